@@ -1,0 +1,138 @@
+"""The command line: a thin adapter over the library. Exit codes: 0 done, 1 something was found (with --check), 2 unusable input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mldebug_mcp import __version__
+from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.text import clean
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models import Model
+
+# What each command needs is imported when it runs: starting the server must not pay for reports, nor `search` for logs.
+
+DONE, FOUND, UNUSABLE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except MLDebugError as error:
+        print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
+        return UNUSABLE
+    except BrokenPipeError:
+        # The reader (such as `head`) has seen enough. Closing stderr too keeps the interpreter from complaining at exit.
+        sys.stderr.close()
+        return DONE
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mldebug-mcp",
+        description="Why did my loss spike? Ranked, cited hypotheses for a training run that went wrong. "
+        "Without a command: the MCP server over stdio.",
+    )
+    parser.add_argument("--version", action="version", version=f"mldebug-mcp {__version__}")
+    parser.set_defaults(command=_serve)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    diagnose = commands.add_parser(
+        "diagnose", help="say what is seen in a training log, what it may be and what to check next"
+    )
+    diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
+    diagnose.add_argument(
+        "--config", metavar="FILE", help="the training configuration (JSON or YAML), if it is not beside the log"
+    )
+    diagnose.add_argument(
+        "--check", action="store_true", help="exit with 1 if the leading hypothesis is not that the run is healthy"
+    )
+    _add_json(diagnose)
+    diagnose.set_defaults(command=_diagnose)
+
+    search = commands.add_parser("search", help="find what practitioners said, verbatim and cited")
+    search.add_argument("query", nargs="+", help="a question or keywords")
+    search.add_argument(
+        "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
+    )
+    search.add_argument("--topic", help="only this topic, such as loss_spike")
+    search.add_argument("--limit", type=int, default=5, help="how many quotes at most (default 5)")
+    _add_json(search)
+    search.set_defaults(command=_search)
+
+    explain = commands.add_parser("explain", help="print a symptom, cause, quote or source, whole")
+    explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
+    _add_json(explain)
+    explain.set_defaults(command=_explain)
+
+    serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
+    serve.set_defaults(command=_serve)
+    return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
+    )
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose import diagnose
+    from mldebug_mcp.logs import read_run
+
+    run = read_run(options.path, options.config)
+    answer = diagnose(run)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_diagnosis
+
+        print_diagnosis(console_for(), answer, run)
+    return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+
+
+def _search(options: argparse.Namespace) -> int:
+    from mldebug_mcp.knowledge.search import search_folklore
+
+    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.limit)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_search
+
+        print_search(console_for(), answer)
+    return DONE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.explain import explain
+
+    answer = explain(options.id)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_explanation
+
+        print_explanation(console_for(), answer)
+    return DONE
+
+
+def _serve(options: argparse.Namespace) -> int:
+    del options
+    from mldebug_mcp.server import serve_stdio
+
+    serve_stdio()
+    return DONE
+
+
+def _print_json(answer: Model) -> None:
+    print(answer.to_json(indent=2))

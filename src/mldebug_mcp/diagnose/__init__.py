@@ -1,0 +1,7 @@
+"""Observation → ranked causes and next steps."""
+
+from __future__ import annotations
+
+from mldebug_mcp.diagnose.diagnosis import diagnose, diagnose_run
+
+__all__ = ["diagnose", "diagnose_run"]

@@ -1,0 +1,135 @@
+"""The verb `diagnose_run`: read the log, examine it, rank the causes, order the next steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.diagnose.next_steps import order_next_steps
+from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
+from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, NextStep, RunSummary
+from mldebug_mcp.symptoms import examine, symptoms
+
+LEADING = 0.02
+"""Hypotheses below this probability are listed without fix, next steps and citations."""
+MAX_CITATIONS = 3
+MAX_STEPS_EACH = 3
+
+
+def diagnose_run(path: str | Path, config: str | Path | None = None) -> Diagnosis:
+    """Say what is seen in a training log, which causes that fits, and what to check next.
+
+    Args:
+        path: A log file or a run folder.
+        config: The training configuration (JSON or YAML), where it does not stand beside the log.
+
+    Returns:
+        Every symptom with its state, every cause with its probability, best first, and the next steps in order.
+
+    Raises:
+        InputError: the path cannot be used; the message says why and what to do.
+    """
+    return diagnose(read_run(path, config))
+
+
+def diagnose(run: Run) -> Diagnosis:
+    """Diagnose a run that has been read."""
+    known = catalogue()
+    findings, problems = examine(run)
+    ranked = rank(_candidates(known, run.kind), findings, {one.id: one.background for one in symptoms().values()})
+    hypotheses = [_hypothesis(known, item, run.path) for item in ranked]
+    return Diagnosis(
+        run=_summary(run),
+        findings=findings,
+        hypotheses=hypotheses,
+        next_steps=order_next_steps(hypotheses),
+        notes=[*run.notes, *problems],
+    )
+
+
+def _candidates(known: Catalogue, kind: str) -> list[Candidate]:
+    return [
+        Candidate(
+            cause.id,
+            cause.prior_for(kind),
+            {effect.symptom: effect.frequency.share for effect in cause.effects},
+        )
+        for cause in known.causes.values()
+    ]
+
+
+def _hypothesis(known: Catalogue, item: Ranked, path: str) -> Hypothesis:
+    cause = known.causes[item.id]
+    short = Hypothesis(
+        cause=item.id,
+        probability=item.probability,
+        credence=credence(item.probability),
+        because=_said(item, +1),
+        against=_said(item, -1),
+    )
+    if item.probability < LEADING:
+        return short
+    return short.model_copy(
+        update={
+            "summary": plain(cause.summary),
+            "fix": plain(cause.fix),
+            "next_steps": [_filled(step, path) for step in cause.next_steps[:MAX_STEPS_EACH]],
+            "citations": known.cite(_cited(cause, item)),
+        }
+    )
+
+
+def _said(item: Ranked, sign: int) -> list[str]:
+    """Return what the findings say for (+1) or against (-1) a cause, strongest first."""
+    said = sorted((bits, symptom) for symptom, bits in item.bits.items() if bits * sign > 0.05)
+    return [
+        f"{symptom}{' is absent' if sign < 0 else ''} ({bits:+.1f} bits)"
+        for bits, symptom in (reversed(said) if sign > 0 else said)
+    ]
+
+
+def _cited(cause: Cause, item: Ranked) -> tuple[str, ...]:
+    """Return the quotes to show: those on the symptoms that are present, then those of the section."""
+    seen = [quote for effect in cause.effects if item.bits.get(effect.symptom, 0) > 0 for quote in effect.quotes]
+    return tuple(dict.fromkeys([*seen, *cause.quotes]))[:MAX_CITATIONS]
+
+
+def _filled(step: NextStep, path: str) -> NextStep:
+    """Return the step with the run's path in its call."""
+    if step.call is None:
+        return step
+    return step.model_copy(update={"call": step.call.replace('"{path}"', json.dumps(path, ensure_ascii=False))})
+
+
+def _summary(run: Run) -> RunSummary:
+    return RunSummary(
+        path=run.path,
+        formats=list(run.formats),
+        kind=run.kind,
+        records=run.records,
+        steps=_distinct_steps(series.step for series in run.series.values()),
+        first_step=run.first_step,
+        last_step=run.last_step,
+        step_name=run.step_name,
+        segments=max(1, len(run.segments)),
+        metrics=sorted(run.series),
+    )
+
+
+def _distinct_steps(steps: Iterable[Floats]) -> int:
+    return len(np.unique(np.concatenate([np.empty(0), *steps])))
+
+
+def shown(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings worth showing: the present ones, then remarks on what is harmless."""
+    worth = [
+        finding for finding in findings if finding.state == "present" or (finding.state == "absent" and finding.summary)
+    ]
+    return sorted(worth, key=lambda finding: finding.state != "present")

@@ -1,0 +1,93 @@
+"""The verb `explain`: one entry of the catalogue, whole."""
+
+from __future__ import annotations
+
+import difflib
+
+from mldebug_mcp.errors import UnknownIdError
+from mldebug_mcp.knowledge import Cause, Quote, Source, catalogue
+from mldebug_mcp.models import Explanation
+from mldebug_mcp.symptoms import Symptom, symptoms
+from mldebug_mcp.text import shorten
+
+
+def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
+    """Return a symptom, cause, quote or source, whole.
+
+    Args:
+        id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`.
+
+    Raises:
+        UnknownIdError: nothing has this id; the message names the closest ones.
+    """
+    name = id.strip()
+    known = catalogue()
+    if name in symptoms():
+        return _symptom(symptoms()[name])
+    if name in known.causes:
+        return _cause(known.causes[name])
+    if name in known.quotes:
+        return _quote(known.quotes[name])
+    if name in known.sources:
+        return _source(known.sources[name])
+    everything = [*symptoms(), *known.causes, *known.quotes, *known.sources]
+    close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
+    hint = (
+        f"did you mean {', '.join(close)}?" if close else "ids stand in the answers of diagnose_run and search_folklore"
+    )
+    raise UnknownIdError(f"nothing has the id {shorten(name, 80)!r}; {hint}")
+
+
+def _symptom(one: Symptom) -> Explanation:
+    known = catalogue()
+    causes = [cause.id for cause in known.causes.values() if any(effect.symptom == one.id for effect in cause.effects)]
+    needs = ", ".join(one.needs) or "nothing in particular"
+    quotes = [
+        quote.id
+        for source in one.sources
+        for quote in known.quotes_of(source)
+        if one.id in quote.situations + quote.topics
+    ]
+    text = f"{one.doc}\n\nNeeds: {needs}. Seen on about {one.background:.1%} of runs with nothing wrong."
+    return Explanation(
+        id=one.id,
+        kind="symptom",
+        title=one.doc.split("\n", 1)[0],
+        text=text,
+        citations=known.cite(tuple(quotes[:3])),
+        related=causes,
+    )
+
+
+def _cause(cause: Cause) -> Explanation:
+    related = [effect.symptom for effect in cause.effects] + list(cause.mistaken_for)
+    return Explanation(
+        id=cause.id,
+        kind="cause",
+        title=cause.id,
+        text=cause.markdown,
+        citations=catalogue().cite(cause.quotes),
+        related=related,
+    )
+
+
+def _quote(quote: Quote) -> Explanation:
+    text = (
+        f"> {quote.text}\n\n{quote.source.authors}, *{quote.source.title}* ({quote.source.year}), {quote.locator}. {quote.source.url}\n\n"
+        f"Verified against {quote.verified_against} ({quote.grade})."
+    )
+    return Explanation(
+        id=quote.id, kind="quote", title=f"{quote.source.authors}, {quote.source.title}", text=text, citations=[quote.cite()],
+        related=[quote.source.id],
+    )  # fmt: skip
+
+
+def _source(source: Source) -> Explanation:
+    quotes = catalogue().quotes_of(source.id)
+    text = (
+        f"{source.authors}, *{source.title}* ({source.year}), {source.kind}. {source.url}\n\nLicence: {source.licence}."
+    )
+    return Explanation(
+        id=source.id, kind="source", title=source.title, text=text + (f"\n\n{source.notes}" if source.notes else ""),
+        citations=[quote.cite() for quote in quotes], related=[quote.id for quote in quotes],
+    )  # fmt: skip

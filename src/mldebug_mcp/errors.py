@@ -1,0 +1,36 @@
+"""The errors that users meet. All of them are answers, not crashes: one line that says what to do next.
+
+MLDebugError
+├── InputError          the input cannot be used: missing, unreadable, empty, binary, not a log
+├── UnknownIdError      an id that names nothing in the catalogue
+├── MissingExtraError   an optional dependency is needed; says how to install it
+└── CatalogueError      PLAYBOOK.md, SKILL.md or an evidence record breaks its grammar
+"""
+
+from __future__ import annotations
+
+
+class MLDebugError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(MLDebugError):
+    """The input cannot be used."""
+
+
+class UnknownIdError(MLDebugError):
+    """An id that names nothing in the catalogue."""
+
+
+class MissingExtraError(MLDebugError):
+    """An optional dependency is missing."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}: pip install 'mldebug-mcp[{extra}]'")
+
+
+class CatalogueError(MLDebugError):
+    """A knowledge file breaks its grammar."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(f"{file}:{line}: {problem}")

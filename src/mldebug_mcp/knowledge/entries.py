@@ -1,0 +1,102 @@
+"""What the catalogue holds: sources with their quotes, and causes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mldebug_mcp.models import Citation, NextStep
+
+
+class Entry(BaseModel):
+    """Base of the catalogue's entries: immutable, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(Entry):
+    """Something that somebody published, from `evidence/<id>.md`."""
+
+    id: str
+    title: str
+    authors: str
+    year: str
+    url: str
+    licence: str
+    kind: str
+    accessed: str = ""
+    notes: str = ""
+
+
+class Quote(Entry):
+    """A passage of a source, verbatim."""
+
+    id: str
+    source: Source
+    text: str
+    locator: str
+    topics: tuple[str, ...]
+    domains: tuple[str, ...]
+    situations: tuple[str, ...]
+    generality: int = Field(
+        ge=1, le=5, description="1 holds for almost any training run, 5 for one setting of one tool."
+    )
+    verified_against: str
+    grade: str
+    sha256: str
+
+    def cite(self) -> Citation:
+        """Return the quote as answers carry it."""
+        return Citation(
+            id=self.id,
+            text=self.text,
+            source=self.source.id,
+            author=self.source.authors,
+            title=self.source.title,
+            url=self.source.url,
+            locator=self.locator,
+        )
+
+
+class Frequency(StrEnum):
+    """How often a run with a cause shows a symptom, in words; `share` is the number that the ranking starts from."""
+
+    ALWAYS = "always"
+    USUALLY = "usually"
+    OFTEN = "often"
+    SOMETIMES = "sometimes"
+    RARELY = "rarely"
+
+    @property
+    def share(self) -> float:
+        """The share of runs with the cause that show the symptom."""
+        return {"always": 0.95, "usually": 0.75, "often": 0.5, "sometimes": 0.25, "rarely": 0.08}[self.value]
+
+
+class Effect(Entry):
+    """A symptom that a cause produces."""
+
+    symptom: str
+    frequency: Frequency
+    quotes: tuple[str, ...] = Field(description="Ids of the quotes that say so; empty where it is our guess.")
+
+
+class Cause(Entry):
+    """A section of PLAYBOOK.md."""
+
+    id: str
+    summary: str = Field(description="What goes wrong: the first paragraph, as Markdown.")
+    prior: dict[str, float] = Field(description="How many of 1000 runs have it, by kind of run; `any` is the default.")
+    mistaken_for: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    against: str
+    next_steps: tuple[NextStep, ...]
+    fix: str
+    disagreement: str = ""
+    quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
+    markdown: str = Field(description="The section as it stands in the file.")
+
+    def prior_for(self, kind: str) -> float:
+        """Return the prior weight for a kind of run."""
+        return self.prior.get(kind, self.prior["any"])

@@ -1,0 +1,158 @@
+"""PLAYBOOK.md → causes. The grammar of a section stands at the head of that file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NoReturn, cast
+
+from mldebug_mcp.errors import CatalogueError
+from mldebug_mcp.knowledge.entries import Cause, Effect, Frequency
+from mldebug_mcp.knowledge.markdown import Block, parse_blocks
+from mldebug_mcp.models import NextStep
+
+FILE = "PLAYBOOK.md"
+
+_LINK = re.compile(r"\]\(evidence/(?P<source>\w+)\.md#(?P<quote>\w+)\)")
+_LABEL = re.compile(r"\*\*(Against|Next steps|Fix|Disagreement):\*\*\s*")
+_COST = re.compile(r"\s*\((seconds|minutes|hours)\)\s*$")
+_STEP_FIELDS = ("confirms", "refutes", "call")
+_CAUSES = "Causes"
+
+
+@dataclass(slots=True)
+class _Draft:
+    heading: Block
+    summary: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    labelled: dict[str, str] = field(default_factory=dict)
+    effects: list[Effect] = field(default_factory=list)
+    steps: list[dict[str, str]] = field(default_factory=list)
+
+
+def read_playbook(path: Path) -> list[Cause]:
+    """Return the causes in file order; raises CatalogueError where a section breaks the grammar."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    sections = list(_cause_sections(parse_blocks(text)))
+    ends = [section[0].line - 1 for section in sections[1:]] + [len(lines)]
+    return [
+        _cause(section, "\n".join(lines[section[0].line - 1 : end]).strip())
+        for section, end in zip(sections, ends, strict=True)
+    ]
+
+
+def _cause_sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    inside = False
+    section: list[Block] = []
+    for block in blocks:
+        if block.kind == "heading" and block.level <= 2:
+            if section:
+                yield section
+                section = []
+            if block.level == 1:
+                inside = block.text == _CAUSES
+            elif inside:
+                section = [block]
+        elif section:
+            section.append(block)
+    if section:
+        yield section
+
+
+def _cause(section: Sequence[Block], markdown: str) -> Cause:
+    draft = _Draft(section[0])
+    for block in section[1:]:
+        _take(draft, block)
+    cause = draft.heading.text
+    for name in ("Against", "Fix"):
+        if not draft.labelled.get(name):
+            _fail(draft.heading, f"{cause}: `**{name}:**` is missing")
+    if not draft.summary or not draft.steps:
+        _fail(draft.heading, f"{cause}: the first paragraph or `**Next steps:**` is missing")
+    return Cause(
+        id=cause,
+        summary=draft.summary,
+        prior=_prior(draft),
+        mistaken_for=tuple(filter(None, map(str.strip, draft.fields.get("mistaken for", "").split(",")))),
+        effects=tuple(draft.effects),
+        against=draft.labelled["Against"],
+        next_steps=tuple(_next_step(draft, step) for step in draft.steps),
+        fix=draft.labelled["Fix"],
+        disagreement=draft.labelled.get("Disagreement", ""),
+        quotes=tuple(dict.fromkeys(match["quote"] for match in _LINK.finditer(markdown))),
+        markdown=markdown,
+    )
+
+
+def _take(draft: _Draft, block: Block) -> None:
+    match block.kind:
+        case "paragraph" if label := _LABEL.match(block.text):
+            draft.labelled[label[1]] = block.text[label.end() :].strip()
+        case "paragraph" if not draft.summary:
+            draft.summary = block.text
+        case "row":
+            draft.effects.append(_effect(block))
+        case "item" if block.ordered and block.level == 1:
+            draft.steps.append({"action": block.text})
+        case "item":
+            name, colon, value = block.text.partition(":")
+            into = draft.steps[-1] if draft.steps else draft.fields
+            if not colon or name not in (_STEP_FIELDS if draft.steps else ("prior", "mistaken for")):
+                _fail(block, f"{draft.heading.text}: {name!r} is no field here")
+            into[name] = value.strip()
+        case _:
+            _fail(block, f"{draft.heading.text}: a {block.kind} does not belong here")
+
+
+def _effect(row: Block) -> Effect:
+    if len(row.cells) != 3:
+        _fail(row, "a row has three cells: symptom, how often, source")
+    symptom, word, source = row.cells
+    quotes = tuple(match["quote"] for match in _LINK.finditer(source))
+    if word not in map(str, Frequency):
+        _fail(row, f"{word!r} does not say how often; use {', '.join(Frequency)}")
+    if not quotes and source != "guess":
+        _fail(row, f"{symptom}: cite a quote, or write `guess`")
+    return Effect(symptom=symptom, frequency=Frequency(word), quotes=quotes)
+
+
+def _prior(draft: _Draft) -> dict[str, float]:
+    prior: dict[str, float] = {}
+    for part in draft.fields.get("prior", "").split(","):
+        kind, _, weight = part.strip().partition(" ")
+        try:
+            prior[kind] = float(weight)
+        except ValueError:
+            _fail(draft.heading, f"{draft.heading.text}: `- prior:` is `any N, kind N`, not {part.strip()!r}")
+    if prior.get("any", 0) <= 0 or min(prior.values()) <= 0:
+        _fail(draft.heading, f"{draft.heading.text}: `- prior:` needs `any N` with N > 0")
+    return prior
+
+
+def _next_step(draft: _Draft, step: Mapping[str, str]) -> NextStep:
+    cost = _COST.search(step["action"])
+    if cost is None or not step.get("confirms") or not step.get("refutes"):
+        _fail(
+            draft.heading,
+            f"{draft.heading.text}: a next step ends in its cost and has `- confirms:` and `- refutes:`",
+        )
+    return NextStep(
+        action=plain(_COST.sub("", step["action"])),
+        cost=cast("Literal['seconds', 'minutes', 'hours']", cost[1]),
+        confirms=plain(step["confirms"]),
+        refutes=plain(step["refutes"]),
+        call=step["call"].strip("`") if "call" in step else None,
+        for_causes=[draft.heading.text],
+    )
+
+
+def plain(markdown: str) -> str:
+    """Return a line of Markdown without the targets of its links."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
+
+
+def _fail(block: Block, problem: str) -> NoReturn:
+    raise CatalogueError(FILE, block.line, problem)

@@ -1,0 +1,8 @@
+"""Log files and run folders → `Run`. One module per format; `READERS` lists them, most particular first."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.folder import read_run
+from mldebug_mcp.logs.run import Message, Run, Segment, Series
+
+__all__ = ["Message", "Run", "Segment", "Series", "read_run"]

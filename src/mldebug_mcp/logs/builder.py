@@ -1,0 +1,277 @@
+"""From records to a Run.
+
+Columns are gathered as they come; names and steps are settled once everything has been seen.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.kinds import kind_of_run
+from mldebug_mcp.logs.names import canonical, rank
+from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
+from mldebug_mcp.text import shorten
+
+MAX_METRICS = 2000
+"""Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
+MAX_NAME = 200
+"""Characters of a metric name."""
+MAX_DEPTH = 8
+"""Levels of nesting read from a record."""
+
+MAX_MESSAGES = 100
+"""Error lines kept per run."""
+
+# Not metrics: clocks, counters and the averages that the Trainer writes once at the end of training.
+_SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
+
+
+@dataclass(slots=True)
+class _Column:
+    row: array[int] = field(default_factory=lambda: array("q"))
+    value: array[float] = field(default_factory=lambda: array("d"))
+
+
+class RunBuilder:
+    """Collects records in file order.
+
+    Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Column] = {}
+        self._rows = 0
+        self._breaks: list[int] = []
+        self._left_out: Counter[str] = Counter()
+        self._repeated: dict[str, int] = {}
+        self._config: dict[str, Scalar] = {}
+        self._messages: list[Message] = []
+        self.formats: list[str] = []
+        self.notes: list[str] = []
+
+    @property
+    def records(self) -> int:
+        """Records taken so far."""
+        return self._rows
+
+    def record(self, values: Mapping[str, object]) -> bool:
+        """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
+        numbers = dict(self._flatten(values))
+        if not numbers:
+            return False
+        if not _SUMMARY_MARKS.isdisjoint(numbers):
+            # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
+            numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+        row = self._rows
+        for name, value in numbers.items():
+            column = self._column(name)
+            if column is not None:
+                column.row.append(row)
+                column.value.append(value)
+        self._rows += 1
+        return True
+
+    def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
+        """Take many records at once: equally long columns, and for each which of its rows hold a value."""
+        size = len(next(iter(values.values()), ()))
+        for name, column_values in values.items():
+            rows = np.flatnonzero(logged[name])
+            column = self._column(name) if len(rows) else None
+            if column is not None:
+                column.row.frombytes((rows + self._rows).astype(np.int64).tobytes())
+                column.value.frombytes(column_values[rows].astype(np.float64).tobytes())
+        self._rows += size
+
+    def new_part(self) -> None:
+        """Say that what follows is another file or another run of the same training."""
+        if self._rows and (not self._breaks or self._breaks[-1] != self._rows):
+            self._breaks.append(self._rows)
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def message(self, line: int, text: str) -> None:
+        """Keep a line that reads like an error. The first ones matter: later ones are mostly its echo."""
+        if len(self._messages) < MAX_MESSAGES:
+            self._messages.append(Message(line, shorten(text, 400)))
+
+    def configure(self, values: Mapping[str, Scalar]) -> None:
+        """Add configuration; what was known before stays."""
+        self._config = {**values, **self._config}
+
+    def build(self, path: str) -> Run:
+        """Make the Run from everything taken."""
+        named = self._named_columns()
+        step, step_name = self._steps(named)
+        starts = self._segment_starts(step)
+        series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
+        segments = _segments(self._pieces(named, step, starts, step_name))
+        if len(segments) > 1:
+            joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1:])
+            self.note(
+                f"the {step_name} counter restarts {len(segments) - 1} time(s) (at {joins}): "
+                "each stretch is judged by itself"
+            )
+        for name, count in sorted(self._repeated.items(), key=lambda item: -item[1])[:3]:
+            self.note(
+                f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
+                "the last one stands"
+            )
+        for name, count in self._left_out.most_common(3):
+            self.note(f"left out {name!r} ({count} times): more than {MAX_METRICS} metrics in one log")
+        return Run(
+            path=path,
+            formats=tuple(dict.fromkeys(self.formats)),
+            series=series,
+            config=self._config,
+            segments=segments,
+            step_name=step_name,
+            kind=kind_of_run(series, self._config),
+            records=self._rows,
+            messages=tuple(self._messages),
+            notes=tuple(self.notes),
+        )
+
+    def _flatten(self, values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+        for key, value in values.items():
+            name = f"{prefix}{key}"
+            if isinstance(value, Mapping):
+                if depth < MAX_DEPTH:
+                    yield from self._flatten(value, f"{name}/", depth + 1)
+                continue
+            number = to_number(value)
+            if number is not None:
+                yield name, number
+
+    def _column(self, name: str) -> _Column | None:
+        column = self._columns.get(name)
+        if column is None:
+            if len(self._columns) >= MAX_METRICS:
+                self._left_out[shorten(name, 60)] += 1
+                return None
+            column = self._columns[name] = _Column()
+        return column
+
+    def _named_columns(self) -> dict[str, _Column]:
+        """Give each column its canonical name; of several spellings of one metric the closest gets it."""
+        named: dict[str, _Column] = {}
+        for raw in sorted(self._columns, key=rank):
+            name = canonical(raw)
+            if name in named:
+                self.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
+                name = raw if raw not in named else f"{raw} (2)"
+            named[shorten(name, MAX_NAME)] = self._columns[raw]
+        order = {raw: position for position, raw in enumerate(self._columns)}
+        by_identity = {id(column): order[raw] for raw, column in self._columns.items()}
+        return dict(sorted(named.items(), key=lambda item: by_identity[id(item[1])]))
+
+    def _steps(self, named: Mapping[str, _Column]) -> tuple[Floats, str]:
+        """Return the step of every record, shape (records,), and what a step is."""
+        for name in ("step", "epoch"):
+            column = named.get(name)
+            if column is None:
+                continue
+            at, value = _as_arrays(column)
+            finite = np.isfinite(value)
+            at, value = at[finite], value[finite]
+            if len(at) * 2 >= self._rows and (len(at) < 3 or len(np.unique(value)) > len(at) // 4):
+                # A record without a step belongs to the last one seen.
+                step = _carried_forward(at, value, self._rows)
+                return (self._unrolled(step, named.get("epoch")) if name == "step" else step), name
+        if self._rows:
+            self.note("the log has no step counter: records are counted instead")
+        return np.arange(1, self._rows + 1, dtype=np.float64), "record"
+
+    def _unrolled(self, step: Floats, epochs: _Column | None) -> Floats:
+        """Count on over epochs where the step counter starts again with each of them."""
+        if epochs is None or not len(epochs.row):
+            return step
+        epoch = _carried_forward(*_as_arrays(epochs), self._rows)
+        falls = np.flatnonzero(np.diff(step) < 0) + 1
+        if not len(falls) or not bool(np.all(epoch[falls] > epoch[falls - 1])):
+            return step
+        self.note("the step counter starts again with each epoch: steps are counted on over epochs")
+        offset = np.zeros(self._rows)
+        offset[falls] = step[falls - 1]
+        return step + np.cumsum(offset)
+
+    def _segment_starts(self, step: Floats) -> list[int]:
+        """Return the rows at which a segment starts: where the step counter falls back and goes on from there."""
+        if not len(step):
+            return [0]
+        starts = {0, *(row for row in self._breaks if row < len(step) and step[row] <= step[row - 1])}
+        falls = np.flatnonzero(np.diff(step) < 0) + 1
+        for row in falls.tolist():
+            # A single record out of order is no restart: after a restart the counter stays below where it had been.
+            following = step[row : row + 3]
+            if len(following) >= 2 and bool(np.all(following < step[row - 1])):
+                starts.add(row)
+        if len(falls) > len(starts) - 1:
+            self.note(f"{len(falls) - len(starts) + 1} record(s) out of order: sorted by step")
+        return sorted(starts)
+
+    def _pieces(
+        self, named: Mapping[str, _Column], step: Floats, starts: list[int], step_name: str
+    ) -> Iterator[dict[str, Series]]:
+        for first, last in pairwise([*starts, self._rows]):
+            piece: dict[str, Series] = {}
+            for name, column in named.items():
+                at, value = _as_arrays(column)
+                inside = slice(*np.searchsorted(at, [first, last]))
+                if name != step_name and inside.start < inside.stop:
+                    piece[name] = _sorted(Series(name, step[at[inside]], value[inside]))[0]
+            yield piece
+
+    def _series(self, name: str, column: _Column, step: Floats, starts: list[int]) -> Series:
+        """Return a metric over the whole run. After a resume, what was logged again replaces what it repeats."""
+        at, value = _as_arrays(column)
+        steps = step[at]
+        keep = np.ones(len(at), dtype=bool)
+        for row in starts[1:]:
+            split = int(np.searchsorted(at, row))
+            if split < len(at):
+                keep[:split] &= steps[:split] < steps[split]
+        series, contradicted = _sorted(Series(name, steps[keep], value[keep]))
+        if contradicted and name != "epoch":
+            self._repeated[name] = contradicted
+        return series
+
+
+def _as_arrays(column: _Column) -> tuple[NDArray[np.int64], Floats]:
+    return np.frombuffer(column.row, dtype=np.int64), np.frombuffer(column.value, dtype=np.float64)
+
+
+def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
+    """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
+    last = np.searchsorted(at, np.arange(rows), side="right") - 1
+    return value[np.maximum(last, 0)]
+
+
+def _sorted(series: Series) -> tuple[Series, int]:
+    """Return the series ascending by step, with the last value of each step, and how many other values were dropped."""
+    if len(series) < 2 or bool(np.all(np.diff(series.step) > 0)):
+        return series, 0
+    order = np.argsort(series.step, kind="stable")
+    step, value = series.step[order], series.value[order]
+    last = np.append(step[1:] != step[:-1], True)
+    other = (step[1:] == step[:-1]) & ~np.isclose(value[1:], value[:-1], equal_nan=True)
+    return Series(series.name, step[last], value[last]), int(other.sum())
+
+
+def _segments(pieces: Iterator[dict[str, Series]]) -> tuple[Segment, ...]:
+    segments = []
+    for series in pieces:
+        steps = [edge for one in series.values() for edge in (float(one.step[0]), float(one.step[-1]))]
+        if steps:
+            segments.append(Segment(min(steps), max(steps), series))
+    return tuple(segments)

@@ -1,0 +1,44 @@
+"""`trainer_state.json` of the Hugging Face Trainer: everything is in its `log_history`."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.json_values import objects_in, parse_json
+from mldebug_mcp.logs.source import LogFile
+
+NAME = "hf_trainer_state"
+
+_HISTORY = re.compile(r'"log_history"\s*:\s*\[')
+_SETTINGS = ("max_steps", "num_train_epochs", "train_batch_size", "logging_steps", "eval_steps", "save_steps")
+
+
+def matches(file: LogFile) -> bool:
+    """A JSON object that holds a log_history."""
+    return file.head.lstrip().startswith("{") and (
+        file.path.name == "trainer_state.json" or _HISTORY.search(file.head) is not None
+    )
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read the history; from a file that is cut off, the records before the cut."""
+    text = file.text()
+    try:
+        state = parse_json(text)
+    except ValueError:
+        history = _HISTORY.search(text)
+        records = list(objects_in(text, history.end())) if history else []
+        if not records:
+            raise InputError(f"{file.path}: broken JSON without a single whole record; copy the file again") from None
+        builder.note(
+            f"{file.path.name} is cut off or broken: {len(records)} whole records were read from its beginning"
+        )
+        state = {"log_history": records}
+    if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
+        raise InputError(f"{file.path}: no log_history list in it; is it a trainer_state.json?")
+    builder.configure({key: state[key] for key in _SETTINGS if isinstance(state.get(key), (int, float))})
+    for record in state["log_history"]:
+        if isinstance(record, dict):
+            builder.record(record)

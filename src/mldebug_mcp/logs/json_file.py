@@ -1,0 +1,60 @@
+"""One JSON document: a list of records, an object of columns (a Keras history), or a summary object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.json_values import objects_in, parse_json
+from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.source import LogFile
+
+NAME = "json"
+
+
+def matches(file: LogFile) -> bool:
+    """It begins as a JSON object or list."""
+    return file.head.lstrip()[:1] in ("{", "[") and (
+        file.path.suffix == ".json" or file.head.lstrip()[:2] in ("[{", '{"', "{\n", "[\n")
+    )
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read the records, wherever in the document they stand."""
+    text = file.text()
+    try:
+        document = parse_json(text)
+    except ValueError as error:
+        records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
+        if not records:
+            raise InputError(
+                f"{file.path}: not valid JSON ({error}); if records follow one another, name it .jsonl"
+            ) from None
+        builder.note(
+            f"{file.path.name} is cut off or broken: {len(records)} whole records were read from its beginning"
+        )
+        document = records
+    for record in _records(document):
+        builder.record(record)
+
+
+def _records(document: object) -> Sequence[Mapping[str, object]]:
+    if isinstance(document, list):
+        return [record for record in document if isinstance(record, dict)]
+    if not isinstance(document, dict):
+        return []
+    columns = {key: value for key, value in document.items() if _is_column(value)}
+    if columns:
+        length = max(map(len, columns.values()))
+        return [{key: column[row] for key, column in columns.items() if row < len(column)} for row in range(length)]
+    for value in document.values():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            return value
+        if isinstance(value, dict) and any(map(_is_column, value.values())):
+            return _records(value)
+    return [document]
+
+
+def _is_column(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(to_number(item) is not None for item in value[:10])

@@ -1,0 +1,75 @@
+"""What kind of run is this? Inferred from what it logs and how it is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+
+KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion")
+"""The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
+
+_POLICY_LOSS = frozenset({"grpo", "ppo", "rl"})
+
+_MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "preference",
+        ("rewards/chosen", "rewards/margins", "rewards/accuracies", "logps/chosen", "eval_rewards/chosen"),
+    ),
+    ("grpo", ("frac_reward_zero_std", "completion_length", "completions/clipped_ratio", "reward_std")),
+    (
+        "ppo",
+        (
+            "objective/kl",
+            "objective/rlhf_reward",
+            "ppo/mean_scores",
+            "val/ratio",
+            "policy/approxkl_avg",
+            "critic/rewards/mean",
+        ),
+    ),
+    (
+        "rl",
+        (
+            "explained_variance",
+            "policy_loss",
+            "ep_len_mean",
+            "rollout/ep_len_mean",
+            "exploration_rate",
+            "eplenmean",
+            "QVals",
+            "EpLen",
+        ),
+    ),
+    (
+        "supervised",
+        ("accuracy", "eval_accuracy", "eval_f1", "top1", "metrics/mAP50(B)", "bbox/AP", "box_loss"),
+    ),
+)
+
+
+def has_policy_loss(kind: str) -> bool:
+    """Say whether the loss of this kind of run is a surrogate whose level and direction mean nothing by themselves."""
+    return kind in _POLICY_LOSS
+
+
+def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
+    """Return the kind of run, or "unknown"."""
+    words = _configured_words(config)
+    for kind, hints in (
+        ("preference", ("dpo", "kto", "orpo", "rm", "reward_modeling")),
+        ("grpo", ("grpo", "rloo", "dapo")),
+        ("ppo", ("ppo",)),
+        ("sft", ("sft",)),
+        ("pretraining", ("pt", "pretrain", "pretraining")),
+    ):
+        if any(hint in words for hint in hints):
+            return kind
+    for kind, marks in _MARKS:
+        if any(mark in metrics for mark in marks):
+            return kind
+    if "mean_token_accuracy" in metrics:
+        return "sft"
+    return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
+
+
+def _configured_words(config: Mapping[str, object]) -> Iterable[str]:
+    return {str(config.get(key, "")).lower() for key in ("stage", "trainer", "trainer_type", "rl", "task")}

@@ -1,0 +1,37 @@
+"""The list of readers.
+
+Their order matters: the first whose `matches` holds reads the file, so the most particular come first.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mldebug_mcp.logs import hf_trainer_state, json_file, jsonl, table, text_log
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.source import LogFile
+
+
+class Reader(Protocol):
+    """What a format's module offers."""
+
+    NAME: str
+
+    def matches(self, file: LogFile) -> bool:
+        """Say from its name and first bytes whether a file has this format."""
+
+    def read(self, file: LogFile, builder: RunBuilder) -> None:
+        """Put the file's records into the builder."""
+
+
+READERS: tuple[Reader, ...] = (hf_trainer_state, jsonl, json_file, table, text_log)
+"""Every format, most particular first; `text_log` takes any text."""
+
+
+def read_file(file: LogFile, builder: RunBuilder) -> None:
+    """Read a file with the first reader that knows its format."""
+    reader = next(reader for reader in READERS if reader.matches(file))
+    builder.formats.append(reader.NAME)
+    reader.read(file, builder)
+    if file.skipped_lines:
+        builder.note(f"skipped {file.skipped_lines} line(s) of more than 4 MiB")

@@ -1,0 +1,136 @@
+"""Opening what a user points at: checked, decoded, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+HEAD_BYTES = 64 * 1024
+"""How much of a file is looked at to find its format."""
+CHUNK_BYTES = 1024 * 1024
+MAX_LINE = 4 * 1024 * 1024
+"""Characters of one line; longer ones are skipped and counted."""
+MAX_WHOLE_FILE = 1024 * 1024 * 1024
+"""Bytes of a file that has to be read as a whole (JSON)."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(slots=True)
+class LogFile:
+    """A readable, regular, non-empty file of text and what its beginning looks like.
+
+    Args:
+        path: The file.
+        size: Bytes when it was opened.
+        encoding: What its text is decoded as.
+        head: Its first 64 KiB, decoded.
+        skipped_lines: Lines too long to read, counted while reading.
+    """
+
+    path: Path
+    size: int
+    encoding: str
+    head: str
+    skipped_lines: int = field(default=0)
+
+    @classmethod
+    def open(cls, path: Path) -> LogFile:
+        """Look at a file; raises InputError if it cannot be a text log."""
+        size = _checked_size(path)
+        try:
+            with path.open("rb") as file:
+                beginning = file.read(HEAD_BYTES)
+        except OSError as error:
+            raise InputError(_os_problem(path, error)) from None
+        encoding = _encoding(beginning)
+        if encoding is None:
+            raise InputError(
+                f"{shorten(str(path), 200)}: a binary file, not a log that can be read; name a log file or a run folder"
+            )
+        return cls(path, size, encoding, beginning.decode(encoding, errors="replace"))
+
+    def text(self) -> str:
+        """Return the whole text; raises InputError if the file is too large for that."""
+        if self.size > MAX_WHOLE_FILE:
+            raise InputError(
+                f"{shorten(str(self.path), 200)}: {self.size:,} bytes of JSON are too many to read whole; "
+                "give it as JSONL"
+            )
+        return self.path.read_text(encoding=self.encoding, errors="replace")
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
+        decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
+        rest, skipping = "", False
+        with self.path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                text = rest + decoder.decode(chunk)
+                *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                if lines and skipping:
+                    del lines[0]
+                    skipping = False
+                yield from self._short_enough(lines)
+                if len(rest) > MAX_LINE:
+                    self.skipped_lines += not skipping
+                    rest, skipping = "", True
+        rest += decoder.decode(b"", final=True)
+        if rest and not skipping:
+            yield from self._short_enough(rest.split("\r"))
+
+    def _short_enough(self, lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            if len(line) <= MAX_LINE:
+                yield line
+            else:
+                self.skipped_lines += 1
+
+
+def _checked_size(path: Path) -> int:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(_os_problem(path, error)) from None
+    name = shorten(str(path), 200)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{name}: not a regular file; name a log file or a run folder")
+    if status.st_size == 0:
+        raise InputError(f"{name}: the file is empty; wait for the first log record or name another file")
+    return status.st_size
+
+
+def _os_problem(path: Path, error: OSError) -> str:
+    name = shorten(str(path), 200)
+    if isinstance(error, FileNotFoundError):
+        return f"{name}: no such file or folder; check the path"
+    if isinstance(error, PermissionError):
+        return f"{name}: no permission to read it; make it readable or copy it"
+    return f"{name}: cannot be read ({error.strerror or error})"
+
+
+def _encoding(beginning: bytes) -> str | None:
+    """Return the encoding of a file from its first bytes, or None if they are no text."""
+    for bom, encoding in _BOMS:
+        if beginning.startswith(bom):
+            return encoding
+    if b"\0" in beginning:
+        return None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)
+    except UnicodeDecodeError:
+        # Progress bars cut in the middle leave broken UTF-8 in real logs; those decode with replacement characters.
+        control = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in beginning)
+        return "utf-8" if control * 100 < len(beginning) else None
+    return "utf-8"

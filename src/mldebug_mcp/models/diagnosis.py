@@ -1,0 +1,79 @@
+"""The answer of `diagnose_run`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.knowledge import Citation
+
+
+class State(StrEnum):
+    """The three answers of a symptom."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+class Finding(Model):
+    """A symptom judged on one run: an observation, never a diagnosis."""
+
+    symptom: str
+    state: State
+    summary: Text = Field("", description="What is seen, in numbers with steps; or why it cannot be told.")
+    steps: list[Number] = Field(default_factory=list, description="Onset first, then other steps of note.")
+    values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
+
+
+class NextStep(Model):
+    """A cheap check that tells hypotheses apart."""
+
+    action: Text
+    cost: Literal["seconds", "minutes", "hours"]
+    confirms: Text = Field("", description="What would be seen if the cause is there.")
+    refutes: Text = Field("", description="What would be seen if it is not.")
+    call: Text | None = Field(None, description="The tool call that does it, if one of ours does.")
+    for_causes: list[str] = Field(default_factory=list, description="The hypotheses that it bears on.")
+
+
+class Hypothesis(Model):
+    """A cause judged on one run."""
+
+    cause: str
+    probability: float
+    credence: str = Field(description="The probability in words.")
+    summary: Text = ""
+    because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
+    against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    fix: Text = ""
+    next_steps: list[NextStep] = Field(default_factory=list)
+    citations: list[Citation] = Field(default_factory=list)
+
+
+class RunSummary(Model):
+    """What was read."""
+
+    path: Text
+    formats: list[str] = Field(description="The readers that read it.")
+    kind: str = Field(description="Kind of run, inferred from what is logged and configured.")
+    records: int = Field(description="Log records read.")
+    steps: int = Field(description="Distinct steps logged.")
+    first_step: Number | None = None
+    last_step: Number | None = None
+    step_name: str = Field("step", description="What a step is: step, epoch or record.")
+    segments: int = Field(1, description="Stretches between restarts and resumes.")
+    metrics: list[Text] = Field(default_factory=list)
+
+
+class Diagnosis(Model):
+    """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
+
+    run: RunSummary
+    findings: list[Finding]
+    hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
+    next_steps: list[NextStep]
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")

@@ -1,0 +1,46 @@
+"""What the catalogue answers: citations, search results, explanations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Text
+
+
+class Citation(Model):
+    """A practitioner's words, verbatim, and where they stand."""
+
+    id: str
+    text: Text
+    source: str
+    author: Text
+    title: Text
+    url: Text
+    locator: Text = ""
+
+
+class QuoteHit(Citation):
+    """A quote that answers a search."""
+
+    score: float
+
+
+class SearchResult(Model):
+    """Quotes found by `search_folklore`, best first."""
+
+    query: Text
+    quotes: list[QuoteHit]
+    notes: list[Text] = Field(default_factory=list)
+
+
+class Explanation(Model):
+    """One entry of the catalogue, whole."""
+
+    id: str
+    kind: Literal["symptom", "cause", "quote", "source"]
+    title: Text
+    text: Text = Field(description="The entry as Markdown.")
+    citations: list[Citation] = Field(default_factory=list)
+    related: list[str] = Field(default_factory=list, description="Ids to look at next.")

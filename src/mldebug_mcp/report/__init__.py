@@ -1,0 +1,8 @@
+"""Answers → text for people and short forms for agents."""
+
+from __future__ import annotations
+
+from mldebug_mcp.report.concise import concise
+from mldebug_mcp.report.terminal import console_for, print_diagnosis, print_explanation, print_search
+
+__all__ = ["concise", "console_for", "print_diagnosis", "print_explanation", "print_search"]

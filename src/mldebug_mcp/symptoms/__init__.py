@@ -1,0 +1,29 @@
+"""Observation → finding. One small file per symptom; `run/` holds those that are seen in a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import Finding
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, Symptom, judge, registered
+
+__all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
+
+
+@lru_cache(maxsize=1)
+def symptoms() -> Mapping[str, Symptom]:
+    """Return every symptom by id; the modules of `run/` are found and imported once."""
+    package = import_module("mldebug_mcp.symptoms.run")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+    return dict(sorted(registered().items()))
+
+
+def examine(run: Run) -> tuple[list[Finding], list[str]]:
+    """Judge every symptom on a run. Returns the findings, one per symptom, and notes on symptoms that broke."""
+    judged = [judge(one, run) for one in symptoms().values()]
+    return [finding for finding, _ in judged], [note for _, note in judged if note is not None]

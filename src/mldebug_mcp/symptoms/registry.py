@@ -1,0 +1,167 @@
+"""What a symptom is, and how one is judged: present, absent or unknown.
+
+A symptom is one small file: a function that takes a run and returns evidence in numbers, or None if it sees nothing.
+What the function needs and the log lacks makes the finding unknown without a call: what was not logged is no
+evidence.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import Finding, State
+from mldebug_mcp.text import figure, shorten
+
+DEFAULT_BACKGROUND = 0.02
+
+
+class CannotTell(Exception):  # noqa: N818 - an answer, not an error
+    """Raised by a symptom that has the metrics it needs, but cannot judge them. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a symptom saw.
+
+    Args:
+        summary: One sentence in numbers with steps. An observation: it names no cause.
+        steps: Steps of note, the onset first.
+        values: The numbers behind the summary.
+        present: False for a remark on something harmless that a reader would otherwise ask about.
+    """
+
+    summary: str
+    steps: tuple[float, ...] = ()
+    values: Mapping[str, float] = field(default_factory=dict)
+    present: bool = True
+
+
+Detector = Callable[[Run], Evidence | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """A registered symptom; see `symptom` for the fields."""
+
+    id: str
+    needs: tuple[str, ...]
+    sources: tuple[str, ...]
+    points: int
+    not_for: tuple[str, ...]
+    whole_run: bool
+    background: float
+    detect: Detector
+
+    @property
+    def doc(self) -> str:
+        """The documentation: the docstring of the function."""
+        return inspect.getdoc(self.detect) or ""
+
+
+_SYMPTOMS: dict[str, Symptom] = {}
+
+
+def symptom(
+    *,
+    needs: tuple[str, ...],
+    sources: tuple[str, ...] = (),
+    points: int = 1,
+    not_for: tuple[str, ...] = (),
+    whole_run: bool = False,
+    background: float = DEFAULT_BACKGROUND,
+) -> Callable[[Detector], Detector]:
+    """Register a function as the symptom of its name.
+
+    Args:
+        needs: Metrics without which it cannot be judged.
+        sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
+        points: Finite values that the first of `needs` must have in a segment.
+        not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
+        whole_run: Judge the run as a whole, not segment by segment.
+        background: How often a healthy run shows it, between 0 and 1.
+    """
+
+    def register(detect: Detector) -> Detector:
+        name = detect.__name__
+        assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
+        _SYMPTOMS[name] = Symptom(name, needs, sources, points, not_for, whole_run, background, detect)
+        return detect
+
+    return register
+
+
+def registered() -> Mapping[str, Symptom]:
+    """Return what has been registered so far, by id."""
+    return _SYMPTOMS
+
+
+def judge(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:
+    """Judge a symptom on a run. The second value is a note, if the symptom itself broke."""
+    parts = (run,) if symptom.whole_run else run.parts()
+    findings: list[Finding] = []
+    note = None
+    for part in parts:
+        finding, problem = _judge_part(symptom, part)
+        note = note or problem
+        if len(parts) > 1 and finding.summary and finding.state is not State.UNKNOWN:
+            where = f"in the stretch of {run.step_name}s {figure(part.first_step)} to {figure(part.last_step)}: "
+            finding = finding.model_copy(update={"summary": where + finding.summary})
+        findings.append(finding)
+    return _together(findings), note
+
+
+def _together(findings: Iterable[Finding]) -> Finding:
+    """Return the finding that stands for all segments.
+
+    That is the last present one, else a remark, else an absent one, else an unknown one.
+    """
+
+    def weight(numbered: tuple[int, Finding]) -> tuple[int, bool, int]:
+        position, finding = numbered
+        return (
+            [State.UNKNOWN, State.ABSENT, State.PRESENT].index(finding.state),
+            bool(finding.summary),
+            position,
+        )
+
+    return max(enumerate(findings), key=weight)[1]
+
+
+def _why_not(symptom: Symptom, run: Run) -> str | None:
+    """Return why a symptom cannot be judged on a run, or None if it can."""
+    if run.kind in symptom.not_for:
+        return f"not judged for a run of kind {run.kind}"
+    missing = [metric for metric in symptom.needs if metric not in run]
+    if missing:
+        return f"not logged: {', '.join(missing)}"
+    if symptom.points > 1 and (count := len(run[symptom.needs[0]].finite)) < symptom.points:
+        return f"{symptom.needs[0]} has {count} finite value(s) here; {symptom.points} are needed"
+    return None
+
+
+def _judge_part(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:
+    reason = _why_not(symptom, run)
+    if reason is not None:
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=reason), None
+    try:
+        with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
+            evidence = symptom.detect(run)
+    except CannotTell as why:
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=str(why)), None
+    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed diagnosis
+        problem = f"{symptom.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
+    if evidence is None:
+        return Finding(symptom=symptom.id, state=State.ABSENT), None
+    return Finding(
+        symptom=symptom.id,
+        state=State.PRESENT if evidence.present else State.ABSENT,
+        summary=evidence.summary,
+        steps=list(evidence.steps),
+        values=dict(evidence.values),
+    ), None

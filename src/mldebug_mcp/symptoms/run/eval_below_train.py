@@ -1,0 +1,48 @@
+"""Evaluation far better than training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.text import figure
+
+FAR_BELOW = 0.6
+"""Dropout, augmentation and the lag of a running mean put the training loss above the evaluation loss.
+
+They hardly do so by this factor.
+"""
+LEAST_GAP = 0.05
+"""Nats: below this both are small."""
+
+
+@symptom(
+    needs=("eval_loss", "loss"),
+    sources=("kapoor_leakage",),
+    points=2,
+    not_for=("grpo", "ppo", "rl", "preference"),
+    background=0.02,
+)
+def eval_below_train(run: Run) -> Evidence | None:
+    """The evaluation loss lies far below the training loss, time after time.
+
+    Not this when: dropout or augmentation explains a modest gap; the training loss is a mean over an epoch of fast
+    progress; the training loss is summed over micro-batches (`loss_scale_suspicious`). The factor was chosen by hand.
+    """
+    steps, train, evaluation = aligned(run["loss"].finite, run["eval_loss"].finite)
+    late = slice(len(steps) // 2, None)
+    if len(steps[late]) < 1:
+        raise CannotTell("no training loss was logged before an evaluation")
+    ratio = evaluation[late] / train[late]
+    gap = float(np.median(train[late] - evaluation[late]))
+    factor = float(np.median(ratio))
+    if not (0 <= factor < FAR_BELOW) or gap < LEAST_GAP or (ratio < 1).mean() < 0.8:
+        return None
+    return Evidence(
+        f"eval_loss is {figure(float(np.median(evaluation[late])))} where the training loss is "
+        f"{figure(float(np.median(train[late])))} (median over the later half of {len(steps)} evaluations)",
+        steps=(float(steps[late][0]),),
+        values={"factor": factor, "gap": gap},
+    )

@@ -1,0 +1,38 @@
+"""Nearly every step is clipped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+SHARE = 0.95
+FACTOR = 3.0
+"""A typical norm of several times the threshold is far from the 90th percentile, where the tuning playbook clips."""
+
+
+@symptom(needs=("grad_norm",), sources=("tuning_playbook",), points=10, background=0.06)
+def grad_clip_saturated(run: Run) -> Evidence | None:
+    """The gradient norm lies above the clipping threshold at nearly every step, typically by several times.
+
+    Not this when: only the first steps are clipped; the norm is logged after clipping. The share and the factor were
+    chosen by hand.
+    """
+    threshold = run.setting("max_grad_norm")
+    if threshold is None:
+        raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    if threshold <= 0:
+        return None
+    norm = run["grad_norm"].finite
+    clipped = norm.value > threshold
+    typical = float(np.median(norm.value))
+    if clipped.mean() < SHARE or typical < FACTOR * threshold:
+        return None
+    return Evidence(
+        f"grad_norm is above the clipping threshold {figure(threshold)} in {clipped.mean():.0%} of "
+        f"{len(norm)} records; its median is {figure(typical)}",
+        steps=(float(norm.step[int(np.argmax(clipped))]),),
+        values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
+    )

@@ -1,0 +1,50 @@
+"""Sudden gradient norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import baseline, mad, spikes
+from mldebug_mcp.text import figure
+
+FACTOR = 10.0
+"""Ten times the recent level: Axolotl puts healthy norms of fine-tuning at 0.1 to 10 and calls 100 instability."""
+SIGMAS = 8.0
+
+
+@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.05)
+def grad_norm_spike(run: Run) -> Evidence | None:
+    """The gradient norm jumps to many times its recent level.
+
+    Not this when: norms vary by that much all the time (heavy tails, small batches); the first steps of a run. The
+    number of standard deviations, on the logarithm, was chosen by hand.
+    """
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if len(norm) < 12:
+        raise CannotTell(f"{len(norm)} positive gradient norms; 12 are needed")
+    log = np.log(norm.value)
+    width = int(np.clip(len(log) // 20, 6, 50))
+    base = baseline(log, width)
+    spread = np.maximum(base.spread, mad(log - base.level) / 2)
+    threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
+    threshold[:width] = np.inf
+    found = spikes(log, width, threshold, base)
+    if not found or len(found) > max(5, len(log) // 50):
+        return None
+    worst = max(found, key=lambda spike: spike.height)
+    at, top = float(norm.step[worst.first]), float(norm.value[worst.peak])
+    more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
+    return Evidence(
+        f"grad_norm jumps from {figure(float(np.exp(worst.level)))} to {figure(top)} "
+        f"at {run.step_name} {figure(at)}{more}",
+        steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
+        values={
+            "level_before": float(np.exp(worst.level)),
+            "peak": top,
+            "factor": float(np.exp(worst.height)),
+            "count": len(found),
+        },
+    )

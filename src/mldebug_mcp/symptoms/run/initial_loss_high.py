@@ -1,0 +1,53 @@
+"""First loss far above that of a uniform guess."""
+
+from __future__ import annotations
+
+import math
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
+from mldebug_mcp.text import figure
+
+FACTOR = 1.25
+MARGIN = 0.5
+"""The first loss of a sound initialisation lies near ln(n).
+
+A quarter and half a nat above it allows for common initialisations.
+"""
+EARLY = 0.02
+"""The first record must stand within this share of the run, or among its first steps, to speak of the start."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("karpathy_recipe", "cs231n_nn3"),
+    not_for=("grpo", "ppo", "rl", "diffusion", "preference"),
+    background=0.01,
+)
+def initial_loss_high(run: Run) -> Evidence | None:
+    """The first training loss lies far above ln(number of classes or tokens), the loss of a uniform guess.
+
+    Not this when: the loss is summed over micro-batches or tokens (`loss_scale_suspicious`), or is no cross-entropy.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    if loss.step[0] > max(10, EARLY * run.last_step):
+        raise CannotTell(
+            f"the first loss is logged at {run.step_name} {figure(float(loss.step[0]))}, too late to speak of the start"
+        )
+    uniform = uniform_loss(run)
+    if uniform is None:
+        if run.kind not in LANGUAGE_MODELS:
+            raise CannotTell("the number of classes or tokens is not known")
+        uniform = MAX_LN_VOCABULARY
+    first = float(loss.value[0])
+    if first < FACTOR * uniform + MARGIN:
+        return None
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.step_name} {figure(float(loss.step[0]))}; a uniform guess has "
+        f"{figure(uniform)} = ln({math.exp(uniform):,.0f})",
+        steps=(float(loss.step[0]),),
+        values={"first": first, "uniform_guess": uniform, "factor": first / uniform},
+    )

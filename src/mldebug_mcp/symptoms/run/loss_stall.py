@@ -1,0 +1,65 @@
+"""Progress, then stuck well above where it should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
+from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.text import figure
+
+STILL = 0.02
+"""The loss of a stalled run moves by less than this share of its level over the second half of the log."""
+HIGH_SHARE = 0.5
+"""A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
+
+Unigram statistics of text lie near 0.6.
+"""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("axolotl_stability", "karpathy_recipe"),
+    points=20,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.02,
+)
+def loss_stall(run: Run) -> Evidence | None:
+    """The training loss falls at first, then stays put, still near what a guess by frequency would give.
+
+    Not this when: the loss is low already (it is done); the learning rate has decayed; it never fell
+    (`loss_plateau`). Where it should be is known only if the number of classes or tokens is; the shares were chosen
+    by hand.
+    """
+    loss = run["loss"].finite
+    start, end = start_level(loss.value), end_level(loss.value)
+    if start <= 0 or end > start * 0.97:
+        return None
+    cut = blocks(loss.value, 20)
+    half = cut.level[len(cut.level) // 2 :]
+    moved = float(half.max() - half.min())
+    if moved > max(STILL * abs(end), 4 * cut.wobble):
+        return None
+    uniform = uniform_loss(run)
+    if uniform is None:
+        if run.kind in LANGUAGE_MODELS or end < 0.6:
+            return None
+        raise CannotTell(
+            "the loss stands still, but without the number of classes or tokens it cannot be said where it should be"
+        )
+    if end < HIGH_SHARE * uniform:
+        return None
+    level = end + max(STILL * abs(end), 3 * cut.wobble)
+    at = int(cut.first[int(np.argmax(cut.level <= level))])
+    onset = float(loss.step[at])
+    return Evidence(
+        f"loss falls from {figure(start)} to {figure(end)} by {run.step_name} {figure(onset)} "
+        f"and moves by no more than {figure(moved)} after; a uniform guess has {figure(uniform)} = "
+        f"ln({math.exp(uniform):.0f})",
+        steps=(onset,),
+        values={"start": start, "end": end, "moved_in_second_half": moved, "uniform_guess": uniform},
+    )

@@ -1,0 +1,34 @@
+"""Loss exactly or nearly zero from early on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.text import figure
+
+NEARLY_ZERO = 1e-4
+"""No real data set is fitted to this cross-entropy within the first tenth of a run."""
+
+
+@symptom(needs=("loss",), sources=("unsloth_faq",), not_for=("grpo", "ppo", "rl"), background=0.002)
+def loss_zero(run: Run) -> Evidence | None:
+    """The training loss is zero, or nearly, from early on.
+
+    Not this when: the loss falls to zero late, by memorising; or the run is RL, where a policy loss of zero is normal.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        return None
+    zero = np.abs(loss.value) < NEARLY_ZERO
+    start = int(np.argmax(zero))
+    if not zero.any() or start > max(1, len(loss) // 10) or zero[start:].mean() < 0.5:
+        return None
+    first = float(loss.step[start])
+    return Evidence(
+        f"loss is {figure(float(loss.value[start]))} at {run.step_name} {figure(first)} and below {NEARLY_ZERO:g} in "
+        f"{zero[start:].mean():.0%} of the records from there on",
+        steps=(first,),
+        values={"share": float(zero[start:].mean()), "median": float(np.median(loss.value[start:]))},
+    )

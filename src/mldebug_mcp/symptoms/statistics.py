@@ -1,0 +1,149 @@
+"""Robust statistics that symptoms share: levels, noise, trends and spikes of a noisy curve.
+
+Medians and median absolute deviations throughout, so that the outliers that are looked for do not hide themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.run import Floats, Series
+
+MAD_TO_STD = 1.4826
+"""A normal distribution's standard deviation over its median absolute deviation."""
+MAX_WINDOWS = 2000
+"""Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
+
+
+def mad(values: Floats) -> float:
+    """Return the standard deviation that a normal distribution with this median absolute deviation has."""
+    return MAD_TO_STD * float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
+
+
+def noise(values: Floats) -> float:
+    """Return the standard deviation of the step-to-step noise.
+
+    It is taken from first differences, so that a trend does not count.
+    """
+    return mad(np.diff(values)) / math.sqrt(2) if len(values) > 2 else 0.0
+
+
+def edge_width(count: int) -> int:
+    """Return how many of a curve's `count` points stand for its beginning or its end: a twentieth, at least 3."""
+    return min(count, max(3, count // 20))
+
+
+def start_level(values: Floats) -> float:
+    """Return the median of the first twentieth of a curve."""
+    return float(np.median(values[: edge_width(len(values))]))
+
+
+def end_level(values: Floats) -> float:
+    """Return the median of the last twentieth of a curve."""
+    return float(np.median(values[-edge_width(len(values)) :]))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A curve cut into blocks of equal numbers of points.
+
+    Args:
+        level: Median of each block, shape (blocks,).
+        first: Index of each block's first point, shape (blocks,).
+        wobble: Noise of the block medians, as a standard deviation.
+    """
+
+    level: Floats
+    first: NDArray[np.int64]
+    wobble: float
+
+
+def blocks(values: Floats, count: int = 40) -> Blocks:
+    """Cut a curve into at most `count` blocks of at least 3 points (of one, below six points)."""
+    count = max(1, min(count, len(values) // 3 if len(values) >= 6 else len(values)))
+    first = np.linspace(0, len(values), count + 1).astype(np.int64)
+    level = np.array([np.median(values[a:b]) for a, b in pairwise(first)])
+    # Second differences: a steady trend, however steep, is no wobble.
+    wobble = mad(np.diff(level, 2)) / math.sqrt(6) if count > 4 else 0.0
+    return Blocks(level, first[:-1], max(wobble, noise(values) / math.sqrt(max(1, len(values) // count))))
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What a point is compared with: the level and spread of the points before it. Both of shape (n,)."""
+
+    level: Floats
+    spread: Floats
+
+
+def baseline(values: Floats, width: int) -> Baseline:
+    """Return for each point the median of the up to `width` points before it and their spread as a standard deviation.
+
+    Beyond `MAX_WINDOWS` points the windows move on in strides. The first points are compared with the first window.
+    """
+    count = len(values)
+    stride = -(-count // MAX_WINDOWS)
+    ends = np.maximum(np.arange(0, count, stride), min(width, count))
+    levels = np.array([np.median(values[max(0, end - width) : end]) for end in ends])
+    spreads = np.array([mad(values[max(0, end - width) : end]) for end in ends])
+    which = np.arange(count) // stride
+    return Baseline(levels[which], spreads[which])
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """A stretch of points far above the level before them.
+
+    Args:
+        first, last, peak: Indices of its first, last and highest point.
+        level: The level before it.
+        height: How far the peak stands above that level.
+        recovered: Whether the curve came back; None where it ends too soon to tell.
+    """
+
+    first: int
+    last: int
+    peak: int
+    level: float
+    height: float
+    recovered: bool | None
+
+
+def spikes(values: Floats, width: int, threshold: Floats, base: Baseline) -> list[Spike]:
+    """Return the stretches whose points exceed `base.level + threshold`, joined where at most `width` apart.
+
+    `threshold` has shape (n,).
+    """
+    above = np.flatnonzero(values - base.level > threshold)
+    if not len(above):
+        return []
+    groups = np.split(above, np.flatnonzero(np.diff(above) > width) + 1)
+    return [_spike(values, group, width, base) for group in groups]
+
+
+def _spike(values: Floats, group: NDArray[np.int64], width: int, base: Baseline) -> Spike:
+    first, last = int(group[0]), int(group[-1])
+    peak = first + int(np.argmax(values[first : last + 1]))
+    level = float(base.level[first])
+    height = float(values[peak]) - level
+    after = values[last + 1 : last + 1 + width]
+    # A third of the way back counts as not recovered, two thirds as recovered.
+    recovered = bool(np.median(after) < level + height / 3) if len(after) >= 3 else None
+    return Spike(first, last, peak, level, height, recovered)
+
+
+def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:
+    """Return the steps of `other` and both metrics there.
+
+    Of `one`, the value at a step is the last that was logged at or before it.
+    """
+    if not len(one) or not len(other):
+        return np.empty(0), np.empty(0), np.empty(0)
+    index = np.searchsorted(one.step, other.step, side="right") - 1
+    keep = index >= 0
+    return other.step[keep], one.value[index[keep]], other.value[keep]

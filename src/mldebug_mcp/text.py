@@ -1,0 +1,44 @@
+"""Text from outside, made safe to show: one place for cleaning and shortening."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# ANSI and OSC sequences go whole: without their escape character they would leave rubbish such as "[31m".
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_KEPT = "\n\t"
+# Cc control, Cf format (bidi, zero width), Cs surrogate, Co private use, Zl/Zp line and paragraph separators.
+_DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def clean(text: str) -> str:
+    """Return `text` without escape sequences, control and invisible characters and lone surrogates.
+
+    Newlines and tabs stay. A lone surrogate (an undecodable byte) becomes U+FFFD.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _ESCAPE.sub("", text)
+    return "".join(map(_clean_character, text))
+
+
+def _clean_character(character: str) -> str:
+    if character in _KEPT or character.isprintable():
+        return character
+    category = unicodedata.category(character)
+    if category == "Cs":
+        return "\ufffd"
+    return "" if category in _DROPPED_CATEGORIES else character
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return `text` cleaned, on one line, of at most `limit` characters; a cut is shown by an ellipsis."""
+    # Cut generously first, so that a megabyte of text is not cleaned for the sake of its first hundred characters.
+    line = " ".join(clean(text[: limit * 8]).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def figure(value: float) -> str:
+    """Return a number for a sentence: four significant digits, no trailing zeros."""
+    return f"{value:.4g}"
