@@ -1,4 +1,7 @@
-"""The command line: a thin adapter over the library. Exit codes: 0 done, 1 something was found (with --check), 2 unusable input."""
+"""The command line: a thin adapter over the library.
+
+Exit codes: 0 done, 1 something was found (with --check), 2 the input cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from mldebug_mcp.text import clean
 if TYPE_CHECKING:
     from mldebug_mcp.models import Model
 
-# What each command needs is imported when it runs: starting the server must not pay for reports, nor `search` for logs.
+# Each command imports what it needs when it runs: the start of the server must not pay for reports.
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
 
@@ -53,9 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument(
         "--config", metavar="FILE", help="the training configuration (JSON or YAML), if it is not beside the log"
     )
-    diagnose.add_argument(
-        "--check", action="store_true", help="exit with 1 if the leading hypothesis is not that the run is healthy"
-    )
+    diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=_diagnose)
 

@@ -73,7 +73,7 @@ class _StrictTool(Tool):
         assert isinstance(tool, cls)
         return tool
 
-    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:  # noqa: FBT001, FBT002
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
         try:
             return await super().run(arguments, context, convert_result)
         except ToolError as error:

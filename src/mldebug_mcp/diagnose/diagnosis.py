@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.diagnose.next_steps import order_next_steps
+from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
 from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, NextStep, RunSummary
+from mldebug_mcp.models import Diagnosis, Hypothesis, NextStep, RunSummary
 from mldebug_mcp.symptoms import examine, symptoms
 
 LEADING = 0.02
@@ -102,10 +101,7 @@ def _cited(cause: Cause, item: Ranked) -> tuple[str, ...]:
 
 
 def _filled(step: NextStep, path: str) -> NextStep:
-    """Return the step with the run's path in its call."""
-    if step.call is None:
-        return step
-    return step.model_copy(update={"call": step.call.replace('"{path}"', json.dumps(path, ensure_ascii=False))})
+    return step.model_copy(update={"call": possible_call(step.call, path)})
 
 
 def _summary(run: Run) -> RunSummary:
@@ -125,11 +121,3 @@ def _summary(run: Run) -> RunSummary:
 
 def _distinct_steps(steps: Iterable[Floats]) -> int:
     return len(np.unique(np.concatenate([np.empty(0), *steps])))
-
-
-def shown(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings worth showing: the present ones, then remarks on what is harmless."""
-    worth = [
-        finding for finding in findings if finding.state == "present" or (finding.state == "absent" and finding.summary)
-    ]
-    return sorted(worth, key=lambda finding: finding.state != "present")

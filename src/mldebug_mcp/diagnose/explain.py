@@ -72,12 +72,11 @@ def _cause(cause: Cause) -> Explanation:
 
 
 def _quote(quote: Quote) -> Explanation:
-    text = (
-        f"> {quote.text}\n\n{quote.source.authors}, *{quote.source.title}* ({quote.source.year}), {quote.locator}. {quote.source.url}\n\n"
-        f"Verified against {quote.verified_against} ({quote.grade})."
-    )
+    source = quote.source
+    said_by = f"{source.authors}, *{source.title}* ({source.year}), {quote.locator}. {source.url}"
+    text = f"> {quote.text}\n\n{said_by}\n\nVerified against {quote.verified_against} ({quote.grade})."
     return Explanation(
-        id=quote.id, kind="quote", title=f"{quote.source.authors}, {quote.source.title}", text=text, citations=[quote.cite()],
+        id=quote.id, kind="quote", title=f"{source.authors}, {source.title}", text=text, citations=[quote.cite()],
         related=[quote.source.id],
     )  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.models import Hypothesis, NextStep
 
@@ -12,27 +14,48 @@ COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 """What a check costs, relative to one that takes seconds. Chosen by hand: far flatter than time itself, because
 a decisive check that takes minutes beats a weak one that takes seconds."""
 
+VERBS = {
+    "diagnose_run": {"path", "config"},
+    "search_folklore": {"query", "domain", "topic", "limit"},
+    "explain": {"id"},
+}
+"""The tools that a next step can call, and their arguments. PLAYBOOK.md may name others, which are shown as words."""
+
+
+def possible_call(call: str | None, path: str) -> str | None:
+    """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it."""
+    if call is None:
+        return None
+    verb, _, arguments = call.partition("(")
+    if verb not in VERBS or not set(re.findall(r"(\w+)=", arguments)) <= VERBS[verb]:
+        return None
+    return call.replace('"{path}"', json.dumps(path, ensure_ascii=False))
+
 
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
     A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
-    divided by its cost. Checks that make the same call are one check about several causes.
+    divided by its cost. Checks that make the same call are one check about several causes. What to do when nothing is
+    wrong, or nothing fits, is worth saying only where that leads.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
-    for hypothesis in hypotheses:
-        for step in hypothesis.next_steps:
-            key = step.call or step.action
-            if key not in merged:
-                merged[key] = step
-            elif hypothesis.cause not in merged[key].for_causes:
-                merged[key] = merged[key].model_copy(update={"for_causes": [*merged[key].for_causes, hypothesis.cause]})
-            else:
-                continue
-            mass[key] = mass.get(key, 0.0) + hypothesis.probability
+    for hypothesis, step in _steps(hypotheses):
+        key = step.call or step.action
+        known = merged.get(key)
+        merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
+        mass[key] = mass.get(key, 0.0) + hypothesis.probability
     worth = {key: _entropy(mass[key]) / COST[step.cost] for key, step in merged.items()}
     return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
+
+
+def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextStep]]:
+    """Yield every hypothesis with its checks; two checks of one hypothesis that make the same call count once."""
+    for place, hypothesis in enumerate(hypotheses):
+        if hypothesis.cause not in ("healthy", "unknown") or place == 0:
+            for step in {step.call or step.action: step for step in reversed(hypothesis.next_steps)}.values():
+                yield hypothesis, step
 
 
 def _entropy(share: float) -> float:

@@ -107,7 +107,7 @@ def find_config(folder: Path) -> Path | None:
 
 
 def _parse_yaml(text: str) -> object:
-    import yaml  # noqa: PLC0415 - only runs with a YAML configuration pay for it
+    import yaml
 
     try:
         return yaml.safe_load(text)

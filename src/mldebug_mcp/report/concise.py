@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State
+from mldebug_mcp.text import shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
+MAX_CITATIONS = 2
+MAX_STEPS = 3
+MAX_SENTENCE = 400
+"""Characters of a summary or a fix; `explain` gives them whole."""
 MAX_FINDINGS = 20
 MAX_METRICS = 40
 MAX_NOTES = 10
@@ -22,36 +28,53 @@ def worth_showing(findings: list[Finding]) -> list[Finding]:
 def concise(diagnosis: Diagnosis) -> Diagnosis:
     """Return the diagnosis with the findings that are present and the hypotheses that matter.
 
-    The probabilities still sum to 1: the causes left out are counted under `unknown`, and a note says how many they are.
+    The probabilities still sum to 1: causes that are left out are counted under `unknown`, and a note says how many.
     """
-    kept = [one for one in diagnosis.hypotheses if one.probability >= LEAST or one.cause in ("healthy", "unknown")]
-    left_out = [one for one in diagnosis.hypotheses if one not in kept]
-    folded = sum(one.probability for one in left_out)
-    leading = {one.cause for one in kept[:DETAILED]} - {"healthy"}
-    hypotheses = [_short(one, folded if one.cause == "unknown" else 0.0, detailed=one.cause in leading) for one in kept]
-    findings = worth_showing(diagnosis.findings)[:MAX_FINDINGS]
+    left_out, folded = _unlikely(diagnosis.hypotheses)
+    kept = [one for one in diagnosis.hypotheses if one.cause not in left_out]
+    detailed = {one.cause for one in kept[:DETAILED]}
+    hypotheses = [_short(one, folded, detailed=one.cause in detailed) for one in kept]
     metrics = diagnosis.run.metrics
-    notes = list(diagnosis.notes[:MAX_NOTES])
+    notes = diagnosis.notes[:MAX_NOTES]
     if left_out:
-        notes.append(f"{len(left_out)} causes below {LEAST:.0%} ({folded:.0%} together) are counted under unknown")
+        notes.append(f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown")
     if len(metrics) > MAX_METRICS or len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all; detail='full' lists them")
-    healthy = bool(hypotheses) and hypotheses[0].cause == "healthy"
     return diagnosis.model_copy(
         update={
             "run": diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
-            "findings": findings,
+            "findings": worth_showing(diagnosis.findings)[:MAX_FINDINGS],
             "hypotheses": sorted(hypotheses, key=lambda one: -one.probability),
-            "next_steps": diagnosis.next_steps[: 1 if healthy else 3],
+            "next_steps": diagnosis.next_steps[: 1 if kept[0].cause == "healthy" else MAX_STEPS],
             "notes": notes,
         }
     )
 
 
-def _short(hypothesis: Hypothesis, extra: float, *, detailed: bool) -> Hypothesis:
-    update: dict[str, object] = {"probability": hypothesis.probability + extra}
-    if detailed:
-        update |= {"next_steps": [], "citations": hypothesis.citations[:2]}
+def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
+    """Return the causes to leave out, least likely first, and their probability.
+
+    They stop before `unknown`, under which they are counted, would overtake the leader.
+    """
+    room = hypotheses[0].probability - next(one.probability for one in hypotheses if one.cause == "unknown")
+    left_out: set[str] = set()
+    folded = 0.0
+    for one in reversed(hypotheses):
+        if one.cause in ("healthy", "unknown"):
+            continue
+        if one.probability >= LEAST or folded + one.probability >= room:
+            break
+        left_out.add(one.cause)
+        folded += one.probability
+    return left_out, folded
+
+
+def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
+    probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
+    update: dict[str, object] = {"probability": probability, "credence": credence(probability), "next_steps": []}
+    if detailed and hypothesis.cause != "healthy":
+        update |= {"summary": shorten(hypothesis.summary, MAX_SENTENCE), "fix": shorten(hypothesis.fix, MAX_SENTENCE)}
+        update |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
     else:
-        update |= {"summary": "", "fix": "", "next_steps": [], "citations": [], "against": []}
+        update |= {"summary": "", "fix": "", "citations": [], "against": [], "because": hypothesis.because[:1]}
     return hypothesis.model_copy(update=update)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mldebug_mcp.logs import Series
@@ -13,8 +15,8 @@ _NOT_FINITE = "×"
 def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[str, int | None]:
     """Return a curve as `width` bars at most, and the column in which the step `onset` lies.
 
-    Each column shows the highest value of its steps, so that a spike of one record is seen; × marks NaN and Inf. The scale is cut at
-    twice the range of the middle 95 % of the values, so that one outlier does not flatten the rest.
+    Each column shows the highest value of its steps, so that a spike of one record is seen; × marks NaN and Inf. The
+    scale is cut at twice the range of the middle 95 % of the values, so that one outlier does not flatten the rest.
     """
     if not len(series):
         return "", None
@@ -22,7 +24,7 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
     edges = np.linspace(0, len(series), count + 1).astype(int)
     finite = series.finite.value
     low, high = _scale(finite)
-    bars = [_bar(series.value[a:b], low, high) for a, b in zip(edges, edges[1:], strict=False)]
+    bars = [_bar(series.value[a:b], low, high) for a, b in pairwise(edges)]
     column = None
     if onset is not None:
         at = min(int(np.searchsorted(series.step, onset)), len(series) - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -74,7 +76,7 @@ def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
             console.print(Text(" " * (21 + room) + mark, style="bold red"), no_wrap=True)
 
 
-def _section(console: Console, title: str, lines: list[RenderableType]) -> None:
+def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> None:
     if lines:
         console.print(Text(f"\n{title}", style="bold underline"))
         for line in lines:

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import inspect
+
+from mldebug_mcp.diagnose.next_steps import VERBS, order_next_steps, possible_call
+from mldebug_mcp.models import Hypothesis, NextStep
+from mldebug_mcp.server import TOOLS
+
+
+def step(action: str, cost: str = "minutes", call: str | None = None, cause: str = "") -> NextStep:
+    return NextStep.model_validate({"action": action, "cost": cost, "call": call, "for_causes": [cause]})
+
+
+def hypothesis(cause: str, probability: float, *steps: NextStep) -> Hypothesis:
+    return Hypothesis(cause=cause, probability=probability, credence="", next_steps=list(steps))
+
+
+def test_the_check_that_splits_the_field_comes_before_one_of_a_remote_cause() -> None:
+    ordered = order_next_steps(
+        [hypothesis("a", 0.5, step("halves")), hypothesis("b", 0.45), hypothesis("c", 0.05, step("remote"))]
+    )
+    assert [one.action for one in ordered] == ["halves", "remote"]
+
+
+def test_of_two_checks_that_tell_as_much_the_cheaper_comes_first() -> None:
+    ordered = order_next_steps([hypothesis("a", 0.5, step("slow", "hours"), step("quick", "seconds"))])
+    assert [one.action for one in ordered] == ["quick", "slow"]
+
+
+def test_checks_that_make_the_same_call_are_one_check_about_several_causes() -> None:
+    call = 'inspect_batch(path="BATCH")'
+    ordered = order_next_steps(
+        [
+            hypothesis("a", 0.3, step("look for masks", call=call, cause="a")),
+            hypothesis("b", 0.2, step("look for templates", call=call, cause="b")),
+        ]
+    )
+    assert [(one.action, one.for_causes) for one in ordered] == [("look for masks", ["a", "b"])]
+
+
+def test_what_to_do_with_a_healthy_run_is_said_only_where_healthy_leads() -> None:
+    healthy, fault = hypothesis("healthy", 0.6, step("let it run")), hypothesis("a", 0.4, step("look"))
+    assert "let it run" in [one.action for one in order_next_steps([healthy, fault])]
+    assert "let it run" not in [one.action for one in order_next_steps([fault, healthy])]
+
+
+def test_a_call_is_offered_only_if_one_of_our_tools_takes_it() -> None:
+    assert possible_call('diagnose_run(path="{path}")', 'a "b".csv') == 'diagnose_run(path="a \\"b\\".csv")'
+    assert possible_call('diagnose_run(path="{path}", no_such_argument="x")', "log") is None
+    assert possible_call('no_such_tool(path="{path}")', "log") is None
+
+
+def test_the_calls_that_next_steps_may_make_are_those_of_the_server() -> None:
+    offered = {tool.__name__: set(inspect.signature(tool).parameters) for tool in TOOLS}
+    assert VERBS.keys() <= offered.keys()
+    assert all(arguments <= offered[verb] for verb, arguments in VERBS.items())

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.cli import main
+
+
+def test_diagnose_prints_what_is_seen_what_it_may_be_and_what_to_check(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", str(examples / "loss_spike")]) == 0
+    printed = capsys.readouterr().out
+    for words in (
+        "loss_spike: loss jumps",
+        "▲ step 250",
+        "bad_batch",
+        "Check next",
+        "confirms:",
+        "Practitioners on this",
+    ):
+        assert words in printed
+    assert "\x1b" not in printed, "no colour codes where the output is no terminal"
+
+
+def test_json_is_the_full_answer_and_nothing_else(examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", "--json", str(examples / "nan_loss")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert sum(one["probability"] for one in answer["hypotheses"]) == pytest.approx(1)
+    assert {"healthy", "unknown"} <= {one["cause"] for one in answer["hypotheses"]}
+
+
+@pytest.mark.parametrize(("run", "code"), [("healthy", 0), ("divergence", 1)])
+def test_check_tells_by_its_exit_code_whether_something_was_found(
+    examples: Path, run: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", "--check", str(examples / run)]) == code
+    assert capsys.readouterr().out
+
+
+def test_search_prints_quotes_with_author_and_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "overfit", "a", "single", "batch", "--limit", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("“") == 2
+    assert "https://" in printed
+
+
+def test_explain_prints_an_entry_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "lr_too_high"]) == 0
+    printed = capsys.readouterr().out
+    assert "**Next steps:**" in printed
+    assert "See also:" in printed
+
+
+def unusable(kind: str, folder: Path) -> Path:
+    path = folder / f"{kind}.json"
+    match kind:
+        case "malformed":
+            path.write_text('{"log_history": [{"loss": ')
+        case "zero_bytes":
+            path.touch()
+        case "binary":
+            path.write_bytes(bytes(range(256)) * 50)
+        case "no_metrics":
+            path.with_suffix(".txt").write_text("nothing to see here\n" * 5)
+            return path.with_suffix(".txt")
+        case "empty_folder":
+            return folder
+    return path
+
+
+@pytest.mark.parametrize("kind", ["malformed", "zero_bytes", "binary", "no_metrics", "empty_folder", "missing"])
+def test_unusable_input_is_one_line_on_stderr_and_exit_code_2(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = unusable(kind, tmp_path)
+    assert main(["diagnose", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("mldebug-mcp: ")
+    assert printed.err.count("\n") == 1
+    assert str(path) in printed.err
+
+
+def test_a_file_without_permission_is_refused_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"loss": 1}')
+
+    def refuse(*_: object, **__: object) -> None:  # root, as in containers, may read everything
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert main(["diagnose", str(path)]) == 2
+    assert "no permission to read it" in capsys.readouterr().err
+
+
+def test_an_unknown_id_names_the_closest_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "loss_spik"]) == 2
+    assert "loss_spike" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_early_gets_no_complaint(examples: Path) -> None:
+    command = f"{sys.executable} -m mldebug_mcp diagnose --json {examples / 'loss_spike'} | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout == '{\n  "run":'

@@ -1,0 +1,84 @@
+"""Who may import what and what a start may not load."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "mldebug_mcp"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+LAYERS = (
+    {"errors", "models", "text"},
+    {"knowledge", "logs", "batch", "probe", "memory", "capture"},
+    {"symptoms"},
+    {"diagnose"},
+    {"report"},
+    {"server", "cli", "__main__"},
+)
+OBSERVERS = {"logs", "batch", "probe", "memory"}
+HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
+
+
+def area(module: str) -> str:
+    """Return the top-level part of the package that a dotted name belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports(path: Path, *, at_start: bool = False) -> Iterator[str]:
+    """Yield the modules that a file imports; with `at_start` only those outside functions and type-checking blocks."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if not at_start else iter(tree.body)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def layer(part: str) -> int:
+    return next(number for number, parts in enumerate(LAYERS) if part in parts)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_from_its_own_layer_and_those_below(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    for module in imports(path):
+        if module.startswith("mldebug_mcp.") and (other := area(module)) != own:
+            assert layer(other) <= layer(own), f"{own} imports {module}"
+            assert not (own in OBSERVERS and other in OBSERVERS), f"observers do not import each other: {module}"
+            assert not {own, other} <= {"cli", "server"} or own == "cli", "the server does not import the command line"
+
+
+def test_only_the_server_imports_mcp_and_only_the_worker_imports_torch() -> None:
+    for path in MODULES:
+        where = path.relative_to(SOURCE).as_posix()
+        roots = {module.split(".")[0] for module in imports(path)}
+        if not where.startswith("server"):
+            assert not roots & {"mcp", "mcp_types"}, where
+        if not where.startswith(("probe/worker", "capture")):
+            assert "torch" not in {module.split(".")[0] for module in imports(path, at_start=True)}, where
+
+
+def test_only_the_command_line_prints() -> None:
+    for path in MODULES:
+        where = path.relative_to(SOURCE).as_posix()
+        if where.startswith(("cli", "probe/worker")):
+            continue
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        assert not any(isinstance(call.func, ast.Name) and call.func.id == "print" for call in calls), where
+
+
+@pytest.mark.parametrize("start", ["import mldebug_mcp", "import mldebug_mcp.server as s; s.make_server()"])
+def test_a_start_loads_nothing_heavy(start: str) -> None:
+    code = f"import sys; {start}; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from mldebug_mcp.models import Finding, Number, State
+
+NUMBER: TypeAdapter[float] = TypeAdapter(Number)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (math.nan, '"nan"'),
+        (math.inf, '"inf"'),
+        (-math.inf, '"-inf"'),
+        (3.0, "3"),
+        (0.1234567891, "0.123457"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_every_number_is_written_as_valid_json(value: float, written: str) -> None:
+    assert NUMBER.dump_json(value).decode() == written
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.5])
+def test_a_number_reads_back_as_it_was(value: float) -> None:
+    back = NUMBER.validate_json(NUMBER.dump_json(value))
+    assert back == value or (math.isnan(back) and math.isnan(value))
+
+
+def test_the_schema_of_a_number_tells_of_the_three_strings() -> None:
+    assert {"enum": ["nan", "inf", "-inf"], "type": "string"} in NUMBER.json_schema()["anyOf"]
+
+
+def test_text_of_an_answer_is_cleaned_and_stays_encodable() -> None:
+    finding = Finding(symptom="loss_spike", state=State.PRESENT, summary="at \x1b[31mstep\udc80\u202e 3")
+    assert json.loads(finding.to_json())["summary"] == "at step\ufffd 3"
+
+
+def test_a_model_refuses_fields_that_the_contract_does_not_have() -> None:
+    with pytest.raises(ValidationError, match="advice"):
+        Finding.model_validate({"symptom": "loss_spike", "state": "present", "advice": "lower the rate"})

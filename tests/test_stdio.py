@@ -1,0 +1,97 @@
+"""The server as a real process over stdio, as clients run it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class Process:
+    """The server and hand-written JSON-RPC, one message per line."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "mldebug_mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.number = 0
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        self.number += 1
+        self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode())
+        assert self.process.stdout
+        for line in self.process.stdout:
+            answer: dict[str, Any] = json.loads(line)  # anything else on stdout fails here
+            if answer.get("id") == self.number:
+                return answer
+        raise AssertionError("the server closed its output")
+
+    def start(self) -> dict[str, Any]:
+        answer = self.ask(
+            "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "test", "version": "0"}
+        )
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        return answer
+
+
+@pytest.fixture
+def server() -> Iterator[Process]:
+    running = Process()
+    with running.process:
+        yield running
+        running.process.kill()
+
+
+def test_a_client_gets_a_diagnosis_over_stdio(server: Process, examples: Path) -> None:
+    assert "loss spike" in server.start()["result"]["instructions"]
+    assert {"diagnose_run", "search_folklore", "explain"} <= {
+        tool["name"] for tool in server.ask("tools/list")["result"]["tools"]
+    }
+    answer = server.ask("tools/call", name="diagnose_run", arguments={"path": str(examples / "overfit")})
+    assert answer["result"]["structuredContent"]["hypotheses"][0]["cause"] == "overfitting"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc": "2.0", "id": 2, ',
+        b"",
+        b"[1,2,3]",
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"id":"\xff"}}}',
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"id":"\\ud800"}}}',
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"\\ud800","arguments":{}}}',
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"explain","arguments":{"id":'
+        + b"[" * 5000 + b"]" * 5000 + b"}}}",
+        b'{"jsonrpc":"2.0","id":9,"method":"no/such"}',
+        b'{"jsonrpc":"2.0","id":9,"method":"tools/call"}',
+    ],
+    ids=["cut", "blank", "array", "bad utf-8", "surrogate", "surrogate name", "deep", "method", "no params"],
+)  # fmt: skip
+def test_the_server_serves_on_after_a_hostile_line(server: Process, line: bytes) -> None:
+    server.start()
+    server.send(line)
+    assert server.ask("tools/list")["result"]["tools"]
+
+
+def test_the_server_ends_when_its_input_ends(server: Process) -> None:
+    server.start()
+    assert server.process.stdin
+    server.process.stdin.close()
+    assert server.process.wait(timeout=10) == 0
+
+
+def test_the_server_ends_on_sigterm(server: Process) -> None:
+    server.start()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(timeout=10) != 0

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mldebug_mcp.text import clean, shorten
+
+
+@pytest.mark.parametrize(
+    ("dirty", "cleaned"),
+    [
+        ("loss 2.5", "loss 2.5"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]8;;https://evil\x07link\x1b]8;;\x07", "link"),
+        ("a\u202eb\u200bc\x00d", "abcd"),
+        ("bad\udcffbyte", "bad\ufffdbyte"),
+        ("naïve 日本語 ✓\n\ttab", "naïve 日本語 ✓\n\ttab"),
+    ],
+)
+def test_escapes_and_invisible_characters_go_and_words_stay(dirty: str, cleaned: str) -> None:
+    assert clean(dirty) == cleaned
+
+
+@given(st.text(st.characters(exclude_categories=())), st.integers(1, 50))
+def test_shortened_text_is_one_encodable_line_within_the_limit(text: str, limit: int) -> None:
+    line = shorten(text, limit)
+    assert len(line) <= limit
+    assert "\n" not in line
+    assert line.encode("utf-8").decode("utf-8") == line
