@@ -1,4 +1,4 @@
-"""Train the small models whose logs stand in this folder: `python examples/make_examples.py` (needs torch, takes a minute).
+"""Train the small models whose logs stand in this folder: `python examples/make_examples.py` (needs torch).
 
 Each function is one training run with one fault, or none, logged as such runs are logged in life. The text that the
 language models learn is PLAYBOOK.md, character by character.
@@ -22,7 +22,7 @@ Step = Iterator[dict[str, float]]
 
 
 class TinyGPT(nn.Module):
-    """Two transformer layers that predict the next character; `tokens` and the logits are (batch, time[, vocabulary])."""
+    """Two transformer layers that predict the next character: (batch, time) to (batch, time, vocabulary)."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def train_language_model(
         logits = model(batch[:, :-1])
         loss = functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         yield {"step": step + 1, "loss": loss.item(), "grad_norm": norm.item(), "learning_rate": rate}
@@ -131,7 +131,7 @@ def nan_loss() -> None:
         probabilities = torch.softmax(model(inputs[chosen]) * (1 + step / 4), dim=1)
         loss = -torch.log(probabilities[torch.arange(32), labels[chosen]]).mean()
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         norm = nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
         rows.append({"step": step + 1, "train_loss": loss.item(), "grad_norm": norm.item(), "lr": 0.5})
@@ -152,7 +152,7 @@ def overfit() -> None:
     for epoch in range(300):
         loss = functional.cross_entropy(model(inputs), labels)
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         with torch.no_grad():
             held_out = model(unseen)

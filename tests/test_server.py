@@ -23,14 +23,14 @@ async def client() -> AsyncIterator[Client]:
         yield connected
 
 
-async def structured(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def structured(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    assert result.structured_content is not None
-    return result.structured_content
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
-async def refused(client: Client, tool: str, **arguments: Any) -> str:
+async def refused(client: Client, tool: str, **arguments: object) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     text = result.content[0].text  # type: ignore[union-attr]
@@ -62,12 +62,14 @@ async def test_a_concise_answer_stays_under_ten_thousand_characters(client: Clie
         assert len(json.dumps(answer)) < 10_000
 
 
-async def test_a_nan_reaches_the_client_and_fits_the_schema(client: Client, examples: Path, tmp_path: Path) -> None:
+async def test_a_nan_reaches_the_client_and_fits_the_schema(client: Client, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": NaN}\n{"step": 3, "loss": Infinity}\n')
     answer = await structured(client, "diagnose_run", path=str(log), detail="full")
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    jsonschema.validate(answer, tools["diagnose_run"].output_schema)
+    schema = tools["diagnose_run"].output_schema
+    assert schema is not None
+    jsonschema.validate(answer, schema)
     assert "loss_nonfinite" in [finding["symptom"] for finding in answer["findings"] if finding["state"] == "present"]
 
 

@@ -27,7 +27,7 @@ class Process:
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
-    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+    def ask(self, method: str, **params: object) -> dict[str, Any]:
         self.number += 1
         self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode())
         assert self.process.stdout

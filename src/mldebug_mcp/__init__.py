@@ -1,5 +1,69 @@
-"""mldebug-mcp: why did my training run go wrong? Ranked, cited hypotheses from its log."""
+"""mldebug-mcp: why did my training run go wrong? Ranked, cited hypotheses from its log.
+
+The verbs are loaded when they are first used, so that importing the package, as the server does, costs nothing.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldebug_mcp.diagnose import diagnose_run
+    from mldebug_mcp.diagnose.explain import explain
+    from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
+    from mldebug_mcp.knowledge.search import search_folklore
+    from mldebug_mcp.logs import Run, Series, read_run
+    from mldebug_mcp.models import Diagnosis, Explanation, Finding, Hypothesis, NextStep, SearchResult, State
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "diagnose_run": "diagnose",
+    "explain": "diagnose.explain",
+    "search_folklore": "knowledge.search",
+    "Run": "logs",
+    "Series": "logs",
+    "read_run": "logs",
+    "CatalogueError": "errors",
+    "InputError": "errors",
+    "MLDebugError": "errors",
+    "MissingExtraError": "errors",
+    "UnknownIdError": "errors",
+    "Diagnosis": "models",
+    "Explanation": "models",
+    "Finding": "models",
+    "Hypothesis": "models",
+    "NextStep": "models",
+    "SearchResult": "models",
+    "State": "models",
+}
+
+__all__ = [
+    "CatalogueError",
+    "Diagnosis",
+    "Explanation",
+    "Finding",
+    "Hypothesis",
+    "InputError",
+    "MLDebugError",
+    "MissingExtraError",
+    "NextStep",
+    "Run",
+    "SearchResult",
+    "Series",
+    "State",
+    "UnknownIdError",
+    "diagnose_run",
+    "explain",
+    "read_run",
+    "search_folklore",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
-        # The reader (such as `head`) has seen enough. Closing stderr too keeps the interpreter from complaining at exit.
+        # The reader (such as `head`) has seen enough. With stderr closed the interpreter does not complain at exit.
         sys.stderr.close()
         return DONE
     except KeyboardInterrupt:
@@ -53,9 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         "diagnose", help="say what is seen in a training log, what it may be and what to check next"
     )
     diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
-    diagnose.add_argument(
-        "--config", metavar="FILE", help="the training configuration (JSON or YAML), if it is not beside the log"
-    )
+    diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=_diagnose)

@@ -4,7 +4,7 @@ import inspect
 
 from mldebug_mcp.diagnose.next_steps import VERBS, order_next_steps, possible_call
 from mldebug_mcp.models import Hypothesis, NextStep
-from mldebug_mcp.server import TOOLS
+from mldebug_mcp.server.tools import TOOLS
 
 
 def step(action: str, cost: str = "minutes", call: str | None = None, cause: str = "") -> NextStep:

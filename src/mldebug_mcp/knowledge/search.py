@@ -70,7 +70,8 @@ def build_index(known: Catalogue) -> sqlite3.Connection:
     """Return an in-memory index of the quotes. It is only read after that, so threads may share it."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.execute(
-        "CREATE VIRTUAL TABLE quotes USING fts5(id UNINDEXED, text, topics, situations, source, tokenize='porter unicode61')"
+        "CREATE VIRTUAL TABLE quotes USING "
+        "fts5(id UNINDEXED, text, topics, situations, source, tokenize='porter unicode61')"
     )
     connection.executemany(
         "INSERT INTO quotes VALUES (?, ?, ?, ?, ?)",

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import mldebug_mcp
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def update_readme() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("update_readme", ROOT / "docs" / "update_readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_shows_what_the_commands_print(update_readme: ModuleType) -> None:
+    assert update_readme.BLOCK.search(README)
+    assert update_readme.filled(README) == README, "run: python docs/update_readme.py"
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert code is not None
+    exec(compile(code[1], "README.md", "exec"), {})  # noqa: S102 - our own example
+    assert "loss_spike" in capsys.readouterr().out
+
+
+def test_every_local_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_everything_that_the_package_offers_exists() -> None:
+    assert set(mldebug_mcp.__all__) >= {"diagnose_run", "search_folklore", "explain", "Diagnosis", "MLDebugError"}
+    assert all(hasattr(mldebug_mcp, name) for name in mldebug_mcp.__all__)
