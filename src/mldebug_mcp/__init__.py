@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mldebug_mcp.diagnose import diagnose_run
     from mldebug_mcp.diagnose.explain import explain
+    from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.knowledge.search import search_folklore
     from mldebug_mcp.logs import Run, Series, read_run
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 _HOME = {
     "diagnose_run": "diagnose",
     "explain": "diagnose.explain",
+    "update_diagnosis": "diagnose.update",
     "search_folklore": "knowledge.search",
     "Run": "logs",
     "Series": "logs",
@@ -58,6 +60,7 @@ __all__ = [
     "explain",
     "read_run",
     "search_folklore",
+    "update_diagnosis",
 ]
 
 

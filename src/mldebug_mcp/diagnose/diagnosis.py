@@ -2,66 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
 from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.models import Diagnosis, Hypothesis, NextStep, RunSummary
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary
 from mldebug_mcp.symptoms import examine, symptoms
+from mldebug_mcp.text import figure
 
+SETTING_BITS = 2.0
+"""What a setting that differs from that of a good run says for the fault it may be: four to one. Chosen by hand."""
 LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_CITATIONS = 3
 MAX_STEPS_EACH = 3
 
 
-def diagnose_run(path: str | Path, config: str | Path | None = None) -> Diagnosis:
+def diagnose_run(
+    path: str | Path,
+    config: str | Path | None = None,
+    reference: str | Path | None = None,
+    findings: Sequence[Finding] = (),
+) -> Diagnosis:
     """Say what is seen in a training log, which causes that fits, and what to check next.
 
     Args:
         path: A log file or a run folder.
         config: The training configuration (JSON or YAML), where it does not stand beside the log.
+        reference: The log or folder of a run that went well, to compare with.
+        findings: What other verbs found on the same run; of two findings on one symptom these stand.
 
     Returns:
         Every symptom with its state, every cause with its probability, best first, and the next steps in order.
 
     Raises:
-        InputError: the path cannot be used; the message says why and what to do.
+        InputError: a path cannot be used; the message says why and what to do.
     """
-    return diagnose(read_run(path, config))
+    return diagnose(read_run(path, config), read_run(reference) if reference is not None else None, findings)
 
 
-def diagnose(run: Run) -> Diagnosis:
-    """Diagnose a run that has been read."""
-    known = catalogue()
-    findings, problems = examine(run)
-    ranked = rank(_candidates(known, run.kind), findings, {one.id: one.background for one in symptoms().values()})
-    hypotheses = [_hypothesis(known, item, run.path) for item in ranked]
+def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Diagnosis:
+    """Diagnose a run that has been read; see `diagnose_run`."""
+    seen, problems = examine(run)
+    seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
+    comparison = compare(run, reference) if reference is not None else None
+    hypotheses = judge_causes(seen, run.kind, _told(comparison), run.path)
     return Diagnosis(
         run=_summary(run),
-        findings=findings,
+        findings=seen,
         hypotheses=hypotheses,
         next_steps=order_next_steps(hypotheses),
+        comparison=comparison,
         notes=[*run.notes, *problems],
     )
 
 
-def _candidates(known: Catalogue, kind: str) -> list[Candidate]:
-    return [
+def judge_causes(
+    findings: Sequence[Finding], kind: str, told: Mapping[str, Mapping[str, float]], path: str
+) -> list[Hypothesis]:
+    """Rank all causes on these findings; `told` holds further evidence in bits, by cause and by what says so."""
+    known = catalogue()
+    candidates = [
         Candidate(
             cause.id,
             cause.prior_for(kind),
             {effect.symptom: effect.frequency.share for effect in cause.effects},
+            told.get(cause.id, {}),
         )
         for cause in known.causes.values()
     ]
+    ranked = rank(candidates, findings, {one.id: one.background for one in symptoms().values()})
+    return [_hypothesis(known, item, path) for item in ranked]
+
+
+def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
+    """Return what a comparison with a good run says of the causes, in bits."""
+    if comparison is None or not (comparison.partings or comparison.alike):
+        return {}
+    results = [one for one in comparison.partings if one.metric != "learning_rate"]
+    if not results:
+        return {"healthy": {"no metric parts from the reference run": SETTING_BITS}}
+    told = {cause: {difference: SETTING_BITS} for cause, difference in suspects(comparison).items()}
+    first = results[0]
+    return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
 
 
 def _hypothesis(known: Catalogue, item: Ranked, path: str) -> Hypothesis:

@@ -15,7 +15,7 @@ COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 a decisive check that takes minutes beats a weak one that takes seconds."""
 
 VERBS = {
-    "diagnose_run": {"path", "config"},
+    "diagnose_run": {"path", "config", "reference"},
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mldebug_mcp.models import Finding, State
 
@@ -55,11 +55,14 @@ class Candidate:
         id: The cause.
         prior: Its weight before any evidence; weights need not sum to anything.
         frequency: How often it produces each symptom that it lists, between 0 and 1.
+        told: What else speaks for it (positive) or against it (negative), in bits, by what says so: the outcome of a
+            check, or a setting that differs from that of a good run.
     """
 
     id: str
     prior: float
     frequency: Mapping[str, float]
+    told: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ def rank(
             for symptom, frequency in candidate.frequency.items()
             if symptom in states and states[symptom] is not State.UNKNOWN
         }
+        | dict(candidate.told)
         for candidate in candidates
     ]
     scores = [

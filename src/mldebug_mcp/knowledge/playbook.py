@@ -79,7 +79,7 @@ def _cause(section: Sequence[Block], markdown: str) -> Cause:
         mistaken_for=tuple(filter(None, map(str.strip, draft.fields.get("mistaken for", "").split(",")))),
         effects=tuple(draft.effects),
         against=draft.labelled["Against"],
-        next_steps=tuple(_next_step(draft, step) for step in draft.steps),
+        next_steps=tuple(_next_step(draft, number, step) for number, step in enumerate(draft.steps, start=1)),
         fix=draft.labelled["Fix"],
         disagreement=draft.labelled.get("Disagreement", ""),
         quotes=tuple(dict.fromkeys(match["quote"] for match in _LINK.finditer(markdown))),
@@ -132,7 +132,7 @@ def _prior(draft: _Draft) -> dict[str, float]:
     return prior
 
 
-def _next_step(draft: _Draft, step: Mapping[str, str]) -> NextStep:
+def _next_step(draft: _Draft, number: int, step: Mapping[str, str]) -> NextStep:
     cost = _COST.search(step["action"])
     if cost is None or not step.get("confirms") or not step.get("refutes"):
         _fail(
@@ -140,6 +140,7 @@ def _next_step(draft: _Draft, step: Mapping[str, str]) -> NextStep:
             f"{draft.heading.text}: a next step ends in its cost and has `- confirms:` and `- refutes:`",
         )
     return NextStep(
+        id=f"{draft.heading.text}.{number}",
         action=plain(_COST.sub("", step["action"])),
         cost=cast("Literal['seconds', 'minutes', 'hours']", cost[1]),
         confirms=plain(step["confirms"]),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.base import Model, Number, Text
-from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State
+from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
+from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State, Update
 from mldebug_mcp.models.knowledge import Citation, Explanation, QuoteHit, SearchResult
 
 __all__ = [
     "Citation",
+    "Comparison",
     "Diagnosis",
     "Explanation",
     "Finding",
@@ -15,9 +17,12 @@ __all__ = [
     "Model",
     "NextStep",
     "Number",
+    "Parting",
     "QuoteHit",
     "RunSummary",
     "SearchResult",
+    "SettingDifference",
     "State",
     "Text",
+    "Update",
 ]

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.comparison import Comparison
 from mldebug_mcp.models.knowledge import Citation
 
 
@@ -32,6 +33,7 @@ class Finding(Model):
 class NextStep(Model):
     """A cheap check that tells hypotheses apart."""
 
+    id: str = Field("", description="Names the check for update_diagnosis: its cause and its number there.")
     action: Text
     cost: Literal["seconds", "minutes", "hours"]
     confirms: Text = Field("", description="What would be seen if the cause is there.")
@@ -52,6 +54,13 @@ class Hypothesis(Model):
     fix: Text = ""
     next_steps: list[NextStep] = Field(default_factory=list)
     citations: list[Citation] = Field(default_factory=list)
+
+
+class Update(Model):
+    """The hypotheses after the outcomes of checks."""
+
+    hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
+    next_steps: list[NextStep]
 
 
 class RunSummary(Model):
@@ -76,4 +85,5 @@ class Diagnosis(Model):
     findings: list[Finding]
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
+    comparison: Comparison | None = Field(None, description="This run beside the reference run, if one was given.")
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.diagnose.ranking import credence
-from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State
+from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State, Update
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
@@ -32,8 +32,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """
     left_out, folded = _unlikely(diagnosis.hypotheses)
     kept = [one for one in diagnosis.hypotheses if one.cause not in left_out]
-    detailed = {one.cause for one in kept[:DETAILED]}
-    hypotheses = [_short(one, folded, detailed=one.cause in detailed) for one in kept]
+    hypotheses = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
     metrics = diagnosis.run.metrics
     notes = diagnosis.notes[:MAX_NOTES]
     if left_out:
@@ -44,11 +43,23 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
         update={
             "run": diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
             "findings": worth_showing(diagnosis.findings)[:MAX_FINDINGS],
-            "hypotheses": sorted(hypotheses, key=lambda one: -one.probability),
+            "hypotheses": _best_first(hypotheses),
             "next_steps": diagnosis.next_steps[: 1 if kept[0].cause == "healthy" else MAX_STEPS],
             "notes": notes,
         }
     )
+
+
+def concise_update(update: Update) -> Update:
+    """Return the update with the hypotheses that matter; causes that are left out are counted under `unknown`."""
+    left_out, folded = _unlikely(update.hypotheses)
+    kept = [one for one in update.hypotheses if one.cause not in left_out]
+    shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
+    return Update(hypotheses=_best_first(shown), next_steps=update.next_steps[:MAX_STEPS])
+
+
+def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda one: -one.probability)
 
 
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:

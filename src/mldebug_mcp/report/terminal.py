@@ -11,7 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.logs import Run
-from mldebug_mcp.models import Citation, Diagnosis, Explanation, Finding, Hypothesis, NextStep, SearchResult, State
+from mldebug_mcp.models import (
+    Citation,
+    Comparison,
+    Diagnosis,
+    Explanation,
+    Finding,
+    Hypothesis,
+    NextStep,
+    SearchResult,
+    State,
+)
 from mldebug_mcp.report.concise import worth_showing
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.text import figure
@@ -47,6 +57,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
         "Seen in the log",
         [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [Text("nothing unusual")],
     )
+    if diagnosis.comparison is not None:
+        _print_comparison(console, diagnosis.comparison, read.step_name)
     _print_hypotheses(console, diagnosis)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     _section(console, "Check next", steps)
@@ -81,6 +93,26 @@ def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> N
         console.print(Text(f"\n{title}", style="bold underline"))
         for line in lines:
             console.print(Padding(line, (0, 0, 0, 2)))
+
+
+def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
+    partings = [
+        Text(
+            f"{one.metric} parts at {step_name} {figure(one.step)}: {figure(one.run)} here, "
+            f"{figure(one.reference)} there ({figure(one.sigmas)} standard deviations of the noise)"
+        )
+        for one in comparison.partings
+    ]
+    same = [Text(f"no difference beyond the noise: {', '.join(comparison.alike)}")] if comparison.alike else []
+    settings = [
+        Text(f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there", style="yellow")
+        for one in comparison.settings
+    ]
+    _section(console, f"Beside {comparison.reference}", [*partings, *same, *settings])
+
+
+def _value(value: str | float | None) -> str:
+    return "not set" if value is None else value if isinstance(value, str) else figure(value)
 
 
 def _finding(finding: Finding) -> Text:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models import Diagnosis, Explanation, SearchResult
+from mldebug_mcp.models import Diagnosis, Explanation, SearchResult, State, Update
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -23,6 +23,9 @@ def diagnose_run(
     config: Annotated[
         str | None, Field(description="The training configuration (JSON or YAML), if it is not beside the log")
     ] = None,
+    reference: Annotated[
+        str | None, Field(description="The log or folder of a run that went well: where, and in what, do the two part?")
+    ] = None,
     detail: Detail = "concise",
 ) -> Diagnosis:
     """Find out what is wrong with a training run from its log: why did my loss spike, diverge, go to NaN, not learn?
@@ -36,8 +39,33 @@ def diagnose_run(
     from mldebug_mcp.diagnose import diagnose_run as diagnose
     from mldebug_mcp.report.concise import concise
 
-    answer = diagnose(path, config)
+    answer = diagnose(path, config, reference)
     return answer if detail == "full" else concise(answer)
+
+
+@answers
+def update_diagnosis(
+    findings: Annotated[
+        dict[str, State],
+        Field(description="The state of each symptom in the diagnosis, such as {'loss_spike': 'present'}"),
+    ],
+    outcomes: Annotated[
+        dict[str, Literal["confirms", "refutes"]],
+        Field(description="How checks turned out, by the id of the next step, such as {'lr_too_high.1': 'refutes'}"),
+    ],
+    kind: Annotated[str, Field(description="Kind of run, as run.kind of the diagnosis says")] = "unknown",
+    path: Annotated[str, Field(description="The run, for the calls of the next steps")] = "LOG",
+) -> Update:
+    """Update the ranked causes of a training problem once a check has been made: what does its outcome change?
+
+    Takes the findings of diagnose_run (with their states changed or added to, if more has been seen) and the outcomes
+    of next steps by their ids. Returns the hypotheses with new probabilities and the next steps that remain. Nothing is
+    stored: what was known before travels with the call.
+    """
+    from mldebug_mcp.diagnose.update import update_diagnosis as update
+    from mldebug_mcp.report.concise import concise_update
+
+    return concise_update(update(findings, outcomes, kind, path))
 
 
 @answers
@@ -76,5 +104,5 @@ def explain(
     return look_up(id)
 
 
-TOOLS = (diagnose_run, search_folklore, explain)
+TOOLS = (diagnose_run, update_diagnosis, search_folklore, explain)
 """In the order in which clients list them."""

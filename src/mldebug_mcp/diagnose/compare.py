@@ -1,0 +1,146 @@
+"""A run beside a good one: which settings differ, and where, and in what, the two part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.run import Floats, Scalar
+from mldebug_mcp.models import Comparison, Parting, SettingDifference
+from mldebug_mcp.symptoms.statistics import noise
+
+BINS = 60
+"""Stretches that the common steps are cut into: a parting is placed to one sixtieth, then refined to a record."""
+SIGMAS = 5.0
+"""Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
+LEAST = 0.02
+"""... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
+LASTING = 3
+"""Stretches in a row that have to differ: what comes back is a spike, not a parting."""
+MAX_SETTINGS = 40
+
+# Where the settings say the same of every run, or only where things are stored, a difference explains nothing.
+_NO_CAUSE = (
+    "path", "dir", "name", "run_id", "tags", "notes", "date", "time", "host", "wandb", "logging", "report_to",
+    "version",
+)  # fmt: skip
+_NOT_COMPARED = ("summary/", "epoch", "step_time", "data_time", "memory", "num_tokens", "time", "eta")
+
+FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
+    ("learning_rate", +1): ("lr_too_high",),
+    ("learning_rate", -1): ("lr_too_low",),
+    ("warmup_steps", -1): ("insufficient_warmup",),
+    ("warmup_ratio", -1): ("insufficient_warmup",),
+    ("max_steps", -1): ("lr_schedule_bug",),
+    ("lr_scheduler_type", 0): ("lr_schedule_bug",),
+    ("weight_decay", +1): ("weight_decay_too_high",),
+    ("max_grad_norm", -1): ("clip_too_tight",),
+    ("max_grad_norm", +1): ("exploding_gradients",),
+    ("per_device_train_batch_size", -1): ("batch_too_small",),
+    ("gradient_accumulation_steps", -1): ("batch_too_small",),
+    ("gradient_accumulation_steps", +1): ("grad_accum_scaling",),
+    ("adam_beta2", +1): ("adam_instability",),
+    ("adam_epsilon", -1): ("adam_instability",),
+    ("fp16", 0): ("fp16_overflow",),
+    ("bf16", 0): ("fp16_overflow", "low_precision_update"),
+    ("beta", -1): ("kl_blowup", "dpo_collapse"),
+    ("num_generations", -1): ("no_reward_variance",),
+    ("max_completion_length", -1): ("length_exploitation", "reward_broken"),
+}
+"""Which causes a setting speaks for that is higher (+1), lower (-1) or merely other (0) than in the good run."""
+
+
+def compare(run: Run, reference: Run) -> Comparison:
+    """Return how a run differs from a reference run, and the steps at which their metrics part beyond the noise."""
+    shared = [name for name in run.series if not name.startswith(_NOT_COMPARED) and _overlap(run, reference, name)]
+    found = {name: _parting(run[name].finite, reference[name].finite) for name in shared}
+    return Comparison(
+        reference=reference.path,
+        settings=_differences(run.config, reference.config),
+        partings=sorted((one for one in found.values() if one is not None), key=lambda one: one.step),
+        alike=[name for name, one in found.items() if one is None],
+    )
+
+
+def _overlap(run: Run, reference: Run, metric: str) -> bool:
+    """Say whether both runs logged a metric over common steps."""
+    if metric not in reference or not len(run[metric].finite) or not len(reference[metric].finite):
+        return False
+    first, last = _common_steps(run[metric].finite, reference[metric].finite)
+    return first < last
+
+
+def _common_steps(run: Series, reference: Series) -> tuple[float, float]:
+    first = max(run.step[0], reference.step[0])
+    return float(first), float(min(run.step[-1], reference.step[-1]))
+
+
+def suspects(comparison: Comparison) -> dict[str, str]:
+    """Return the causes that the differing settings speak for, each with the difference in words."""
+    found: dict[str, str] = {}
+    for one in comparison.settings:
+        for cause in FAULTS.get((one.setting, _direction(one)), ()) + FAULTS.get((one.setting, 0), ()):
+            found.setdefault(cause, f"{one.setting} is {one.run}, in the reference run {one.reference}")
+    return found
+
+
+def _direction(difference: SettingDifference) -> int:
+    run, reference = difference.run, difference.reference
+    if isinstance(run, float) and isinstance(reference, float):
+        return int(np.sign(run - reference))
+    return 0
+
+
+def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> list[SettingDifference]:
+    names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
+    different = [name for name in names if run.get(name) != reference.get(name)]
+    known = {name for name, _ in FAULTS}
+    different.sort(key=lambda name: (name not in known, name))
+    return [
+        SettingDifference(setting=name, run=_shown(run.get(name)), reference=_shown(reference.get(name)))
+        for name in different[:MAX_SETTINGS]
+    ]
+
+
+def _shown(value: Scalar) -> str | float | None:
+    return str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, int) else value
+
+
+def _parting(run: Series, reference: Series) -> Parting | None:
+    """Return where two curves part for good, or None if they do not within the steps that both have."""
+    edges = np.linspace(*_common_steps(run, reference), BINS + 1)
+    (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
+    distance = np.abs(level - other)
+    apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
+    seen = np.flatnonzero(np.isfinite(distance))
+    starts = [at for at in range(len(seen) - LASTING + 1) if apart[seen[at : at + LASTING]].all()]
+    if not starts:
+        return None
+    at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
+    step = _refined(run, reference, edges[before], edges[at + 1])
+    sigmas = float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12))
+    return Parting(metric=run.name, step=step, run=float(level[at]), reference=float(other[at]), sigmas=sigmas)
+
+
+def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
+    """Return the median of each stretch and the standard deviation of that median; NaN where nothing was logged."""
+    which = np.searchsorted(edges, series.step, side="right") - 1
+    which[series.step == edges[-1]] = BINS - 1
+    level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
+    around = noise(series.value)
+    for at in range(BINS):
+        inside = series.value[which == at]
+        if len(inside):
+            level[at] = np.median(inside)
+            spread[at] = max(around, noise(inside)) / np.sqrt(len(inside))
+    return level, spread
+
+
+def _refined(run: Series, reference: Series, first: float, last: float) -> float:
+    """Return the first record of a stretch that lies beyond the noise of both curves, or where the stretch begins."""
+    inside = run.between(first, last)
+    other = np.interp(inside.step, reference.step, reference.value)
+    beyond = np.abs(inside.value - other) > SIGMAS * np.hypot(noise(run.value), noise(reference.value))
+    return float(inside.step[int(np.argmax(beyond))]) if beyond.any() else float(first)
