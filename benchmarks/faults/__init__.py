@@ -1,0 +1,9 @@
+"""Training runs with known faults: really trained, logged as frameworks log, and diagnosed.
+
+    python -m benchmarks.faults train [--subset]     train the runs that are missing (resumable)
+    python -m benchmarks.faults report               diagnose them and print the tables
+
+A run is a task (what is learned), a fault (what is wrong), a severity, a seed and a way of logging. Its label holds the
+injected cause and the causes that the same observables would justify as well. Runs are split by task into a tuning and a
+test part: numbers are fitted on one and reported on the other.
+"""

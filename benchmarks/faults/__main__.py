@@ -1,0 +1,43 @@
+"""`python -m benchmarks.faults train|report`."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from benchmarks.faults.report import judge, report
+from benchmarks.faults.runs import cases, make
+
+FOLDER = Path(__file__).parent / "made"
+
+
+def train_missing(folder: Path, *, subset: bool, processes: int) -> None:
+    """Train the runs that have no label yet."""
+    missing = [case for case in cases(subset=subset) if not (folder / f"{case.name}.label.json").exists()]
+    began = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        for number, name in enumerate(pool.imap_unordered(partial(make, folder=folder), missing), start=1):
+            if sys.stderr.isatty() or number % 50 == 0 or number == len(missing):
+                print(f"{number} of {len(missing)} runs, {time.monotonic() - began:.0f} s: {name}", file=sys.stderr)
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="benchmarks.faults", description="Runs with known faults, and their diagnosis.")
+    parser.add_argument("command", choices=["train", "report"])
+    parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    if options.command == "train":
+        train_missing(options.folder, subset=options.subset, processes=options.processes)
+    else:
+        print(report(judge(options.folder)))
+
+
+if __name__ == "__main__":
+    main()

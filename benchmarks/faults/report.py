@@ -1,0 +1,112 @@
+"""Diagnose the runs and count how often the diagnosis is right."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.faults.runs import Label
+from mldebug_mcp.diagnose import diagnose_run
+from mldebug_mcp.models import Diagnosis, State
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run, what is known of it, and what the diagnosis says."""
+
+    name: str
+    label: Label
+    causes: list[str]
+    probability: float
+    states: dict[str, State]
+    onsets: list[float]
+
+    @property
+    def fault(self) -> str:
+        """The fault's name."""
+        return self.name.split("-")[1]
+
+    def right(self, places: int) -> bool:
+        """Whether the injected cause, or one that the same observables justify, stands among the first places."""
+        return bool({self.label.cause, *self.label.also} & set(self.causes[:places]))
+
+
+def judge(folder: Path) -> list[Judged]:
+    """Diagnose every run of a folder."""
+    judged = []
+    for file in sorted(folder.glob("*.label.json")):
+        name = file.name.removesuffix(".label.json")
+        label = Label(**json.loads(file.read_text(encoding="utf-8")))
+        judged.append(_judged(name, label, diagnose_run(folder / name)))
+    return judged
+
+
+def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
+    present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT and finding.steps]
+    return Judged(
+        name,
+        label,
+        [one.cause for one in diagnosis.hypotheses],
+        diagnosis.hypotheses[0].probability,
+        {finding.symptom: finding.state for finding in diagnosis.findings},
+        [step for finding in present for step in finding.steps],
+    )
+
+
+def report(judged: Sequence[Judged]) -> str:
+    """Return the tables, for both parts."""
+    parts = {"tuning": [one for one in judged if one.label.tuning], "test": [one for one in judged if not one.label.tuning]}
+    return "\n\n".join(f"## {name} part\n\n{_part(ones)}" for name, ones in parts.items() if ones)
+
+
+def _part(ones: Sequence[Judged]) -> str:
+    healthy = [one for one in ones if one.label.cause == "healthy"]
+    faulty = [one for one in ones if one.label.cause != "healthy" and one.label.shows]
+    timed = [one for one in faulty if one.label.onset is not None]
+    found = [one for one in timed if any(abs(step - one.label.onset) <= 0.02 * one.label.steps for step in one.onsets)]
+    rows = [
+        ("faulty runs whose log shows it", f"{len(faulty)}"),
+        ("right cause first", _share([one.right(1) for one in faulty])),
+        ("right cause among the first three", _share([one.right(3) for one in faulty])),
+        ("exactly the injected cause first", _share([one.causes[0] == one.label.cause for one in faulty])),
+        ("faulty runs called healthy", _share([one.causes[0] == "healthy" for one in faulty])),
+        ("healthy runs", f"{len(healthy)}"),
+        ("healthy runs called healthy", _share([one.causes[0] == "healthy" for one in healthy])),
+        ("onset within 2 % of the run", _share([one in found for one in timed])),
+        ("expected calibration error", f"{calibration_error([*faulty, *healthy]):.3f}"),
+    ]
+    table = "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return f"{table}\n\n{_per_cause(faulty)}"
+
+
+def _share(right: Sequence[bool]) -> str:
+    return f"{np.mean(right):.3f}" if right else "no such runs"
+
+
+def calibration_error(ones: Sequence[Judged], bins: int = 10) -> float:
+    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, weighted by bin size."""
+    if not ones:
+        return float("nan")
+    confidence = np.array([one.probability for one in ones])
+    right = np.array([one.right(1) for one in ones])
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())]
+    return float(sum(gaps))
+
+
+def _per_cause(faulty: Sequence[Judged]) -> str:
+    by_cause: dict[str, list[Judged]] = defaultdict(list)
+    for one in faulty:
+        by_cause[one.label.cause].append(one)
+    lines = ["| injected cause | runs | first | first three | called instead |", "| --- | --- | --- | --- | --- |"]
+    for cause, ones in sorted(by_cause.items()):
+        wrong = Counter(one.causes[0] for one in ones if not one.right(1))
+        instead = ", ".join(f"{name} ({count})" for name, count in wrong.most_common(3))
+        first, three = (_share([one.right(places) for one in ones]) for places in (1, 3))
+        lines.append(f"| {cause} | {len(ones)} | {first} | {three} | {instead} |")
+    return "\n".join(lines)
