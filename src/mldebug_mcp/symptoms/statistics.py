@@ -147,3 +147,58 @@ def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     index = np.searchsorted(one.step, other.step, side="right") - 1
     keep = index >= 0
     return other.step[keep], one.value[index[keep]], other.value[keep]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far a curve moves from its first point to its last.
+
+    Args:
+        change: End minus start of the straight line through it.
+        error: Standard error of the change, from the noise between neighbours.
+    """
+
+    change: float
+    error: float
+
+
+def drift(values: Floats) -> Drift:
+    """Fit a straight line by least squares and return how far it moves.
+
+    The error of the change over n evenly spaced points with noise s is s * sqrt(12 / n).
+    """
+    count = len(values)
+    if count < 3:
+        return Drift(0.0, math.inf)
+    position = np.arange(count) - (count - 1) / 2
+    slope = float(position @ values) / float(position @ position)
+    return Drift(slope * (count - 1), noise(values) * math.sqrt(12 / count))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level that a curve keeps for a while.
+
+    Args:
+        value: Median over the stretch.
+        at: Index of the stretch's first point.
+    """
+
+    value: float
+    at: int
+
+
+def highest_level(values: Floats, count: int = 20) -> Level:
+    """Return the highest block median: what a curve reaches and keeps, however high a single point jumps."""
+    cut = blocks(values, count)
+    best = int(np.argmax(cut.level))
+    return Level(float(cut.level[best]), int(cut.first[best]))
+
+
+def monotone(levels: Floats) -> float:
+    """Return the rank correlation (Spearman's, ties in order) of levels with their order, from -1 to 1."""
+    count = len(levels)
+    if count < 3:
+        return 0.0
+    ranks = np.argsort(np.argsort(levels, kind="stable"), kind="stable")
+    return float(1 - 6 * np.sum((ranks - np.arange(count)) ** 2) / (count * (count**2 - 1)))

@@ -1,0 +1,44 @@
+"""Policy entropy near zero."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.text import figure
+
+COLLAPSED = 0.01
+"""Axolotl, for GRPO: 0.05 to 0.5 is healthy, below 0.01 the policy has collapsed."""
+SHARE_OF_START = 0.1
+"""For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). By hand."""
+LEAST_RECORDS = 5
+
+
+@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.03)
+def entropy_low(run: Run) -> Evidence | None:
+    """The policy is nearly deterministic at the end of the log.
+
+    Not this when: entropy falls slowly and keeps clear of zero, which is learning; single records touch zero; actions
+    are continuous, whose entropy goes below zero without meaning anything (then it is unknown).
+    """
+    series = entropy(run)
+    value = series.value
+    if len(value) < LEAST_RECORDS:
+        raise CannotTell(f"entropy has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+    if float(value.min()) < -1e-3:
+        raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
+    start, end = start_level(value), end_level(value)
+    limit = COLLAPSED if run.kind in TEXT_POLICIES else max(COLLAPSED, SHARE_OF_START * start)
+    if end >= limit:
+        return None
+    above = np.flatnonzero(value >= limit)
+    onset = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    return Evidence(
+        f"entropy is below {figure(limit)} from {run.step_name} {figure(onset)} on and ends at {figure(end)}; "
+        f"it began at {figure(start)}",
+        steps=(onset,),
+        values={"start": start, "end": end, "limit": limit},
+    )
