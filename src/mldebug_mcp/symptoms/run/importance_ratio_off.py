@@ -24,8 +24,7 @@ BANDS = {
     # Axolotl, for GRPO: below 0.1 is healthy, above 1 the policy is far from the weights that sampled.
     "sampling/sampling_logp_difference/mean": _Band(-1.0, 1.0),
     # TRL's PPO: floats around 1; 2 and 0.1 are far.
-    "val/ratio": _Band(0.5, 2.0),
-    "ratio": _Band(0.5, 2.0),
+    "policy_ratio": _Band(0.5, 2.0),
 }
 """What keeps within these is no finding. `applies_to`: GRPO, GRPO, PPO on language models."""
 LEAST_RECORDS = 3

@@ -18,7 +18,7 @@ GROWTH_ALONE = 1000.0
 
 @symptom(needs=("value_loss",), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.02)
 def value_loss_high(run: Run) -> Evidence | None:
-    """The loss of the value function or critic grows by orders of magnitude and past the square of the returns.
+    """The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
 
     Not this when: it is large because returns are large; it grows with the returns as the agent learns; it wobbles and
     never reaches zero; it jumps and comes back. The multiples were chosen on simulated curves.
@@ -40,7 +40,7 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
     before = max(before, 1e-3 * float(np.median(size)), 1e-8)
     scale = _return_scale(run)
-    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, scale**2)
+    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) ** 2)
     if end <= limit:
         return None
     onset = float(loss.step[int(cut.first[int(np.argmax(cut.level > max(limit, end / 10)))])])
@@ -54,7 +54,10 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
 
 
 def _return_scale(run: Run) -> float | None:
-    """Return the largest reward in size, at least 1: a squared error of returns is normally below its square."""
+    """Return the largest reward in size, at least 1.
+
+    Values between minus and plus that size are wrong by at most twice of it.
+    """
     if "reward" not in run or not len(run["reward"].finite):
         return None
     return max(1.0, float(np.abs(run["reward"].finite.value).max()))
