@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.text import shorten
+from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.registry import Evidence, symptom
 
 KNOWN = re.compile(
     r"out of memory|OutOfMemoryError|\bNCCL\b.*(?:timeout|error|abort)|Watchdog caught collective|exitcode: ?-\d+|"
@@ -23,16 +23,14 @@ def error_message(run: Run) -> Evidence | None:
     Not this when: a line merely reads like an error (a remark: an exception that was caught, or one of the user's own
     code); the log is in a format that holds no messages (then it is unknown).
     """
-    known = [message for message in run.messages if KNOWN.search(message.text)]
+    known = matching(run, KNOWN)
     if not run.messages:
-        if "text" in run.formats:
-            return None
-        raise CannotTell("the log holds metrics only: error messages would stand in the program's output")
-    shown = (known or list(run.messages))[0]
+        return None
     kind = "a known error message" if known else "a line that reads like an error"
+    more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
+    shown = (known or run.messages)[0]
     return Evidence(
-        f'{kind} stands in line {shown.line}: "{shorten(shown.text, 160)}"'
-        f"{f' ({len(run.messages)} such lines in all)' if len(run.messages) > 1 else ''}",
+        f"{kind} stands in {quoted(shown)}{more}",
         values={"line": shown.line, "known": len(known), "messages": len(run.messages)},
         present=bool(known),
     )

@@ -17,7 +17,7 @@ SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.05)
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.03)
 def reward_flat(run: Run) -> Evidence | None:
     """The mean reward stays at one level over the whole log.
 
@@ -34,7 +34,7 @@ def reward_flat(run: Run) -> Evidence | None:
     move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
     cut = blocks(value, 10)
     around = float(np.ptp(cut.level))
-    if abs(moved.change) >= move or around > 1.5 * move + 4 * cut.wobble:
+    if abs(moved.change) > move or around > 1.5 * move + 4 * cut.wobble:
         return None
     if abs(moved.change) + 2 * moved.error > move:
         if abs(moved.change) > 2 * moved.error:

@@ -16,7 +16,7 @@ MOST_SHARE = 0.25
 """A quarter of the steps is no exception any more. All three were chosen by hand."""
 
 
-@symptom(any_of=PACES, sources=("smol_playbook",), background=0.06)
+@symptom(any_of=PACES, sources=("smol_playbook",), background=0.03)
 def step_time_spikes(run: Run) -> Evidence | None:
     """Several steps take at least three times as long as those around them.
 
