@@ -24,13 +24,13 @@ class _Plan:
     interval: float
 
 
-@symptom(whole_run=True, background=0.06)
+@symptom(whole_run=True, background=0.2)
 def log_stops(run: Run) -> Evidence | None:
     """The log ends before the number of steps or epochs that was planned.
 
     Not this when: only the last logging interval is missing; the run says that it finished, or was set to stop early
     (remarks); the log is the state saved with a checkpoint, which ends where the checkpoint was written. A run that is
-    still going looks the same. The slack was chosen by hand.
+    still going looks the same, hence the high background. The slack was chosen by hand.
     """
     plan = _plan(run)
     if plan is None:
