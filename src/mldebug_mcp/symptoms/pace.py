@@ -30,7 +30,7 @@ def step_times(run: Run) -> Series:
         raise CannotTell("a column named time may be a clock as well as a step time")
     series = series.where(series.value > 0)
     if name in RATES:
-        series = Series("step_time", series.step, 1 / series.value)
+        series = Series("step_time", series.step, 1 / series.value).finite
     skip = max(1, int(WARMUP_SHARE * len(series)))
     if len(series) - skip < 20:
         raise CannotTell(f"{name} has {len(series)} usable value(s); 21 are needed")

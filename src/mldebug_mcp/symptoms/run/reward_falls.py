@@ -43,7 +43,8 @@ def reward_falls(run: Run) -> Evidence | None:
     if fall < needed or float(np.quantile(tail, 0.8)) > top - needed / 2:
         return None
     high = np.flatnonzero(cut.level > top - fall / 4)
-    onset = float(rewards.step[int(cut.first[min(int(high[-1]) + 1, len(cut.level) - 1)])])
+    after = int(high[-1]) + 1 if len(high) else best
+    onset = float(rewards.step[int(cut.first[min(after, len(cut.level) - 1)])])
     before = f"after it had risen from {figure(top - rise)}" if rose else "without having risen before"
     return Evidence(
         f"reward falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, {before}, "

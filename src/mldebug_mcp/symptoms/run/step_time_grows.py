@@ -28,7 +28,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     end = end_level(times.value)
     late = float(np.median(cut.level[-max(2, len(cut.level) // 5) :]))
     slower = min(end, late)
-    if slower < FACTOR * early or slower - early < SIGMAS * cut.wobble:
+    if slower <= early or slower < FACTOR * early or slower - early < SIGMAS * cut.wobble:
         return None
     fast = np.flatnonzero(cut.level < early + (slower - early) / 4)
     onset = float(times.step[int(cut.first[min(int(fast[-1]) + 1, len(cut.level) - 1)])])

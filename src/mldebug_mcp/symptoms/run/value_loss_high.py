@@ -40,7 +40,7 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
     before = max(before, 1e-3 * float(np.median(size)), 1e-8)
     scale = _return_scale(run)
-    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) ** 2)
+    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
         return None
     onset = float(loss.step[int(cut.first[int(np.argmax(cut.level > max(limit, end / 10)))])])
