@@ -16,7 +16,7 @@ LIMIT_RL = 0.5
 """Agents in small environments learn with a clip fraction of 0.3 to 0.4; chosen by hand."""
 
 
-@symptom(needs=("clip_ratio",), sources=("axolotl_stability",), points=5, not_for=NOT_POLICY, background=0.02)
+@symptom(needs=("clip_ratio",), sources=("axolotl_stability",), points=5, not_for=NOT_POLICY, background=0.008)
 def clip_ratio_high(run: Run) -> Evidence | None:
     """A large share of the probability ratios is clipped, for a stretch of records.
 

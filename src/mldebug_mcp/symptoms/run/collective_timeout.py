@@ -15,7 +15,7 @@ PATTERN = re.compile(
 )
 
 
-@symptom(whole_run=True, sources=("axolotl_faq", "coreweave_nccl"), background=0.002)
+@symptom(whole_run=True, sources=("axolotl_faq", "coreweave_nccl"), background=0.001)
 def collective_timeout(run: Run) -> Evidence | None:
     """A line of the log says that ranks waited for each other in vain.
 

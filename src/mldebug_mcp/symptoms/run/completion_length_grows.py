@@ -17,7 +17,7 @@ STEADY = 0.8
 """Rank correlation of block medians with time: the growth is steady."""
 
 
-@symptom(needs=("completion_length",), sources=("axolotl_stability",), points=20, not_for=NOT_POLICY, background=0.04)
+@symptom(needs=("completion_length",), sources=("axolotl_stability",), points=20, not_for=NOT_POLICY, background=0.025)
 def completion_length_grows(run: Run) -> Evidence | None:
     """The mean length of completions rises steadily, to a multiple or up to the limit.
 

@@ -17,7 +17,7 @@ PERCENT = "time_metrics/data_loading(%)"
 SECONDS = ("data_time", "time_metrics/data_loading(s)", "timing_s/data")
 
 
-@symptom(any_of=(PERCENT, *SECONDS), sources=("tuning_playbook",), background=0.008)
+@symptom(any_of=(PERCENT, *SECONDS), sources=("tuning_playbook",), background=0.004)
 def data_wait_high(run: Run) -> Evidence | None:
     """Waiting for data takes a third of the step or more, step after step.
 

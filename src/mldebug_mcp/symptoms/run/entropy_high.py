@@ -20,7 +20,7 @@ ENOUGH_RECORDS = 60
 """In classic RL an entropy that has not moved at all says something only after a while. By hand."""
 
 
-@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.03)
+@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.012)
 def entropy_high(run: Run) -> Evidence | None:
     """The entropy of the policy is high and does not come down, or grows.
 

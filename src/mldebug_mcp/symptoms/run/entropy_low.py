@@ -17,7 +17,7 @@ SHARE_OF_START = 0.1
 LEAST_RECORDS = 5
 
 
-@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.012)
+@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.006)
 def entropy_low(run: Run) -> Evidence | None:
     """The policy is nearly deterministic at the end of the log.
 

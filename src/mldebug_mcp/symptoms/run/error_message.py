@@ -16,7 +16,7 @@ KNOWN = re.compile(
 )
 
 
-@symptom(whole_run=True, sources=("axolotl_stability", "nccl_troubleshooting"), background=0.02)
+@symptom(whole_run=True, sources=("axolotl_stability", "nccl_troubleshooting"), background=0.006)
 def error_message(run: Run) -> Evidence | None:
     """A line of the log is a known error message.
 

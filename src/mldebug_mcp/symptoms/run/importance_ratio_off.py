@@ -30,7 +30,7 @@ BANDS = {
 LEAST_RECORDS = 3
 
 
-@symptom(any_of=tuple(BANDS), sources=("axolotl_stability", "trl_docs"), background=0.02)
+@symptom(any_of=tuple(BANDS), sources=("axolotl_stability", "trl_docs"), background=0.006)
 def importance_ratio_off(run: Run) -> Evidence | None:
     """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
 

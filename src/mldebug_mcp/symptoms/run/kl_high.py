@@ -34,7 +34,7 @@ class _Measure:
     any_of=("kl", "approx_kl", "loss_kl"),
     sources=("axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
     not_for=NOT_POLICY,
-    background=0.01,
+    background=0.005,
 )
 def kl_high(run: Run) -> Evidence | None:
     """The KL divergence of the policy from its reference, or from the policy before the update, is far too large.

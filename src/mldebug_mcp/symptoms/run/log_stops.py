@@ -24,7 +24,7 @@ class _Plan:
     interval: float
 
 
-@symptom(whole_run=True, background=0.2)
+@symptom(whole_run=True, background=0.15)
 def log_stops(run: Run) -> Evidence | None:
     """The log ends before the number of steps or epochs that was planned.
 

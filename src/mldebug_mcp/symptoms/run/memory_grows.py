@@ -20,7 +20,7 @@ RISING_BLOCKS = 0.75
 LEAST_RECORDS = 20
 
 
-@symptom(any_of=NAMES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.01)
+@symptom(any_of=NAMES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
 def memory_grows(run: Run) -> Evidence | None:
     """Memory in use rises by a like amount again and again, up to the end of the log.
 

@@ -17,7 +17,7 @@ RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
 _BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
-@symptom(whole_run=True, sources=("bekman_mle", "pytorch_docs_notes"), background=0.002)
+@symptom(whole_run=True, sources=("bekman_mle", "pytorch_docs_notes"), background=0.001)
 def memory_reserved_unused(run: Run) -> Evidence | None:
     """The message of a failed allocation counts more memory reserved but unallocated than was asked for.
 

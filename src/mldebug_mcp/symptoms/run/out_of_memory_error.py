@@ -14,7 +14,7 @@ PATTERN = re.compile(
 )
 
 
-@symptom(whole_run=True, sources=("axolotl_stability",), background=0.003)
+@symptom(whole_run=True, sources=("axolotl_stability",), background=0.001)
 def out_of_memory_error(run: Run) -> Evidence | None:
     """A line of the log says that an allocation failed for lack of memory.
 

@@ -17,7 +17,7 @@ SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.03)
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.012)
 def reward_flat(run: Run) -> Evidence | None:
     """The mean reward stays at one level over the whole log.
 

@@ -18,7 +18,7 @@ MOST = 0.8
 
 
 @symptom(
-    any_of=("frac_reward_zero_std", "reward_std"), sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.03
+    any_of=("frac_reward_zero_std", "reward_std"), sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.01
 )
 def reward_std_zero(run: Run) -> Evidence | None:
     """Nearly all groups of completions have the same reward, record after record.

@@ -17,7 +17,7 @@ ZERO = 1e-6
 SHARE = 0.95
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.006)
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.003)
 def reward_zero(run: Run) -> Evidence | None:
     """The mean reward is zero from the first record on and stays there for more than 20 steps.
 

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.pace import PACES, step_times
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import baseline
+from mldebug_mcp.symptoms.statistics import blocks
 from mldebug_mcp.text import figure
 
 FACTOR = 3.0
@@ -16,7 +16,7 @@ MOST_SHARE = 0.25
 """A quarter of the steps is no exception any more. All three were chosen by hand."""
 
 
-@symptom(any_of=PACES, sources=("smol_playbook",), background=0.03)
+@symptom(any_of=PACES, sources=("smol_playbook",), background=0.015)
 def step_time_spikes(run: Run) -> Evidence | None:
     """Several steps take at least three times as long as those around them.
 
@@ -24,7 +24,8 @@ def step_time_spikes(run: Run) -> Evidence | None:
     checkpoints do (a remark); all steps are slow (`step_time_grows`).
     """
     times = step_times(run)
-    usual = baseline(times.value, 25).level
+    cut = blocks(times.value, max(1, min(40, len(times) // 25)))
+    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
     slow = np.flatnonzero(times.value > FACTOR * usual)
     if len(slow) < LEAST or len(slow) > MOST_SHARE * len(times):
         return None
@@ -33,7 +34,7 @@ def step_time_spikes(run: Run) -> Evidence | None:
     period = _period(times.step[slow])
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
     return Evidence(
-        f"{len(slow)} of {len(times)} steps on record take more than {FACTOR:g} times as long as those before "
+        f"{len(slow)} of {len(times)} steps on record take more than {FACTOR:g} times as long as those around "
         f"them{regular}; the slowest, {figure(factor)} times, is {run.step_name} {figure(where)}",
         steps=(float(times.step[slow[0]]), where),
         values={"count": len(slow), "worst_factor": factor, **({"period": period} if period else {})},

@@ -16,7 +16,7 @@ GROWTH_ALONE = 1000.0
 """... or to this one where no reward tells the scale of returns."""
 
 
-@symptom(needs=("value_loss",), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.008)
+@symptom(needs=("value_loss",), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.004)
 def value_loss_high(run: Run) -> Evidence | None:
     """The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
 
