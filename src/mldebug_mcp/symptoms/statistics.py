@@ -202,3 +202,30 @@ def monotone(levels: Floats) -> float:
         return 0.0
     ranks = np.argsort(np.argsort(levels, kind="stable"), kind="stable")
     return float(1 - 6 * np.sum((ranks - np.arange(count)) ** 2) / (count * (count**2 - 1)))
+
+
+def departure(values: Floats, target: float) -> int:
+    """Return the index at which a curve leaves its course for the level `target`, which it reaches later.
+
+    A straight line with one bend is fitted to the block medians up to where most of the way is done; the bend with the
+    least squared error is the departure. A jump bends where it jumps.
+    """
+    cut = blocks(values, 120)
+    level = cut.level
+    up = target > float(np.median(level[: edge_width(len(level))]))
+    base = float(level.min() if up else level.max())
+    most = base + 0.7 * (target - base)
+    last = int(np.argmax(level >= most if up else level <= most))
+    course = level[: last + 1]
+    if len(course) < 6 or not np.isfinite(course).all():
+        return int(cut.first[last])
+    position = np.arange(len(course), dtype=np.float64)
+    errors = [_bent_error(position, course, bend) for bend in range(1, len(course) - 1)]
+    return int(cut.first[1 + int(np.argmin(errors))])
+
+
+def _bent_error(position: Floats, values: Floats, bend: int) -> float:
+    """Return the squared error of the best line through the values that bends at one position."""
+    terms = np.stack([np.ones_like(position), position, np.maximum(0, position - bend)], axis=1)
+    fitted = terms @ np.linalg.lstsq(terms, values, rcond=None)[0]
+    return float(np.sum((values - fitted) ** 2))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, monotone, start_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, monotone, start_level
 from mldebug_mcp.text import figure
 
 FACTOR = 2.0
@@ -33,7 +31,7 @@ def completion_length_grows(run: Run) -> Evidence | None:
     grown = end >= (1.5 if near else FACTOR) * start and end - start > 6 * cut.wobble
     if start <= 0 or not grown or monotone(cut.level) < STEADY:
         return None
-    onset = float(length.step[int(cut.first[int(np.argmax(cut.level > start + (end - start) / 4))])])
+    onset = float(length.step[departure(length.value, end)])
     beside = f"; the limit is {figure(limit)}" if limit is not None else ""
     return Evidence(
         f"completions grow from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"

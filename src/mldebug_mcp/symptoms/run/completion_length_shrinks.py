@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.3
@@ -26,7 +24,7 @@ def completion_length_shrinks(run: Run) -> Evidence | None:
     start, end = start_level(length.value), end_level(length.value)
     if not 0 <= end < SHARE * start or start - end < 6 * cut.wobble or _was_cut(run):
         return None
-    onset = float(length.step[int(cut.first[int(np.argmax(cut.level < start - (start - end) / 4))])])
+    onset = float(length.step[departure(length.value, end)])
     return Evidence(
         f"completions shrink from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on",
         steps=(onset,),

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, start_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, start_level
 from mldebug_mcp.text import figure
 
 LIMIT = 0.8
@@ -25,10 +25,11 @@ def completions_truncated(run: Run) -> Evidence | None:
     came_down = not high[-max(1, len(high) // 4) :].any()
     if came_down or (not high[-1] and high.mean() < 0.25):
         return None
-    onset = float(share.step[int(cut.first[int(np.argmax(high))])])
+    first = int(cut.first[int(np.argmax(high))])
+    onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
+    since = float(np.median(share.value[share.step >= onset]))
     return Evidence(
-        f"{float(np.median(share.value[share.step >= onset])):.0%} of the completions end at the limit from "
-        f"{run.step_name} {figure(onset)} on; at the start {start_level(share.value):.0%}",
+        f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; at the start {start_level(share.value):.0%}",
         steps=(onset,),
         values={
             "median": float(np.median(share.value)),

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import Blocks, blocks, end_level, start_level
+from mldebug_mcp.symptoms.statistics import Blocks, blocks, departure, end_level, start_level
 from mldebug_mcp.text import figure
 
 NOT_CONVERGING = 1.0
@@ -36,7 +36,7 @@ def entropy_high(run: Run) -> Evidence | None:
     if what is None:
         return None
     lowest = int(np.argmin(cut.level))
-    onset = float(series.step[int(cut.first[lowest])]) if what == "grows" else float(series.step[0])
+    onset = float(series.step[departure(value, end)]) if what == "grows" else float(series.step[0])
     return Evidence(
         f"entropy {what} from {run.step_name} {figure(onset)} on: {figure(start)} at the start, lowest level "
         f"{figure(float(cut.level[lowest]))}, {figure(end)} at the end",

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.symptoms.statistics import departure, end_level, start_level
 from mldebug_mcp.text import figure
 
 COLLAPSED = 0.01
@@ -15,6 +15,7 @@ COLLAPSED = 0.01
 SHARE_OF_START = 0.1
 """For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). By hand."""
 LEAST_RECORDS = 5
+FLOOR = 1e-4
 
 
 @symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.006)
@@ -35,10 +36,13 @@ def entropy_low(run: Run) -> Evidence | None:
     if end >= limit:
         return None
     above = np.flatnonzero(value >= limit)
-    onset = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
+    # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
+    fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
+    onset = min(float(series.step[fall]), below)
     return Evidence(
-        f"entropy is below {figure(limit)} from {run.step_name} {figure(onset)} on and ends at {figure(end)}; "
-        f"it began at {figure(start)}",
-        steps=(onset,),
+        f"entropy is below {figure(limit)} from {run.step_name} {figure(below)} on and ends at {figure(end)}; "
+        f"it began at {figure(start)} and turns down at {run.step_name} {figure(onset)}",
+        steps=(onset, below),
         values={"start": start, "end": end, "limit": limit},
     )

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY, require_policy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import highest_level
+from mldebug_mcp.symptoms.statistics import departure, highest_level
 from mldebug_mcp.text import figure
 
 TO_REFERENCE = 2.0
@@ -18,6 +18,8 @@ WHOLE_TEXT = 40.0
 """TRL's PPO sums over the tokens of a completion; its adaptive controller aims at about 6 (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
 """Of one update: Schulman calls 0.01 small and 10 really big; between them this was chosen by hand."""
+NO_KL = 0.05
+"""What lies below this is no part of a rise: sound runs reach it."""
 JUMP = 0.3
 JUMP_FACTOR = 5.0
 """A single update this large, and this far above the median, is one too large even if the next ones are small."""
@@ -87,11 +89,13 @@ def _judge(run: Run, measure: _Measure) -> Evidence | None:
 
 def _sustained(run: Run, series: Series, measure: _Measure, level: float) -> Evidence:
     first = float(series.step[_first_stay(series.value, measure.limit)])
+    # KL runs away exponentially: its departure is seen in the logarithm.
+    onset = float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))])
     return Evidence(
         f"{measure.name} ({measure.what}) exceeds {figure(measure.limit)} from {run.step_name} {figure(first)} on and "
-        f"reaches a level of {figure(level)}; it began at {figure(float(series.value[0]))} and ends at "
-        f"{figure(float(series.value[-1]))}",
-        steps=(first,),
+        f"reaches a level of {figure(level)}; it begins to rise at {run.step_name} {figure(min(onset, first))}, from "
+        f"{figure(float(series.value[0]))} at first, and ends at {figure(float(series.value[-1]))}",
+        steps=(min(onset, first), first),
         values={
             "level": level,
             "first": float(series.value[0]),

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.symptoms.statistics import blocks, departure
 from mldebug_mcp.text import figure
 
 NAMES = (
@@ -43,7 +43,7 @@ def _growth(run: Run, series: Series) -> Evidence | None:
     if level[0] <= 0 or grown < GROWTH * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < grown / 6:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
-    onset = _onset(series, grown)
+    onset = float(series.step[departure(series.value, float(level[-1]))])
     rate = grown / (last - float(series.step[len(series) // 3]) or 1)
     return Evidence(
         f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
@@ -52,9 +52,3 @@ def _growth(run: Run, series: Series) -> Evidence | None:
         steps=(onset,),
         values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": rate},
     )
-
-
-def _onset(series: Series, grown: float) -> float:
-    """Return the step from which it rises: the last one at the lowest level that it had."""
-    low = np.flatnonzero(series.value <= float(series.value.min()) + 0.05 * grown)
-    return float(series.step[int(low[-1])])

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
@@ -42,9 +42,8 @@ def reward_falls(run: Run) -> Evidence | None:
     tail = value[-max(3, len(value) // 10) :]
     if fall < needed or float(np.quantile(tail, 0.8)) > top - needed / 2:
         return None
-    high = np.flatnonzero(cut.level > top - fall / 4)
-    after = int(high[-1]) + 1 if len(high) else best
-    onset = float(rewards.step[int(cut.first[min(after, len(cut.level) - 1)])])
+    after = int(cut.first[best])
+    onset = float(rewards.step[after + departure(value[after:], end)])
     before = f"after it had risen from {figure(top - rise)}" if rose else "without having risen before"
     return Evidence(
         f"reward falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, {before}, "

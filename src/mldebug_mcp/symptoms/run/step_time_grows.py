@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.pace import PACES, step_times
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
 from mldebug_mcp.text import figure
 
 FACTOR = 1.25
@@ -30,8 +30,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     slower = min(end, late)
     if slower <= early or slower < FACTOR * early or slower - early < SIGMAS * cut.wobble:
         return None
-    fast = np.flatnonzero(cut.level < early + (slower - early) / 4)
-    onset = float(times.step[int(cut.first[min(int(fast[-1]) + 1, len(cut.level) - 1)])])
+    onset = float(times.step[departure(times.value, slower)])
     return Evidence(
         f"steps take {slower / early:.2g} times as long at the end of the log as at its beginning, "
         f"from {run.step_name} {figure(onset)} on{_beside(run)}",

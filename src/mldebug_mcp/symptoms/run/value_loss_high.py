@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
 from mldebug_mcp.text import figure
 
 GROWTH = 30.0
@@ -43,10 +43,10 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
     limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
         return None
-    onset = float(loss.step[int(cut.first[int(np.argmax(cut.level > max(limit, end / 10)))])])
+    onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
     beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
     return Evidence(
-        f"value_loss grows from {figure(before)} to {figure(end)}, {end / before:,.0f} times, mostly from "
+        f"value_loss grows from {figure(before)} to {figure(end)}, {end / before:,.0f} times, from "
         f"{run.step_name} {figure(onset)} on{beside}",
         steps=(onset,),
         values={"lowest": before, "end": end, "factor": end / before, **({"reward_scale": scale} if scale else {})},
