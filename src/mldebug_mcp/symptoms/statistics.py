@@ -208,7 +208,7 @@ def departure(values: Floats, target: float) -> int:
     """Return the index at which a curve leaves its course for the level `target`, which it reaches later.
 
     A straight line with one bend is fitted to the block medians up to where most of the way is done; the bend with the
-    least squared error is the departure. A jump bends where it jumps.
+    least squared error is the departure; of a jump, the first point past halfway.
     """
     cut = blocks(values, 120)
     level = cut.level
@@ -221,7 +221,12 @@ def departure(values: Floats, target: float) -> int:
         return int(cut.first[last])
     position = np.arange(len(course), dtype=np.float64)
     errors = [_bent_error(position, course, bend) for bend in range(1, len(course) - 1)]
-    return int(cut.first[1 + int(np.argmin(errors))])
+    at = int(cut.first[1 + int(np.argmin(errors))])
+    if len(course) - 1 - int(np.argmin(errors)) > 2:
+        return at
+    # Done within a block: a jump, which can be told to the point.
+    halfway = base + (target - base) / 2
+    return at + int(np.argmax(values[at:] >= halfway if up else values[at:] <= halfway))
 
 
 def _bent_error(position: Floats, values: Floats, bend: int) -> float:

@@ -29,7 +29,8 @@ def completions_truncated(run: Run) -> Evidence | None:
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
     since = float(np.median(share.value[share.step >= onset]))
     return Evidence(
-        f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; at the start {start_level(share.value):.0%}",
+        f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; "
+        f"at the start {start_level(share.value):.0%}",
         steps=(onset,),
         values={
             "median": float(np.median(share.value)),
