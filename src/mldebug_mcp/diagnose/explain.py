@@ -41,7 +41,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
 def _symptom(one: Symptom) -> Explanation:
     known = catalogue()
     causes = [cause.id for cause in known.causes.values() if any(effect.symptom == one.id for effect in cause.effects)]
-    needs = ", ".join(one.needs) or "nothing in particular"
+    needs = ", ".join([*one.needs, *filter(None, [" or ".join(one.any_of)])]) or "nothing in particular"
     quotes = [
         quote.id
         for source in one.sources

@@ -80,6 +80,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "clip_ratio/region_mean", "clip_ratio", "train/clip_ratio", "train/clip_fraction", "clip_fraction",
         "losses/clipfrac", "policy/clipfrac_avg", "actor/pg_clipfrac", "train/clip_ratio/region_mean", "clipfrac",
     ),
+    "policy_ratio": ("val/ratio",),
     "value_loss": (
         "value_loss", "train/value_loss", "losses/value_loss", "loss/value_avg", "critic/vf_loss", "lossv", "lossq",
         "train/critic_loss", "critic_loss", "vf_loss",

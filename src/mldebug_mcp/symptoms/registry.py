@@ -7,6 +7,7 @@ evidence.
 
 from __future__ import annotations
 
+import fnmatch
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,7 @@ class Symptom:
 
     id: str
     needs: tuple[str, ...]
+    any_of: tuple[str, ...]
     sources: tuple[str, ...]
     points: int
     not_for: tuple[str, ...]
@@ -68,7 +70,8 @@ _SYMPTOMS: dict[str, Symptom] = {}
 
 def symptom(
     *,
-    needs: tuple[str, ...],
+    needs: tuple[str, ...] = (),
+    any_of: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
     points: int = 1,
     not_for: tuple[str, ...] = (),
@@ -79,6 +82,7 @@ def symptom(
 
     Args:
         needs: Metrics without which it cannot be judged.
+        any_of: Metrics of which one suffices; `*` stands for any text, as in `rewards/*/mean`.
         sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
         points: Finite values that the first of `needs` must have in a segment.
         not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
@@ -89,7 +93,7 @@ def symptom(
     def register(detect: Detector) -> Detector:
         name = detect.__name__
         assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
-        _SYMPTOMS[name] = Symptom(name, needs, sources, points, not_for, whole_run, background, detect)
+        _SYMPTOMS[name] = Symptom(name, needs, any_of, sources, points, not_for, whole_run, background, detect)
         return detect
 
     return register
@@ -139,6 +143,8 @@ def _why_not(symptom: Symptom, run: Run) -> str | None:
     missing = [metric for metric in symptom.needs if metric not in run]
     if missing:
         return f"not logged: {', '.join(missing)}"
+    if symptom.any_of and not any(fnmatch.filter(run.series, pattern) for pattern in symptom.any_of):
+        return f"not logged: {' or '.join(symptom.any_of)}"
     if symptom.points > 1 and (count := len(run[symptom.needs[0]].finite)) < symptom.points:
         return f"{symptom.needs[0]} has {count} finite value(s) here; {symptom.points} are needed"
     return None

@@ -147,3 +147,90 @@ def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     index = np.searchsorted(one.step, other.step, side="right") - 1
     keep = index >= 0
     return other.step[keep], one.value[index[keep]], other.value[keep]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far a curve moves from its first point to its last.
+
+    Args:
+        change: End minus start of the straight line through it.
+        error: Standard error of the change, from the noise between neighbours.
+    """
+
+    change: float
+    error: float
+
+
+def drift(values: Floats) -> Drift:
+    """Fit a straight line by least squares and return how far it moves.
+
+    The error of the change over n evenly spaced points with noise s is s * sqrt(12 / n).
+    """
+    count = len(values)
+    if count < 3:
+        return Drift(0.0, math.inf)
+    position = np.arange(count) - (count - 1) / 2
+    slope = float(position @ values) / float(position @ position)
+    return Drift(slope * (count - 1), noise(values) * math.sqrt(12 / count))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level that a curve keeps for a while.
+
+    Args:
+        value: Median over the stretch.
+        at: Index of the stretch's first point.
+    """
+
+    value: float
+    at: int
+
+
+def highest_level(values: Floats, count: int = 20) -> Level:
+    """Return the highest block median: what a curve reaches and keeps, however high a single point jumps."""
+    cut = blocks(values, count)
+    best = int(np.argmax(cut.level))
+    return Level(float(cut.level[best]), int(cut.first[best]))
+
+
+def monotone(levels: Floats) -> float:
+    """Return the rank correlation (Spearman's, ties in order) of levels with their order, from -1 to 1."""
+    count = len(levels)
+    if count < 3:
+        return 0.0
+    ranks = np.argsort(np.argsort(levels, kind="stable"), kind="stable")
+    return float(1 - 6 * np.sum((ranks - np.arange(count)) ** 2) / (count * (count**2 - 1)))
+
+
+def departure(values: Floats, target: float) -> int:
+    """Return the index at which a curve leaves its course for the level `target`, which it reaches later.
+
+    A straight line with one bend is fitted to the block medians up to where most of the way is done; the bend with the
+    least squared error is the departure; of a jump, the first point past halfway.
+    """
+    cut = blocks(values, 120)
+    level = cut.level
+    up = target > float(np.median(level[: edge_width(len(level))]))
+    base = float(level.min() if up else level.max())
+    most = base + 0.7 * (target - base)
+    last = int(np.argmax(level >= most if up else level <= most))
+    course = level[: last + 1]
+    if len(course) < 6 or not np.isfinite(course).all():
+        return int(cut.first[last])
+    position = np.arange(len(course), dtype=np.float64)
+    errors = [_bent_error(position, course, bend) for bend in range(1, len(course) - 1)]
+    at = int(cut.first[1 + int(np.argmin(errors))])
+    if len(course) - 1 - int(np.argmin(errors)) > 2:
+        return at
+    # Done within a block: a jump, which can be told to the point.
+    halfway = base + (target - base) / 2
+    return at + int(np.argmax(values[at:] >= halfway if up else values[at:] <= halfway))
+
+
+def _bent_error(position: Floats, values: Floats, bend: int) -> float:
+    """Return the squared error of the best line through the values that bends at one position."""
+    terms = np.stack([np.ones_like(position), position, np.maximum(0, position - bend)], axis=1)
+    fitted = terms @ np.linalg.lstsq(terms, values, rcond=None)[0]
+    return float(np.sum((values - fitted) ** 2))

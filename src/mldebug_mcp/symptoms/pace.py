@@ -1,0 +1,38 @@
+"""How long a step takes, by whatever name a log gives it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell
+
+RATES = (
+    "tokens_per_second", "tokens_per_sec", "tok/s", "tps", "throughput", "samples_per_second", "samples_per_sec",
+    "throughput(tps)", "perf/throughput", "steps_per_second", "iterations_per_second", "it/s",
+)  # fmt: skip
+"""Throughputs of which the step time is the inverse, up to a factor: only its changes are judged."""
+DURATIONS = ("step_time", "time_metrics/end_to_end(s)", "iteration_time", "perf/time_per_step", "timing_s/step")
+PACES = (*DURATIONS, "time", *RATES)
+WARMUP_SHARE = 0.05
+"""The first records hold compilation and the filling of caches."""
+
+
+def step_times(run: Run) -> Series:
+    """Return how long steps take, without the first records; the unit is the log's own.
+
+    Raises:
+        CannotTell: too few values, or a column named `time` that is a clock.
+    """
+    name = next(name for name in PACES if name in run)
+    series = run[name].finite
+    if name == "time" and "data_time" not in run:
+        raise CannotTell("a column named time may be a clock as well as a step time")
+    series = series.where(series.value > 0)
+    if name in RATES:
+        series = Series("step_time", series.step, 1 / series.value).finite
+    skip = max(1, int(WARMUP_SHARE * len(series)))
+    if len(series) - skip < 20:
+        raise CannotTell(f"{name} has {len(series)} usable value(s); 21 are needed")
+    keep = np.arange(len(series)) >= skip
+    return series.where(keep)

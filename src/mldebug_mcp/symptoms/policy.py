@@ -1,0 +1,48 @@
+"""What symptoms of RL runs share: reward and entropy by whatever name, and which runs have a policy at all."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell
+
+REWARDS = ("reward", "rewards/*/mean")
+"""The reward, or its components where only they are logged."""
+ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
+"""Policy entropy. Stable-Baselines3 logs `entropy_loss`, which is minus the entropy; baselines' PPO1 `loss_ent`."""
+NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
+"""Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
+TEXT_POLICIES = frozenset({"grpo", "ppo"})
+"""Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
+
+
+def reward(run: Run) -> Series:
+    """Return the finite rewards: the total, or the sum of its components where each record has them all."""
+    if "reward" in run:
+        return run["reward"].finite
+    parts = [run[name] for name in sorted(fnmatch.filter(run.series, REWARDS[1]))]
+    steps = parts[0].step
+    if any(len(part) != len(steps) or not np.array_equal(part.step, steps) for part in parts):
+        return parts[0].finite
+    return Series("reward", steps, np.sum([part.value for part in parts], axis=0)).finite
+
+
+def entropy(run: Run) -> Series:
+    """Return the finite policy entropies.
+
+    Raises:
+        CannotTell: the run is not known to train a policy.
+    """
+    require_policy(run)
+    name = next(name for name in ENTROPIES if name in run)
+    series = run[name].finite
+    return Series("entropy", series.step, -series.value) if name == "entropy_loss" else series
+
+
+def require_policy(run: Run) -> None:
+    """Raise CannotTell unless the run trains a policy: entropy and KL mean other things elsewhere."""
+    if run.kind == "unknown" and not any(fnmatch.filter(run.series, pattern) for pattern in REWARDS):
+        raise CannotTell("it is not known whether this run trains a policy: no reward is logged")

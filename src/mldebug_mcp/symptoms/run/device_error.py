@@ -1,0 +1,31 @@
+"""A device or link reported a fault."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+
+PATTERN = re.compile(
+    r"\bXid\b|ECC error|ECCUncorrectable|fallen off the bus|NVLink.*(?:error|fault)|hardware error|"
+    r"unspecified launch failure|GPU is lost|ibv_\w+.*(?:error|fail)|row remapp",
+    re.IGNORECASE,
+)
+
+
+@symptom(whole_run=True, sources=("llama3", "mai_thinking_1"), background=0.001)
+def device_error(run: Run) -> Evidence | None:
+    """A line of the log is a fault that a device, its memory or a link reported.
+
+    Not this when: a device-side assertion or an illegal address, which are mostly errors of the program; logs of
+    metrics hold no messages (then it is unknown).
+    """
+    found = matching(run, PATTERN)
+    if not found:
+        return None
+    return Evidence(
+        f"a device or link reported a fault in {quoted(found[0])}",
+        values={"line": found[0].line, "count": len(found)},
+    )

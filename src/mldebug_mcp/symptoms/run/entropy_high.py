@@ -1,0 +1,61 @@
+"""Policy entropy stays high or grows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import Blocks, blocks, departure, end_level, start_level
+from mldebug_mcp.text import figure
+
+NOT_CONVERGING = 1.0
+"""Axolotl, for GRPO: above 1 nat per token the policy does not converge."""
+GROWTH = 2.0
+"""Entropy of a language model at this multiple of its lowest level has turned round; chosen by hand."""
+AS_AT_START = 0.98
+LEAST_RECORDS = 20
+ENOUGH_RECORDS = 60
+"""In classic RL an entropy that has not moved at all says something only after a while. By hand."""
+
+
+@symptom(any_of=ENTROPIES, sources=("axolotl_stability", "rahtz_reproducing"), not_for=NOT_POLICY, background=0.012)
+def entropy_high(run: Run) -> Evidence | None:
+    """The entropy of the policy is high and does not come down, or grows.
+
+    Not this when: it is high at first and falls; it rises a little from a low level; a classic agent has hardly begun.
+    Entropies summed over the tokens of a completion (TRL's PPO) are judged by growth alone.
+    """
+    series = entropy(run)
+    value = series.value
+    if len(value) < LEAST_RECORDS:
+        raise CannotTell(f"entropy has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+    cut, start, end = blocks(value, 20), start_level(value), end_level(value)
+    what = _of_text(run, cut, start, end) if run.kind in TEXT_POLICIES else _of_agent(cut, start, end, len(value))
+    if what is None:
+        return None
+    lowest = int(np.argmin(cut.level))
+    onset = float(series.step[departure(value, end)]) if what == "grows" else float(series.step[0])
+    return Evidence(
+        f"entropy {what} from {run.step_name} {figure(onset)} on: {figure(start)} at the start, lowest level "
+        f"{figure(float(cut.level[lowest]))}, {figure(end)} at the end",
+        steps=(onset,),
+        values={"start": start, "lowest": float(cut.level[lowest]), "end": end},
+    )
+
+
+def _of_text(run: Run, cut: Blocks, start: float, end: float) -> str | None:
+    lowest = float(cut.level.min())
+    if end > max(GROWTH * lowest, 0.5) and end - lowest > 6 * cut.wobble:
+        return "grows"
+    falling = end < 0.8 * start and end - lowest < 4 * cut.wobble
+    return "stays high" if run.kind == "grpo" and lowest > NOT_CONVERGING and not falling else None
+
+
+def _of_agent(cut: Blocks, start: float, end: float, count: int) -> str | None:
+    lowest = float(cut.level.min())
+    if end - lowest > max(0.25 * abs(start), 10 * cut.wobble, 0.1) and end > start + 4 * cut.wobble:
+        return "grows"
+    stays = count >= ENOUGH_RECORDS and lowest > AS_AT_START * start > 0
+    return "stays high" if stays else None

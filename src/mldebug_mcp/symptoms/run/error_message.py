@@ -1,0 +1,36 @@
+"""A known error message stands in the log."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+
+KNOWN = re.compile(
+    r"out of memory|OutOfMemoryError|\bNCCL\b.*(?:timeout|error|abort)|Watchdog caught collective|exitcode: ?-\d+|"
+    r"\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|Segmentation fault|\bKilled\b|device-side assert|\bXid\b|"
+    r"illegal memory access|DataLoader worker .* (?:killed|exited)|Bus error|CheckpointError|uncorrectable ECC",
+    re.IGNORECASE,
+)
+
+
+@symptom(whole_run=True, sources=("axolotl_stability", "nccl_troubleshooting"), background=0.006)
+def error_message(run: Run) -> Evidence | None:
+    """A line of the log is a known error message.
+
+    Not this when: a line merely reads like an error (a remark: an exception that was caught, or one of the user's own
+    code); the log is in a format that holds no messages (then it is unknown).
+    """
+    known = matching(run, KNOWN)
+    if not run.messages:
+        return None
+    kind = "a known error message" if known else "a line that reads like an error"
+    more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
+    shown = (known or run.messages)[0]
+    return Evidence(
+        f"{kind} stands in {quoted(shown)}{more}",
+        values={"line": shown.line, "known": len(known), "messages": len(run.messages)},
+        present=bool(known),
+    )

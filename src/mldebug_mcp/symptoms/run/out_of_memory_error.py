@@ -1,0 +1,26 @@
+"""An allocation failed for lack of memory."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+
+PATTERN = re.compile(
+    r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    re.IGNORECASE,
+)
+
+
+@symptom(whole_run=True, sources=("axolotl_stability",), background=0.001)
+def out_of_memory_error(run: Run) -> Evidence | None:
+    """A line of the log says that an allocation failed for lack of memory.
+
+    Not this when: the log is in a format that holds no messages (then it is unknown).
+    """
+    found = matching(run, PATTERN)
+    if not found:
+        return None
+    return Evidence(f"an allocation failed in {quoted(found[0])}", values={"line": found[0].line, "count": len(found)})

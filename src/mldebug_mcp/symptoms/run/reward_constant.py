@@ -1,0 +1,31 @@
+"""Reward takes one value only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+LEAST_RECORDS = 20
+"""Axolotl looks at a reward that has not moved after 20 steps."""
+
+
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.002)
+def reward_constant(run: Run) -> Evidence | None:
+    """The mean reward is exactly the same in every record.
+
+    Not this when: it is level but varies from batch to batch (`reward_flat`): then completions are told apart.
+    """
+    rewards = reward(run)
+    if len(rewards) < LEAST_RECORDS:
+        raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
+    if float(np.ptp(rewards.value)) > 1e-9 * abs(float(rewards.value[0])):
+        return None
+    return Evidence(
+        f"reward is exactly {figure(float(rewards.value[0]))} in all {len(rewards)} records",
+        steps=(float(rewards.step[0]),),
+        values={"value": float(rewards.value[0]), "records": len(rewards)},
+    )

@@ -1,0 +1,53 @@
+"""Reward drops after it had risen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, reward
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
+from mldebug_mcp.text import figure
+
+LEAST_RECORDS = 20
+SHARE_OF_RISE = 0.5
+"""At least half of what was gained is lost again."""
+SHARE_OF_LEVEL = 0.3
+"""... and this share of the best level, where a language model is trained: it begins with what it was given."""
+SIGMAS = 6.0
+"""... and the fall stands this far above the noise of block medians."""
+
+
+@symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.006)
+def reward_falls(run: Run) -> Evidence | None:
+    """The mean reward falls far below the best level it had, and is still there at the end of the log.
+
+    Not this when: it dips and comes back; the returns of an agent merely swing; an agent is worse than random at first
+    and learns later. The shares were chosen on simulated curves.
+    """
+    rewards = reward(run)
+    value = rewards.value
+    if len(value) < LEAST_RECORDS:
+        raise CannotTell(f"reward has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+    cut = blocks(value, 20)
+    best = int(np.argmax(cut.level))
+    top, end = float(cut.level[best]), end_level(value)
+    rise = top - float(cut.level[: best + 1].min())
+    rose = rise > 4 * cut.wobble
+    if not rose and run.kind not in TEXT_POLICIES:
+        return None
+    needed = max(SHARE_OF_RISE * rise if rose else SHARE_OF_LEVEL * abs(top), SIGMAS * cut.wobble, 1e-9)
+    fall = top - end
+    tail = value[-max(3, len(value) // 10) :]
+    if fall < needed or float(np.quantile(tail, 0.8)) > top - needed / 2:
+        return None
+    after = int(cut.first[best])
+    onset = float(rewards.step[after + departure(value[after:], end)])
+    before = f"after it had risen from {figure(top - rise)}" if rose else "without having risen before"
+    return Evidence(
+        f"reward falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, {before}, "
+        "and stays down to the end of the log",
+        steps=(onset,),
+        values={"best": top, "end": end, "rise_before": rise, "fall": fall},
+    )

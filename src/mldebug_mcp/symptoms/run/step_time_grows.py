@@ -1,0 +1,46 @@
+"""Steps get slower over the run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.pace import PACES, step_times
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
+from mldebug_mcp.text import figure
+
+FACTOR = 1.25
+"""SmolLM3's throughput kept within 4 %, and any lasting deviation was followed up; this much shows on small runs."""
+SIGMAS = 6.0
+
+
+@symptom(any_of=PACES, sources=("smol_playbook",), background=0.008)
+def step_time_grows(run: Run) -> Evidence | None:
+    """Steps take clearly longer at the end of the log than before, for good.
+
+    Not this when: the first steps are slow or fast (compilation, caches, an agent that does not train yet); single
+    steps are slow (`step_time_spikes`); it comes back. The factor was chosen by hand.
+    """
+    times = step_times(run)
+    cut = blocks(times.value, 20)
+    early = float(np.median(cut.level[: max(2, len(cut.level) // 5)]))
+    end = end_level(times.value)
+    late = float(np.median(cut.level[-max(2, len(cut.level) // 5) :]))
+    slower = min(end, late)
+    if slower <= early or slower < FACTOR * early or slower - early < SIGMAS * cut.wobble:
+        return None
+    onset = float(times.step[departure(times.value, slower)])
+    return Evidence(
+        f"steps take {slower / early:.2g} times as long at the end of the log as at its beginning, "
+        f"from {run.step_name} {figure(onset)} on{_beside(run)}",
+        steps=(onset,),
+        values={"early": early, "late": slower, "factor": slower / early},
+    )
+
+
+def _beside(run: Run) -> str:
+    if "completion_length" not in run or len(run["completion_length"].finite) < 6:
+        return ""
+    level = blocks(run["completion_length"].finite.value, 20).level
+    return f"; completions are {level[-1] / level[0]:.2g} times as long" if level[0] > 0 else ""

@@ -1,0 +1,52 @@
+"""Some steps take far longer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.pace import PACES, step_times
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.text import figure
+
+FACTOR = 3.0
+LEAST = 3
+MOST_SHARE = 0.25
+"""A quarter of the steps is no exception any more. All three were chosen by hand."""
+
+
+@symptom(any_of=PACES, sources=("smol_playbook",), background=0.015)
+def step_time_spikes(run: Run) -> Evidence | None:
+    """Several steps take at least three times as long as those around them.
+
+    Not this when: it is the first steps (compilation); slow steps stand at a fixed distance, as evaluations and
+    checkpoints do (a remark); all steps are slow (`step_time_grows`).
+    """
+    times = step_times(run)
+    cut = blocks(times.value, max(1, min(40, len(times) // 25)))
+    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
+    slow = np.flatnonzero(times.value > FACTOR * usual)
+    if len(slow) < LEAST or len(slow) > MOST_SHARE * len(times):
+        return None
+    worst = int(slow[np.argmax((times.value / usual)[slow])])
+    where, factor = float(times.step[worst]), float(times.value[worst] / usual[worst])
+    period = _period(times.step[slow])
+    regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
+    return Evidence(
+        f"{len(slow)} of {len(times)} steps on record take more than {FACTOR:g} times as long as those around "
+        f"them{regular}; the slowest, {figure(factor)} times, is {run.step_name} {figure(where)}",
+        steps=(float(times.step[slow[0]]), where),
+        values={"count": len(slow), "worst_factor": factor, **({"period": period} if period else {})},
+        present=period is None or period < 20,  # a loader with a few workers stalls with their number as period
+    )
+
+
+def _period(steps: Floats) -> float | None:
+    """Return the distance of slow steps, if they stand at a fixed one (or multiples of it)."""
+    gaps = np.diff(steps)
+    period = float(np.median(gaps)) if len(gaps) >= 2 else 0.0
+    if period <= 0:
+        return None
+    off = np.abs(gaps / period - np.round(gaps / period))
+    return period if float((off < 0.02).mean()) >= 0.9 else None

@@ -1,0 +1,63 @@
+"""Value loss explodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.policy import NOT_POLICY
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
+from mldebug_mcp.text import figure
+
+GROWTH = 30.0
+"""The level rises to this multiple of the lowest level before it."""
+GROWTH_ALONE = 1000.0
+"""... or to this one where no reward tells the scale of returns."""
+
+
+@symptom(needs=("value_loss",), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.004)
+def value_loss_high(run: Run) -> Evidence | None:
+    """The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
+
+    Not this when: it is large because returns are large; it grows with the returns as the agent learns; it wobbles and
+    never reaches zero; it jumps and comes back. The multiples were chosen on simulated curves.
+    """
+    loss = run["value_loss"]
+    if np.isinf(loss.value).any():
+        at = float(loss.step[int(np.argmax(np.isinf(loss.value)))])
+        return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
+    loss = loss.finite
+    if len(loss) < 8:
+        raise CannotTell(f"value_loss has {len(loss)} finite value(s) here; 8 are needed")
+    return _grown(run, loss)
+
+
+def _grown(run: Run, loss: Series) -> Evidence | None:
+    size = np.abs(loss.value)
+    cut = blocks(size, 20)
+    before, end = float(np.minimum.accumulate(cut.level)[-1]), end_level(size)
+    # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
+    before = max(before, 1e-3 * float(np.median(size)), 1e-8)
+    scale = _return_scale(run)
+    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
+    if end <= limit:
+        return None
+    onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
+    beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
+    return Evidence(
+        f"value_loss grows from {figure(before)} to {figure(end)}, {end / before:,.0f} times, from "
+        f"{run.step_name} {figure(onset)} on{beside}",
+        steps=(onset,),
+        values={"lowest": before, "end": end, "factor": end / before, **({"reward_scale": scale} if scale else {})},
+    )
+
+
+def _return_scale(run: Run) -> float | None:
+    """Return the largest reward in size, at least 1.
+
+    Values between minus and plus that size are wrong by at most twice of it.
+    """
+    if "reward" not in run or not len(run["reward"].finite):
+        return None
+    return max(1.0, float(np.abs(run["reward"].finite.value).max()))

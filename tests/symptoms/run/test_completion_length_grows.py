@@ -1,0 +1,31 @@
+"""`completion_length_grows`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+NAME = "completions/mean_length"
+
+
+def test_steady_growth_to_a_multiple_is_present() -> None:
+    finding = seen("completion_length_grows", run_of({NAME: noisy(np.linspace(150, 900, 100), 0.08)}, kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert 4 < (finding.values["factor"] or 0) < 8
+
+
+def test_growth_by_two_thirds_is_present_where_it_ends_at_the_limit() -> None:
+    lengths, config = {NAME: noisy(np.linspace(300, 500, 100), 0.05)}, {"max_completion_length": 512}
+    assert state("completion_length_grows", run_of(lengths, config=config, kind="grpo")) is State.PRESENT
+    assert state("completion_length_grows", run_of(lengths, kind="grpo")) is State.ABSENT
+
+
+def test_lengths_that_wander_are_absent() -> None:
+    wave = 300 + 120 * np.sin(np.linspace(0, 12, 200))
+    assert state("completion_length_grows", run_of({NAME: noisy(wave, 0.1)}, kind="grpo")) is State.ABSENT
+
+
+def test_five_records_are_unknown() -> None:
+    assert state("completion_length_grows", run_of({NAME: [100, 200, 400, 800, 900]}, kind="grpo")) is State.UNKNOWN

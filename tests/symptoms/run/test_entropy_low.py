@@ -1,0 +1,42 @@
+"""`entropy_low`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+def test_collapse_below_a_hundredth_is_present_with_its_onset() -> None:
+    finding = seen("entropy_low", run_of(entropy=[0.4] * 50 + [0.002] * 50, kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [51, 51]
+
+
+def test_where_a_slow_collapse_begins_is_told_before_where_it_is_complete() -> None:
+    entropy = np.concatenate([np.full(60, 0.4), 0.4 * np.exp(-np.arange(60) / 8)])
+    finding = seen("entropy_low", run_of(entropy=noisy(entropy, 0.05), kind="grpo"))
+    assert 55 <= (finding.steps[0] or 0) <= 65
+    assert (finding.steps[1] or 0) > 80
+
+
+def test_the_entropy_loss_of_stable_baselines_is_minus_the_entropy() -> None:
+    run = run_of({"train/entropy_loss": -decay(60, 1.38, 0.01, 20), "rollout/ep_rew_mean": [1.0] * 60}, kind="rl")
+    assert state("entropy_low", run) is State.PRESENT
+
+
+def test_a_slow_fall_to_a_tenth_is_absent() -> None:
+    assert state("entropy_low", run_of(entropy=noisy(decay(100, 0.6, 0.08), 0.1), kind="grpo")) is State.ABSENT
+
+
+def test_single_records_at_zero_are_absent() -> None:
+    assert state("entropy_low", run_of(entropy=[0.3, 0.3, 0.0] * 20, kind="grpo")) is State.ABSENT
+
+
+def test_a_continuous_policy_is_unknown() -> None:
+    assert state("entropy_low", run_of(entropy=np.linspace(1.4, -2, 50), kind="rl")) is State.UNKNOWN
+
+
+def test_the_token_entropy_of_supervised_fine_tuning_is_not_judged() -> None:
+    assert state("entropy_low", run_of(entropy=[0.001] * 30, kind="sft")) is State.UNKNOWN

@@ -1,0 +1,56 @@
+"""`log_stops`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, seen, state
+
+HALF = [1.0] * 50
+
+
+def test_a_log_that_ends_halfway_is_present() -> None:
+    finding = seen("log_stops", run_of(loss=HALF, every=10, config={"max_steps": 1000}))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [500]
+    assert finding.values["share"] == 0.5
+
+
+def test_epochs_of_which_only_a_few_were_logged_are_present() -> None:
+    run = run_of(loss=HALF, epoch=[0.02 * i for i in range(50)], config={"num_train_epochs": 3})
+    assert state("log_stops", run) is State.PRESENT
+
+
+def test_a_total_in_each_record_is_the_plan() -> None:
+    assert state("log_stops", run_of(loss=HALF, total_steps=[200.0] * 50)) is State.PRESENT
+
+
+def test_a_last_logging_interval_that_is_missing_is_absent() -> None:
+    assert state("log_stops", run_of(loss=HALF, every=10, config={"max_steps": 509})) is State.ABSENT
+
+
+def test_epochs_counted_from_zero_are_complete() -> None:
+    run = run_of(loss=HALF, epoch=[float(i // 5) for i in range(50)], config={"num_train_epochs": 10})
+    assert state("log_stops", run) is State.ABSENT
+
+
+def test_early_stopping_is_a_remark() -> None:
+    finding = seen("log_stops", run_of(loss=HALF, config={"max_steps": 1000, "early_stopping_patience": 3}))
+    assert finding.state is State.ABSENT
+    assert "early stopping" in finding.summary
+
+
+def test_a_closing_record_is_a_remark() -> None:
+    run = run_of({"loss": HALF, "summary/train_runtime": {50: 30.0}}, config={"max_steps": 1000})
+    assert state("log_stops", run) is State.ABSENT
+
+
+def test_the_state_of_a_checkpoint_is_unknown() -> None:
+    run = replace(run_of(loss=HALF, config={"max_steps": 1000}), formats=("hf_trainer_state",))
+    assert state("log_stops", run) is State.UNKNOWN
+
+
+def test_no_plan_or_one_in_another_unit_is_unknown() -> None:
+    assert state("log_stops", run_of(loss=HALF)) is State.UNKNOWN
+    assert state("log_stops", run_of(loss=HALF, every=100, config={"max_steps": 50})) is State.UNKNOWN

@@ -1,0 +1,37 @@
+"""`memory_grows`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+
+def test_growth_by_the_same_amount_each_step_is_present_with_its_rate() -> None:
+    finding = seen("memory_grows", run_of(memory=noisy(10 + 0.05 * np.arange(200), 0.002)))
+    assert finding.state is State.PRESENT
+    assert 0.04 < (finding.values["per_step"] or 0) < 0.06
+
+
+def test_growth_that_begins_late_is_present() -> None:
+    memory = np.concatenate([np.full(60, 20.0), 20 + 0.2 * np.arange(140)])
+    finding = seen("memory_grows", run_of(memory=memory))
+    assert finding.state is State.PRESENT
+    assert 55 <= (finding.steps[0] or 0) <= 75
+
+
+def test_growth_that_levels_off_is_absent() -> None:
+    assert state("memory_grows", run_of(memory=40 - 20 * np.exp(-np.arange(200) / 20))) is State.ABSENT
+
+
+def test_a_peak_that_steps_up_twice_is_absent() -> None:
+    assert state("memory_grows", run_of(memory=[20.0] * 50 + [26.0] * 80 + [29.0] * 70)) is State.ABSENT
+
+
+def test_memory_that_swings_is_absent() -> None:
+    assert state("memory_grows", run_of(memory=noisy([20.0] * 200, 0.2))) is State.ABSENT
+
+
+def test_ten_records_are_unknown() -> None:
+    assert state("memory_grows", run_of(memory=np.arange(1.0, 11.0))) is State.UNKNOWN

@@ -1,0 +1,48 @@
+"""`reward_flat`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+
+def test_a_constant_reward_is_present_and_its_level_is_told() -> None:
+    finding = seen("reward_flat", run_of(reward=[0.5] * 60, kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert finding.values["level"] == 0.5
+
+
+def test_a_noisy_reward_without_trend_is_present() -> None:
+    assert state("reward_flat", run_of(reward=noisy([0.4] * 400, 0.2), kind="grpo")) is State.PRESENT
+
+
+def test_the_returns_of_an_agent_that_never_finds_reward_are_flat() -> None:
+    assert state("reward_flat", run_of({"rollout/ep_rew_mean": [-200.0] * 50}, kind="rl")) is State.PRESENT
+
+
+def test_components_stand_for_a_total_that_is_not_logged() -> None:
+    run = run_of({"rewards/a/mean": [0.0] * 50, "rewards/b/mean": [0.5] * 50}, kind="grpo")
+    assert state("reward_flat", run) is State.PRESENT
+
+
+def test_a_slow_rise_within_the_noise_of_records_is_absent() -> None:
+    run = run_of(reward=noisy(np.linspace(0.3, 0.6, 300), 0.2), kind="grpo")
+    assert state("reward_flat", run) is State.ABSENT
+
+
+def test_a_rise_that_comes_back_is_absent() -> None:
+    there_and_back = np.concatenate([np.linspace(0.1, 0.8, 50), np.linspace(0.8, 0.1, 50)])
+    assert state("reward_flat", run_of(reward=there_and_back, kind="grpo")) is State.ABSENT
+
+
+def test_a_short_or_too_noisy_log_is_unknown() -> None:
+    assert state("reward_flat", run_of(reward=[0.5] * 10, kind="grpo")) is State.UNKNOWN
+    assert state("reward_flat", run_of(reward=noisy([0.4] * 24, 0.8), kind="grpo")) is State.UNKNOWN
+
+
+def test_a_run_without_reward_is_unknown_and_says_what_is_missing() -> None:
+    finding = seen("reward_flat", run_of(loss=[1.0] * 30))
+    assert finding.state is State.UNKNOWN
+    assert "reward" in finding.summary

@@ -1,0 +1,37 @@
+"""`step_time_grows`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+
+def test_steps_that_get_slower_and_slower_are_present() -> None:
+    finding = seen("step_time_grows", run_of(step_time=noisy(np.linspace(1, 2.5, 200), 0.1)))
+    assert finding.state is State.PRESENT
+    assert 1.8 < (finding.values["factor"] or 0) < 3
+
+
+def test_a_lasting_fall_of_throughput_is_present_with_its_onset() -> None:
+    speed = noisy([14000.0] * 100 + [7000.0] * 100, 0.03)
+    finding = seen("step_time_grows", run_of(tokens_per_second=speed))
+    assert finding.state is State.PRESENT
+    assert 85 <= (finding.steps[0] or 0) <= 115
+
+
+def test_slow_first_steps_are_absent() -> None:
+    assert state("step_time_grows", run_of(step_time=[30.0, 5.0, *[1.0] * 100])) is State.ABSENT
+
+
+def test_a_slow_stretch_that_passes_is_absent() -> None:
+    assert state("step_time_grows", run_of(step_time=[1.0] * 60 + [2.0] * 30 + [1.0] * 60)) is State.ABSENT
+
+
+def test_noise_is_absent() -> None:
+    assert state("step_time_grows", run_of(step_time=noisy([1.0] * 200, 0.3, tails="lognormal"))) is State.ABSENT
+
+
+def test_a_clock_is_unknown() -> None:
+    assert state("step_time_grows", run_of(time=np.arange(100.0))) is State.UNKNOWN

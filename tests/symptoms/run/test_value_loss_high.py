@@ -1,0 +1,40 @@
+"""`value_loss_high`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+NAME = "train/value_loss"
+
+
+def test_growth_by_orders_of_magnitude_past_the_returns_is_present() -> None:
+    curves = {NAME: np.exp(np.linspace(0, 16, 80)), "rollout/ep_rew_mean": np.linspace(10, 20, 80)}
+    finding = seen("value_loss_high", run_of(curves, kind="rl"))
+    assert finding.state is State.PRESENT
+    assert (finding.values["factor"] or 0) > 1e5
+
+
+def test_an_infinite_value_loss_is_present() -> None:
+    assert state("value_loss_high", run_of({NAME: [1.0] * 20 + [float("inf")]}, kind="rl")) is State.PRESENT
+
+
+def test_growth_with_the_square_of_the_returns_is_absent() -> None:
+    returns = np.linspace(1, 500, 100)
+    curves = {NAME: noisy(0.1 * returns**2, 0.4), "rollout/ep_rew_mean": returns}
+    assert state("value_loss_high", run_of(curves, kind="rl")) is State.ABSENT
+
+
+def test_a_large_loss_that_wobbles_is_absent() -> None:
+    curves = {NAME: noisy([2e4] * 100, 0.5, tails="lognormal"), "rollout/ep_rew_mean": np.full(100, -300.0)}
+    assert state("value_loss_high", run_of(curves, kind="rl")) is State.ABSENT
+
+
+def test_a_jump_that_comes_back_is_absent() -> None:
+    assert state("value_loss_high", run_of({NAME: [1.0] * 40 + [1e5] + [1.0] * 40}, kind="rl")) is State.ABSENT
+
+
+def test_a_few_records_are_unknown() -> None:
+    assert state("value_loss_high", run_of({NAME: [1.0, 1e6]}, kind="rl")) is State.UNKNOWN
