@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|report`."""
+"""`python -m benchmarks.faults train|fit|report`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import judge, report
 from benchmarks.faults.runs import cases, make
 
@@ -28,13 +29,15 @@ def train_missing(folder: Path, *, subset: bool, processes: int) -> None:
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="benchmarks.faults", description="Runs with known faults, and their diagnosis.")
-    parser.add_argument("command", choices=["train", "report"])
+    parser.add_argument("command", choices=["train", "fit", "report"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     if options.command == "train":
         train_missing(options.folder, subset=options.subset, processes=options.processes)
+    elif options.command == "fit":
+        write(fit(judge(options.folder)))
     else:
         print(report(judge(options.folder)))
 

@@ -24,7 +24,13 @@ class Judged:
     causes: list[str]
     probability: float
     states: dict[str, State]
+    kind: str
     onsets: list[float]
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.name.split("-")[0]
 
     @property
     def fault(self) -> str:
@@ -54,6 +60,7 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
         [one.cause for one in diagnosis.hypotheses],
         diagnosis.hypotheses[0].probability,
         {finding.symptom: finding.state for finding in diagnosis.findings},
+        diagnosis.run.kind,
         [step for finding in present for step in finding.steps],
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
@@ -70,17 +71,31 @@ def judge_causes(
 ) -> list[Hypothesis]:
     """Rank all causes on these findings; `told` holds further evidence in bits, by cause and by what says so."""
     known = catalogue()
-    candidates = [
+    ranked = rank(candidates(kind, told), findings, backgrounds(), fitted().weight)
+    return [_hypothesis(known, item, path) for item in ranked]
+
+
+def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:
+    """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship)."""
+    numbers = numbers or fitted()
+    return [
         Candidate(
             cause.id,
             cause.prior_for(kind),
-            {effect.symptom: effect.frequency.share for effect in cause.effects},
+            {
+                effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
+                for effect in cause.effects
+            },
             told.get(cause.id, {}),
         )
-        for cause in known.causes.values()
+        for cause in catalogue().causes.values()
     ]
-    ranked = rank(candidates, findings, {one.id: one.background for one in symptoms().values()})
-    return [_hypothesis(known, item, path) for item in ranked]
+
+
+def backgrounds(numbers: Fitted | None = None) -> dict[str, float]:
+    """Return how often a healthy run shows each symptom."""
+    numbers = numbers or fitted()
+    return {one.id: numbers.background(one.id, one.background) for one in symptoms().values()}
 
 
 def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:

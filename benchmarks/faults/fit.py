@@ -1,0 +1,67 @@
+"""Count on the tuning part, and write what was counted where the package reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.faults.report import Judged
+from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_weight
+from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates
+from mldebug_mcp.diagnose.ranking import rank
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import Finding
+
+
+def fit(judged: Sequence[Judged]) -> Fitted:
+    """Return the numbers counted on the runs of the tuning part whose log shows their fault.
+
+    The weight is fitted on folds: each run is judged with counts of the runs of the other tasks, so that a weight is not
+    chosen on the very counts that it was made with.
+    """
+    used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
+    tasks = sorted({one.task for one in used})
+    folds = {task: _counted([one for one in used if one.task != task]) for task in tasks}
+
+    runs = [_labelled(one) for one in used]
+    where = {id(run): one for run, one in zip(runs, used, strict=True)}
+
+    def probabilities(run: LabelledRun, weight: float) -> Mapping[str, float]:
+        numbers = folds[where[id(run)].task]
+        findings = [Finding(symptom=symptom, state=state) for symptom, state in run.states.items()]
+        ranked = rank(candidates(where[id(run)].kind, {}, numbers), findings, backgrounds(numbers), weight)
+        return {item.id: item.probability for item in ranked}
+
+    weight = fit_weight(runs, probabilities)
+    return _counted(used).model_copy(update={"weight": weight})
+
+
+def _labelled(one: Judged) -> LabelledRun:
+    return LabelledRun((one.label.cause, *one.label.also), one.states)
+
+
+def _counted(ones: Sequence[Judged]) -> Fitted:
+    causes, healthy = count([_labelled(one) for one in ones])
+    tasks = ", ".join(sorted({one.task for one in ones}))
+    listed = {
+        cause: {effect.symptom: seen[effect.symptom] for effect in catalogue().causes[cause].effects if effect.symptom in seen}
+        for cause, seen in sorted(causes.items())
+    }
+    return Fitted(
+        provenance=f"counted on {len(ones)} runs of benchmarks/faults, tuning part (tasks: {tasks})",
+        causes=listed,
+        healthy=dict(sorted(healthy.items())),
+    )
+
+
+def write(numbers: Fitted, path: Path = FILE) -> None:
+    """Write the numbers, one cause per line."""
+    rows = numbers.model_dump()
+    causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in rows["causes"].items())
+    healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in rows["healthy"].items())
+    path.write_text(
+        f'{{\n  "provenance": {json.dumps(rows["provenance"])},\n  "weight": {rows["weight"]},\n'
+        f'  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n',
+        encoding="utf-8",
+    )

@@ -1,0 +1,100 @@
+"""Numbers counted on labelled runs: how often a cause shows a symptom, how often healthy runs do, and the weight of evidence.
+
+The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
+
+    frequency = (seen + 4 * word) / (runs + 4)
+
+where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. A word thus
+counts as much as four runs. The background of a symptom is moved in the same way by healthy runs. The weight is the one
+under which the labelled causes are most probable. What was counted stands in `fitted.json` with where it comes from;
+`python -m benchmarks.faults fit` writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mldebug_mcp.diagnose.ranking import WEIGHT
+from mldebug_mcp.models import State
+
+WORD_COUNTS_AS = 4
+"""Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
+WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(19))
+FILE = Path(__file__).parent / "fitted.json"
+
+Counts = dict[str, tuple[int, int]]
+"""By symptom: runs that showed it, and runs in which it could be judged."""
+
+
+class Fitted(BaseModel):
+    """What was counted, on what, and the weight that was fitted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provenance: str
+    weight: float = WEIGHT
+    causes: dict[str, Counts] = {}
+    healthy: Counts = {}
+
+    def frequency(self, cause: str, symptom: str, word: float) -> float:
+        """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""
+        return moved(self.causes.get(cause, {}).get(symptom, (0, 0)), word)
+
+    def background(self, symptom: str, chosen: float) -> float:
+        """Return how often a healthy run shows a symptom: the number chosen by hand, moved by what was counted."""
+        return moved(self.healthy.get(symptom, (0, 0)), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRun:
+    """A run whose cause is known: the causes that are right, the injected one first, and the state of each symptom."""
+
+    causes: tuple[str, ...]
+    states: Mapping[str, State]
+
+
+def moved(counted: tuple[int, int], start: float) -> float:
+    """Return a share that starts at `start` and is moved by `(seen, runs)`."""
+    seen, runs = counted
+    return (seen + WORD_COUNTS_AS * start) / (runs + WORD_COUNTS_AS)
+
+
+def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
+    """Return the counts by injected cause, and those of the healthy runs."""
+    counted: dict[str, Counts] = {}
+    for run in runs:
+        of_cause = counted.setdefault(run.causes[0], {})
+        for symptom, state in run.states.items():
+            if state is not State.UNKNOWN:
+                seen, judged = of_cause.get(symptom, (0, 0))
+                of_cause[symptom] = (seen + (state is State.PRESENT), judged + 1)
+    return counted, counted.pop("healthy", {})
+
+
+def fit_weight(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float], Mapping[str, float]]) -> float:
+    """Return the weight under which the right causes of the runs are most probable.
+
+    Args:
+        runs: Labelled runs.
+        probabilities: The probability of each cause for a run under a weight.
+    """
+
+    def surprise(weight: float) -> float:
+        right = [sum(probabilities(run, weight)[cause] for cause in run.causes) for run in runs]
+        return -sum(math.log(max(share, 1e-9)) for share in right)
+
+    return min(WEIGHTS, key=surprise)
+
+
+@lru_cache(maxsize=1)
+def fitted() -> Fitted:
+    """Return the numbers that ship with the package, or none at all where nothing has been counted yet."""
+    if not FILE.is_file():
+        return Fitted(provenance="nothing was counted: the words of PLAYBOOK.md stand alone")
+    return Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))
