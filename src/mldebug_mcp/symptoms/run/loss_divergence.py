@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.symptoms.statistics import blocks, end_level, median_of_three, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
@@ -34,7 +34,7 @@ def loss_divergence(run: Run) -> Evidence | None:
     tail = loss.value[-max(3, len(loss) // 10) :]
     if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
         return None
-    at = _onset(loss.value, int(cut.first[best]), lowest + rise / 4)
+    at = _onset(loss.value, int(cut.first[best]), lowest, rise)
     onset = float(loss.step[at])
     lr = run["learning_rate"].at(onset) if "learning_rate" in run else None
     beside = f"; the learning rate at that {run.step_name} is {figure(lr)}" if lr is not None else ""
@@ -46,9 +46,13 @@ def loss_divergence(run: Run) -> Evidence | None:
     )
 
 
-def _onset(values: np.ndarray[tuple[int], np.dtype[np.float64]], after: int, threshold: float) -> int:
-    """Return the index of the first point after the last one below the threshold, smoothed over three points."""
-    padded = np.concatenate([values[:1], values, values[-1:]])
-    smooth = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
-    low = np.flatnonzero(smooth < threshold)
-    return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
+    """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot."""
+    smooth = median_of_three(values)
+
+    def reached(share: float) -> int:
+        low = np.flatnonzero(smooth < lowest + share * rise)
+        return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+
+    early, late = reached(0.15), reached(0.6)
+    return max(after, early - max(0, late - early) // 3)
