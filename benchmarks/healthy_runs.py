@@ -170,10 +170,10 @@ def draw_run(family: Family, draw: Generator) -> Run:
     shape = family.shape(count, draw)
     size = float(np.exp(draw.uniform(*np.log(family.noise))))
     every = float(draw.choice([1, 1, 5, 10, 50]))
-    step = every * (np.arange(count) + 1)
+    step = np.asarray(every * (np.arange(count) + 1), dtype=np.float64)
     loss = with_noise(shape.loss, size, str(draw.choice(family.tails)), draw)
     drift = np.linspace(0, draw.uniform(-1, 0.5), count)
-    norm = np.exp(draw.uniform(-1.5, 1.5) + drift + draw.uniform(0.05, 0.5) * draw.standard_normal(count))
+    norm: Floats = np.exp(draw.uniform(-1.5, 1.5) + drift + draw.uniform(0.05, 0.5) * draw.standard_normal(count))
     metrics = {
         "loss": Series("loss", step, loss),
         "learning_rate": Series("learning_rate", step, shape.rate),

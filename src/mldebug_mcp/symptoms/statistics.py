@@ -147,7 +147,7 @@ def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Basel
 def median_of_three(values: Floats) -> Floats:
     """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
     padded = np.concatenate([values[:1], values, values[-1:]])
-    return np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
+    return np.asarray(np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0))
 
 
 def heaviness(values: Floats) -> float:

@@ -59,7 +59,7 @@ def loss_jump_at_resume(run: Run) -> Evidence | None:
     Not this when: the second stretch starts from the beginning (another run); the jump is within the noise. The share
     and the number of standard errors were chosen by hand.
     """
-    joins = [join for join in (*_resumes(run), *_gaps(run["loss"].finite)) if join is not None]
+    joins = [join for join in (*_resumes(run), *_gaps(run)) if join is not None]
     if not joins:
         raise CannotTell("the log shows no resume: its steps neither fall back nor have a gap")
     found = [join for join in joins if join.jumped]
@@ -90,15 +90,19 @@ def _resumes(run: Run) -> list[Join | None]:
     return joins
 
 
-def _gaps(loss: Series) -> list[Join | None]:
+def _gaps(run: Run) -> list[Join | None]:
+    loss = run["loss"]  # a stretch of NaN is no gap
     gap = np.diff(loss.step)
-    if len(gap) < 8:
+    if len(gap) < 8 or run.step_name != "step":
         return []
     wide = np.flatnonzero(gap > GAP * float(np.median(gap))) + 1
     # Logs that grow sparser by design have many.
     if len(wide) > max(3, len(gap) // 50):
         return []
-    here = [(loss.where(loss.step < loss.step[at]), loss.where(loss.step >= loss.step[at])) for at in wide.tolist()]
+    here = [
+        (loss.where(loss.step < loss.step[at]).finite, loss.where(loss.step >= loss.step[at]).finite)
+        for at in wide.tolist()
+    ]
     return [_join(before, after, replayed=False) for before, after in here]
 
 

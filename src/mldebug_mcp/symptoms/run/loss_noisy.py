@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise, start_level
 from mldebug_mcp.text import figure
 
-SHARE = 0.4
+SHARE = 0.5
 """Standard deviation of the noise over the level; fine-tuning with a batch of one has 0.1 to 0.35."""
 FLOOR = 0.2
 """The level counts as at least this share of the first one: near zero loss, large relative noise is nothing."""
@@ -20,7 +20,7 @@ FLOOR = 0.2
     sources=("mccandlish_2018",),
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
-    background=0.02,
+    background=0.08,
 )
 def loss_noisy(run: Run) -> Evidence | None:
     """The training loss varies from record to record by a large share of its level.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
@@ -56,8 +58,8 @@ def _without_trend(values: Floats) -> Floats:
     values = values[len(values) // 20 :]
     edges = np.linspace(0, len(values), 9).astype(np.int64)
     centre = (edges[:-1] + edges[1:] - 1) / 2
-    level = np.array([np.median(values[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)])
-    return values - np.interp(np.arange(len(values)), centre, level)
+    level = np.array([np.median(values[a:b]) for a, b in pairwise(edges)])
+    return np.asarray(values - np.interp(np.arange(len(values)), centre, level))
 
 
 def _autocorrelation(values: Floats) -> Floats:

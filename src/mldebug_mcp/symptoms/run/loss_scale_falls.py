@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 LEAST_HEALTHY = 1.0
@@ -16,13 +18,19 @@ PROBING = 0.05
 """Over this share of the log, or 20 records, a scaler that began too high halves down to where it fits."""
 
 
-@symptom(needs=("loss_scale",), sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.01)
+_MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
+
+
+@symptom(needs=(), sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.01)
 def loss_scale_falls(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls by many halvings, or below 1.
 
     Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two, which
-    is how a dynamic scaler finds its limit.
+    is how a dynamic scaler finds its limit. Without the scale as a metric, messages of the scaler that it is down to
+    1 count.
     """
+    if "loss_scale" not in run:
+        return _in_messages(run)
     scale = run["loss_scale"].finite
     scale = scale.where(scale.value > 0)
     if len(scale) < 2 or float(np.ptp(scale.value)) == 0:
@@ -49,4 +57,18 @@ def loss_scale_falls(run: Run) -> Evidence | None:
             "to": float(scale.value[low]),
             "halvings": float(log[top] - log[low]),
         },
+    )
+
+
+def _in_messages(run: Run) -> Evidence | None:
+    said = [match for message in run.messages if (match := _MESSAGE.search(message.text))]
+    if not said:
+        raise CannotTell("not logged: loss_scale")
+    first, last = float(said[0][1]), float(said[-1][2])
+    if last > LEAST_HEALTHY or first <= last:
+        raise CannotTell(f"the scaler says that it goes down to {figure(last)}; the loss scale itself is not logged")
+    return Evidence(
+        f"the loss scaler says {len(said)} times that it reduces the scale, from {figure(first)} down to {figure(last)}",
+        steps=(run.first_step,),
+        values={"from": first, "to": last, "messages": len(said)},
     )

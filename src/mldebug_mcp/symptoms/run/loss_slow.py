@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, start_level
 from mldebug_mcp.text import figure
 
-LEAST, MOST = 0.005, 0.3
+LEAST, MOST = 0.005, 0.4
 """Progress as a share of the first level: below, there is none (`loss_plateau`); above, it is not slow."""
 EVEN = 0.35
 """Share of the progress that falls into the later half of the training.

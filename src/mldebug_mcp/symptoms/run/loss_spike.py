@@ -35,6 +35,8 @@ TAIL_POWER = 8
 Fitted on Student's t with 3 degrees of freedom, 60 to 2000 points: at most 2 % of such curves show one. The bound is
 where 1 % of such curves have their largest value.
 """
+EXCERPT, EXCERPT_FACTOR = 8, 1.5
+"""Below so many records no noise can be estimated: the records before the jump must lie close together."""
 SHORT = 12
 """In a log of fewer records the noise is hardly known: a jump must be by half the level and leave no doubt."""
 
@@ -57,6 +59,8 @@ def loss_spike(run: Run) -> Evidence | None:
 
 def find_spikes(values: Floats) -> list[Spike]:
     """Return the jumps of a loss curve, those included that did not come back."""
+    if len(values) < EXCERPT:
+        return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
     sigma = _sigma(values, base.spread)
@@ -70,13 +74,28 @@ def find_spikes(values: Floats) -> list[Spike]:
     return sorted([*once, *more], key=lambda spike: spike.first)
 
 
+def _in_excerpt(values: Floats) -> list[Spike]:
+    """Return the first jump in a handful of records, if the others are close together by comparison."""
+    for at in range(1, len(values)):
+        before, others = values[:at], np.delete(values, at)
+        level = float(np.median(before))
+        height = float(values[at]) - level
+        alone = at >= 2 or values[at] > EXCERPT_FACTOR * others.max()
+        if level <= 0 or values[at] < EXCERPT_FACTOR * level or height < 5 * float(np.ptp(before)) or not alone:
+            continue
+        back = np.flatnonzero(values[at + 1 :] < level + height / 3)
+        recovered = True if len(back) else (False if len(values) - at > 3 else None)
+        return [Spike(at, at + int(back[0]) if len(back) else len(values) - 1, at, level, height, recovered)]
+    return []
+
+
 def _farther(curve: Floats, candidates: list[Spike]) -> float:
     """Return how many times farther an outlier must reach, for the tails that the noise has outside the candidates."""
     quiet = np.ones(len(curve), dtype=np.bool_)
     for spike in candidates:
         quiet[max(0, spike.first - 1) : spike.last + 2 + 2 * (spike.last - spike.first + 1)] = False
     most = (len(curve) / 0.018) ** (1 / 3) / 1.134 / SIGMAS
-    return min(max(1.0, heaviness(curve[quiet]) / 1.08) ** TAIL_POWER, max(1.0, most))
+    return float(min(max(1.0, heaviness(curve[quiet]) / 1.08) ** TAIL_POWER, max(1.0, most)))
 
 
 def _overlap(one: Spike, other: Spike) -> bool:
@@ -103,7 +122,7 @@ def _threshold(values: Floats, level: Floats, sigma: Floats) -> Floats:
     if positive(values):
         relative = noise(np.log(values)) * (1 + 10 / count)
         needed.append(np.abs(level) * np.expm1(min(SKEWED_SIGMAS * relative, 50.0)))
-    return np.where(np.arange(count) < min(3, count // 3 + 1), np.inf, np.maximum.reduce(needed))
+    return np.where(np.arange(count) < 3, np.inf, np.maximum.reduce(needed))
 
 
 def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: Spike) -> Evidence:

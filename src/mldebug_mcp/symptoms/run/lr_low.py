@@ -42,5 +42,6 @@ def lr_low(run: Run) -> Evidence | None:
 
 
 def _still_rising(run: Run) -> bool:
-    rate = run["learning_rate"].finite.value if "learning_rate" in run else ()
-    return len(rate) > 1 and bool(rate[-1] > rate[0]) and bool(rate[-1] == max(rate)) and bool(rate[-1] > rate[-2])
+    if "learning_rate" not in run or len(rate := run["learning_rate"].finite) < 2:
+        return False
+    return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])
