@@ -12,7 +12,7 @@ from mldebug_mcp.text import figure
 LEAST = 8
 SHARE = 0.25
 """Typical change from one evaluation to the next, as a share of the level (of at least 0.3 for a metric up to 1)."""
-RANDOM = 0.6
+RANDOM = 0.5
 """Half the mean squared change over the variance: 1 for pure chance, near 0 for a trend."""
 
 

@@ -28,7 +28,8 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     log = np.log(norm.value)
     width = int(np.clip(len(log) // 20, 6, 50))
     base = baseline(log, width)
-    spread = np.maximum(base.spread, mad(log - base.level) / 2)
+    overall = mad(log - base.level)
+    spread = np.clip(base.spread, overall / 2, 1.2 * overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
     threshold[:width] = np.inf
     found = spikes(log, width, threshold, base)

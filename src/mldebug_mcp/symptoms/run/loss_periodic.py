@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
@@ -54,12 +52,22 @@ def loss_periodic(run: Run) -> Evidence | None:
 
 
 def _without_trend(values: Floats) -> Floats:
-    """Return the curve less a broken line through the medians of 8 blocks, without the first twentieth, shape (m,)."""
-    values = values[len(values) // 20 :]
-    edges = np.linspace(0, len(values), 9).astype(np.int64)
-    centre = (edges[:-1] + edges[1:] - 1) / 2
-    level = np.array([np.median(values[a:b]) for a, b in pairwise(edges)])
-    return np.asarray(values - np.interp(np.arange(len(values)), centre, level))
+    """Return the curve less its trend, without the first twentieth, shape (m,).
+
+    The trend is a cubic in time and a square in its logarithm: it bends as learning curves do and too little to follow
+    a pattern that comes round four times. It is fitted again without the outliers of the first fit.
+    """
+    time = (np.arange(len(values)) + 1) / len(values)
+    basis = np.stack([np.ones_like(time), time, time**2, time**3, np.log(time), np.log(time) ** 2], axis=1)
+    basis, values = basis[len(values) // 20 :], values[len(values) // 20 :]
+    keep = np.ones(len(values), dtype=np.bool_)
+    rest = values
+    for _ in range(2):
+        rest = np.asarray(values - basis @ np.linalg.lstsq(basis[keep], values[keep], rcond=None)[0])
+        keep = np.abs(rest) <= 4 * mad(rest)
+        if keep.sum() < len(values) // 2:
+            break
+    return rest
 
 
 def _autocorrelation(values: Floats) -> Floats:
@@ -83,6 +91,8 @@ def _period(correlation: Floats, count: int) -> int | None:
     if not len(candidates):
         return None
     lag = int(candidates[np.argmax(correlation[candidates] > 0.8 * correlation[candidates].max())])
+    near = candidates[(candidates > 0.75 * lag) & (candidates < 1.33 * lag)]
+    lag = int(near[np.argmax(correlation[near])])  # noise makes small peaks on the flank of a broad one
     again = correlation[max(0, 2 * lag - 2) : 2 * lag + 3]
     if 2 * lag < len(correlation) and float(again.max()) < 0.4 * correlation[lag]:
         return None

@@ -68,7 +68,7 @@ def _in_messages(run: Run) -> Evidence | None:
     if last > LEAST_HEALTHY or first <= last:
         raise CannotTell(f"the scaler says that it goes down to {figure(last)}; the loss scale itself is not logged")
     return Evidence(
-        f"the loss scaler says {len(said)} times that it reduces the scale, from {figure(first)} down to {figure(last)}",
+        f"the loss scaler says {len(said)} times that it reduces the scale, from {figure(first)} to {figure(last)}",
         steps=(run.first_step,),
         values={"from": first, "to": last, "messages": len(said)},
     )

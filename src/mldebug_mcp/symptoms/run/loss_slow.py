@@ -43,7 +43,7 @@ def loss_slow(run: Run) -> Evidence | None:
     at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1)]
     start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
     fall = start - end
-    if start <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
+    if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
         return None
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall

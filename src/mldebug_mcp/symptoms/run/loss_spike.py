@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import (
+    Baseline,
     Spike,
     baseline,
     heaviness,
@@ -63,7 +64,7 @@ def find_spikes(values: Floats) -> list[Spike]:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
-    sigma = _sigma(values, base.spread)
+    sigma = _sigma(values, base)
     threshold = _threshold(values, base.level, sigma)
     once = spikes(values, width, threshold, base)
     lasting = spikes(median_of_three(values), width, threshold, base)
@@ -95,19 +96,22 @@ def _farther(curve: Floats, candidates: list[Spike]) -> float:
     for spike in candidates:
         quiet[max(0, spike.first - 1) : spike.last + 2 + 2 * (spike.last - spike.first + 1)] = False
     most = (len(curve) / 0.018) ** (1 / 3) / 1.134 / SIGMAS
-    return float(min(max(1.0, heaviness(curve[quiet]) / 1.08) ** TAIL_POWER, max(1.0, most)))
+    return float(min(max(1.0, heaviness(curve[quiet]) / 1.02) ** TAIL_POWER, max(1.0, most)))
 
 
 def _overlap(one: Spike, other: Spike) -> bool:
     return one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _sigma(values: Floats, spread: Floats) -> Floats:
+def _sigma(values: Floats, base: Baseline) -> Floats:
     """Return the standard deviation of the noise at each point, shape (n,), larger where few points tell it."""
     overall = noise(values)
+    spread = base.spread
     if len(values) < 2 * SHORT:
         spread = np.minimum(spread, 2 * overall)  # so short a window holds more trend than noise
-    return np.maximum(spread, overall / 2) * (1 + 10 / len(values))
+    # A window may happen to be quiet.
+    floor = noise(np.log(values)) * base.level if positive(values) else np.full(len(values), overall)
+    return np.maximum(spread, 0.8 * np.minimum(floor, 2 * overall)) * (1 + 10 / len(values))
 
 
 def _threshold(values: Floats, level: Floats, sigma: Floats) -> Floats:
