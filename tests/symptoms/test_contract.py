@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs.kinds import KINDS
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.symptoms.registry import judge
@@ -23,7 +23,13 @@ METRICS = sorted(
         "step_time", "data_time", "memory", "completion_length", "completions/clipped_ratio", "clip_ratio",
     }
 )  # fmt: skip
-CONFIG = {"max_grad_norm": 1.0, "beta": 0.1, "num_labels": 10, "gradient_accumulation_steps": 8, "optim": "adamw"}
+CONFIG: dict[str, Scalar] = {
+    "max_grad_norm": 1.0,
+    "beta": 0.1,
+    "num_labels": 10,
+    "gradient_accumulation_steps": 8,
+    "optim": "adamw",
+}
 
 
 def hostile(values: list[float], steps: list[float] | None = None, kind: str = "unknown") -> Run:

@@ -15,7 +15,7 @@ def test_a_metric_that_jumps_at_random_is_present(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_evaluation_loss_that_jumps_at_random_is_present(seed: int) -> None:
-    loss = noisy(np.full(30, 2.0), 0.7, seed, "lognormal")
+    loss = noisy(np.full(60, 2.0), 0.7, seed, "lognormal")
     assert state("eval_metric_flickers", run_of(eval_loss=loss)) is State.PRESENT
 
 

@@ -29,7 +29,7 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     width = int(np.clip(len(log) // 20, 6, 50))
     base = baseline(log, width)
     overall = mad(log - base.level)
-    spread = np.clip(base.spread, overall / 2, 1.2 * overall)  # a window may happen to be loud or quiet
+    spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
     threshold[:width] = np.inf
     found = spikes(log, width, threshold, base)
