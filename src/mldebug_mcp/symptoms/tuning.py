@@ -70,7 +70,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     how = tuning(run)
     ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
     if not ranges:
-        raise CannotTell(f"no usual learning rate is known for a run of kind {run.kind}")
+        raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)
 
 

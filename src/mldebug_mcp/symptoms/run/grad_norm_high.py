@@ -24,7 +24,7 @@ def grad_norm_high(run: Run) -> Evidence | None:
     """
     bound = UNSTABLE.get(run.kind)
     if bound is None:
-        raise CannotTell(f"no usual gradient norm is known for a run of kind {run.kind}")
+        raise CannotTell("no usual gradient norm is known for this kind of run")
     norm = run["grad_norm"].finite
     late = norm.where(np.arange(len(norm)) >= len(norm) // 20)
     high = late.value > bound

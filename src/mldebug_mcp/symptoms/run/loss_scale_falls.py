@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import matching
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -61,7 +62,7 @@ def loss_scale_falls(run: Run) -> Evidence | None:
 
 
 def _in_messages(run: Run) -> Evidence | None:
-    said = [match for message in run.messages if (match := _MESSAGE.search(message.text))]
+    said = [match for message in matching(run, _MESSAGE) if (match := _MESSAGE.search(message.text))]
     if not said:
         raise CannotTell("not logged: loss_scale")
     first, last = float(said[0][1]), float(said[-1][2])

@@ -26,7 +26,7 @@ EARLY = 0.05
     sources=("axolotl_stability",),
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
-    background=0.02,
+    background=0.01,
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.

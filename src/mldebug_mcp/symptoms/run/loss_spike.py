@@ -42,7 +42,7 @@ SHORT = 12
 """In a log of fewer records the noise is hardly known: a jump must be by half the level and leave no doubt."""
 
 
-@symptom(needs=("loss",), sources=("axolotl_stability",), points=3, not_for=("grpo", "ppo", "rl"), background=0.01)
+@symptom(needs=("loss",), sources=("axolotl_stability",), points=3, not_for=("grpo", "ppo", "rl"), background=0.005)
 def loss_spike(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level and comes back.
 
