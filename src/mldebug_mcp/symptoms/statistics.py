@@ -89,9 +89,11 @@ def baseline(values: Floats, width: int) -> Baseline:
     """
     count = len(values)
     stride = -(-count // MAX_WINDOWS)
-    ends = np.maximum(np.arange(0, count, stride), min(width, count))
-    levels = np.array([np.median(values[max(0, end - width) : end]) for end in ends])
-    spreads = np.array([mad(values[max(0, end - width) : end]) for end in ends])
+    width = min(width, count)
+    ends = np.maximum(np.arange(0, count, stride), width)
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)[ends - width]
+    levels = np.median(windows, axis=1)
+    spreads = MAD_TO_STD * np.median(np.abs(windows - levels[:, None]), axis=1)
     which = np.arange(count) // stride
     return Baseline(levels[which], spreads[which])
 
