@@ -14,7 +14,7 @@ from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
 from mldebug_mcp.symptoms.registry import judge
 
-Curve = Sequence[float | None] | NDArray[np.float64] | Mapping[float, float]
+Curve = Sequence[float | None] | NDArray[np.float64] | Mapping[int, float] | Mapping[float, float]
 """Values at steps 1, 2, 3, ... (None: not logged there), or a mapping of step to value."""
 
 
@@ -37,7 +37,9 @@ def run_of(
     """
     rows: dict[float, dict[str, object]] = {}
     for name, curve in {**(metrics or {}), **more}.items():
-        steps = curve.items() if isinstance(curve, Mapping) else _numbered(curve, every)
+        steps: Iterable[tuple[float, float | None]] = (
+            curve.items() if isinstance(curve, Mapping) else _numbered(curve, every)
+        )
         for step, value in steps:
             if value is not None:
                 rows.setdefault(step, {"step": step})[name] = float(value)

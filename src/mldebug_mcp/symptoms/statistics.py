@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,9 +89,11 @@ def baseline(values: Floats, width: int) -> Baseline:
     """
     count = len(values)
     stride = -(-count // MAX_WINDOWS)
-    ends = np.maximum(np.arange(0, count, stride), min(width, count))
-    levels = np.array([np.median(values[max(0, end - width) : end]) for end in ends])
-    spreads = np.array([mad(values[max(0, end - width) : end]) for end in ends])
+    width = min(width, count)
+    ends = np.maximum(np.arange(0, count, stride), width)
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)[ends - width]
+    levels = np.median(windows, axis=1)
+    spreads = MAD_TO_STD * np.median(np.abs(windows - levels[:, None]), axis=1)
     which = np.arange(count) // stride
     return Baseline(levels[which], spreads[which])
 
@@ -117,24 +120,65 @@ class Spike:
 def spikes(values: Floats, width: int, threshold: Floats, base: Baseline) -> list[Spike]:
     """Return the stretches whose points exceed `base.level + threshold`, joined where at most `width` apart.
 
-    `threshold` has shape (n,).
+    `threshold` has shape (n,). A stretch lasts until the curve comes back, however long that takes.
     """
     above = np.flatnonzero(values - base.level > threshold)
     if not len(above):
         return []
+    smooth = median_of_three(values)
     groups = np.split(above, np.flatnonzero(np.diff(above) > width) + 1)
-    return [_spike(values, group, width, base) for group in groups]
+    found: list[Spike] = []
+    for group in groups:
+        if not found or int(group[0]) > found[-1].last:
+            found.append(_spike(values, smooth, group, base))
+    return found
 
 
-def _spike(values: Floats, group: NDArray[np.int64], width: int, base: Baseline) -> Spike:
+def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Baseline) -> Spike:
     first, last = int(group[0]), int(group[-1])
-    peak = first + int(np.argmax(values[first : last + 1]))
     level = float(base.level[first])
-    height = float(values[peak]) - level
-    after = values[last + 1 : last + 1 + width]
+    height = float(values[first : last + 1].max()) - level
     # A third of the way back counts as not recovered, two thirds as recovered.
-    recovered = bool(np.median(after) < level + height / 3) if len(after) >= 3 else None
-    return Spike(first, last, peak, level, height, recovered)
+    back = np.flatnonzero(smooth[last + 1 :] < level + height / 3)
+    recovered = True if len(back) else (False if len(values) - last > 3 else None)
+    last = last + int(back[0]) if len(back) else last
+    peak = first + int(np.argmax(values[first : last + 1]))
+    return Spike(first, last, peak, level, float(values[peak]) - level, recovered)
+
+
+def median_of_three(values: Floats) -> Floats:
+    """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
+    padded = np.concatenate([values[:1], values, values[-1:]])
+    return np.asarray(np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0))
+
+
+def heaviness(values: Floats) -> float:
+    """Return how heavy the tails of the noise are: about 1 for normal noise, 1.35 for Student's t with 3 degrees.
+
+    That is the 97th percentile over the median of the sizes of second differences, as a share of the same quotient of
+    normal noise. A steady trend and a few outliers do not count. Below 40 points it is 1: they cannot tell.
+    """
+    if len(values) < 40:
+        return 1.0
+    size = np.abs(np.diff(values, 2))
+    typical = float(np.median(size))
+    share = min(0.97, 1 - 4 / len(values))
+    normal = NormalDist()
+    expected = normal.inv_cdf((1 + share) / 2) / normal.inv_cdf(0.75)
+    return float(np.quantile(size, share)) / typical / expected if typical > 0 else 1.0
+
+
+def positive(values: Floats) -> bool:
+    """Say whether a curve has values and all are above zero, so that its logarithm can be taken."""
+    return bool(len(values)) and float(values.min()) > 0
+
+
+def relative_noise(values: Floats) -> float:
+    """Return the step-to-step noise as a share of the level."""
+    if positive(values):
+        return noise(np.log(values))
+    level = float(np.median(np.abs(values))) if len(values) else 0.0
+    return noise(values) / level if level else 0.0
 
 
 def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:

@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned
 from mldebug_mcp.text import figure
 
-FAR_BELOW = 0.6
+FAR_BELOW = 0.5
 """Dropout, augmentation and the lag of a running mean put the training loss above the evaluation loss.
 
 They hardly do so by this factor.

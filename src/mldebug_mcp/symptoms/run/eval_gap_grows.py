@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, noise
 from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
 """A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
+LEAST_POINTS = 3
 
 
 @symptom(
-    needs=("eval_loss",),
+    needs=(),
     sources=("axolotl_stability", "goodfellow_ch11"),
-    points=3,
     not_for=("grpo", "ppo", "rl"),
-    background=0.05,
+    background=0.03,
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
 
-    Not this when: both rise (`loss_divergence`); the rise is one noisy evaluation. The least rise, 1 %, was chosen by
-    hand.
+    Not this when: both rise (`loss_divergence`); the rise is one noisy evaluation; of several named evaluation sets
+    only a minority rises. The least rise, 1 %, was chosen by hand.
     """
-    evaluation = run["eval_loss"].finite
+    series = [one.finite for one in evaluation_losses(run)]
+    series = [one for one in series if len(one) >= LEAST_POINTS]
+    if not series:
+        raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
+    found = [evidence for one in series if (evidence := _rise(run, one)) is not None]
+    if len(series) == 1 or not found:
+        return found[0] if found else None
+    if 2 * len(found) < len(series):
+        return None
+    worst = max(found, key=lambda evidence: evidence.values["relative_rise"])
+    return replace(worst, summary=f"{len(found)} of {len(series)} evaluation losses rise; {worst.summary}")
+
+
+def _rise(run: Run, evaluation: Series) -> Evidence | None:
+    """Return what is seen of one evaluation loss, or None if it does not rise."""
     best = int(np.argmin(evaluation.value))
     lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
     after = evaluation.value[best + 1 :]
@@ -45,8 +62,8 @@ def eval_gap_grows(run: Run) -> Evidence | None:
         raise CannotTell("the training loss is not logged beside an evaluation loss that only rises")
     onset = float(evaluation.step[best])
     return Evidence(
-        f"eval_loss rises from its minimum {figure(lowest)} at {run.step_name} {figure(onset)} to {figure(last)}"
-        f"{train}",
+        f"{evaluation.name} rises from its minimum {figure(lowest)} at {run.step_name} {figure(onset)} to "
+        f"{figure(last)}{train}",
         steps=(onset,),
         values={
             "minimum": lowest,

@@ -14,7 +14,7 @@ FACTOR = 10.0
 SIGMAS = 8.0
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.05)
+@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.03)
 def grad_norm_spike(run: Run) -> Evidence | None:
     """The gradient norm jumps to many times its recent level.
 
@@ -28,7 +28,8 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     log = np.log(norm.value)
     width = int(np.clip(len(log) // 20, 6, 50))
     base = baseline(log, width)
-    spread = np.maximum(base.spread, mad(log - base.level) / 2)
+    overall = mad(log - base.level)
+    spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
     threshold[:width] = np.inf
     found = spikes(log, width, threshold, base)

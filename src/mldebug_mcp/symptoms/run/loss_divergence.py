@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.symptoms.statistics import blocks, end_level, median_of_three, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
 """The rise takes back at least this share of the progress made before it."""
 SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level."""
+SHORT, SHORT_FACTOR = 8, 1.4
+"""In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
 SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
 
-@symptom(needs=("loss",), sources=("bekman_mle",), points=8, not_for=("grpo", "ppo", "rl"), background=0.01)
+@symptom(needs=("loss",), sources=("bekman_mle",), points=5, not_for=("grpo", "ppo", "rl"), background=0.01)
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 
@@ -25,6 +27,11 @@ def loss_divergence(run: Run) -> Evidence | None:
     means nothing by itself. The factors were chosen on synthetic curves with normal and heavy-tailed noise.
     """
     loss = run["loss"].finite
+    if len(loss) < SHORT:
+        level = float(np.median(loss.value[: len(loss) // 2]))
+        if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
+            return None
+        return _evidence(run, loss, int(np.argmax(loss.value > 1.1 * level)), level, float(loss.value[-1]))
     cut = blocks(loss.value)
     best = int(np.argmin(cut.level))
     lowest, end = float(cut.level[best]), end_level(loss.value)
@@ -34,21 +41,28 @@ def loss_divergence(run: Run) -> Evidence | None:
     tail = loss.value[-max(3, len(loss) // 10) :]
     if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
         return None
-    at = _onset(loss.value, int(cut.first[best]), lowest + rise / 4)
-    onset = float(loss.step[at])
+    return _evidence(run, loss, _onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
+
+
+def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:
+    onset, start = float(loss.step[at]), start_level(loss.value)
     lr = run["learning_rate"].at(onset) if "learning_rate" in run else None
     beside = f"; the learning rate at that {run.step_name} is {figure(lr)}" if lr is not None else ""
     return Evidence(
         f"loss rises from {figure(lowest)} to {figure(end)} from {run.step_name} {figure(onset)} on "
         f"and stays up to the end (it began at {figure(start)}){beside}",
         steps=(onset,),
-        values={"best": lowest, "end": end, "start": start, "rise": rise},
+        values={"best": lowest, "end": end, "start": start, "rise": end - lowest},
     )
 
 
-def _onset(values: np.ndarray[tuple[int], np.dtype[np.float64]], after: int, threshold: float) -> int:
-    """Return the index of the first point after the last one below the threshold, smoothed over three points."""
-    padded = np.concatenate([values[:1], values, values[-1:]])
-    smooth = np.median(np.stack([padded[:-2], padded[1:-1], padded[2:]]), axis=0)
-    low = np.flatnonzero(smooth < threshold)
-    return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
+    """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot."""
+    smooth = median_of_three(values)
+
+    def reached(share: float) -> int:
+        low = np.flatnonzero(smooth < lowest + share * rise)
+        return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
+
+    early, late = reached(0.15), reached(0.6)
+    return max(after, early - max(0, late - early) // 3)

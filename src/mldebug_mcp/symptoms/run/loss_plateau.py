@@ -6,54 +6,85 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import blocks, start_level
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
+from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
 from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03
 """A run that learns lowers its loss by more than this share of the first level within the log."""
+LEAST_POINTS = 12
+MIDDLE = 0.2
+MOST_NOISE = 0.12
+"""Where three standard errors of the progress are more than this share, it could hide in the noise."""
 NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses uniformly."""
+SETTLING = 1.5
+"""The loss of a new classifier may begin this many times above ln(classes) and fall to it without any learning."""
+USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 
 
 @symptom(
     needs=("loss",),
     sources=("axolotl_stability", "karpathy_recipe"),
-    points=12,
+    points=6,
     not_for=("grpo", "ppo", "rl"),
-    background=0.03,
+    background=0.01,
 )
 def loss_plateau(run: Run) -> Evidence | None:
-    """The training loss makes no progress from the start of the log to its end.
+    """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
     Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); it is exactly constant
     (`loss_constant`). The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred records
-    pass.
+    pass. Where the noise could hide such progress, it cannot be told.
     """
     loss = run["loss"].finite
-    level = blocks(loss.value)
-    start, best = start_level(loss.value), float(level.level[1:].min(initial=np.inf))
+    cut = blocks(loss.value, 10)
+    start, best = start_level(loss.value), float(cut.level[1:].min(initial=np.inf))
+    if start <= 0 or math.isinf(best) or best > start * 1.1 or float(np.ptp(loss.value)) <= 1e-9 * abs(start):
+        return None
     gained = start - best
-    if start <= 0 or math.isinf(best) or gained > max(LEAST_PROGRESS * start, 3 * level.wobble) or best > start * 1.1:
-        return None
-    if float(np.ptp(loss.value)) <= 1e-9 * abs(start):
-        return None
-    chance = uniform_loss(run) or (math.log(2) if abs(start - math.log(2)) < NEAR_CHANCE * math.log(2) else None)
-    beside = ""
-    if chance is not None and abs(best - chance) < NEAR_CHANCE * chance:
-        beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})"
-    last = float(loss.step[-1])
+    error = math.hypot(cut.wobble, 1.25 * noise(loss.value) / math.sqrt(edge_width(len(loss))))
+    chance = _chance(run, best)
+    if gained > max(LEAST_PROGRESS * start, 3 * error):
+        # A fall that ends where guessing is no progress.
+        end = end_level(loss.value)
+        if chance is None or start > SETTLING * chance or abs(end - chance) > NEAR_CHANCE * chance:
+            return None
+    elif chance is None:
+        _refuse_to_judge(run, loss, 3 * error / start)
+    beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
         f"loss is {figure(start)} at the start and no lower than {figure(best)} at any time up to "
-        f"{run.step_name} {figure(last)}{beside}",
+        f"{run.step_name} {figure(float(loss.step[-1]))}{beside}",
         steps=(float(loss.step[0]),),
         values={
             "start": start,
             "best": best,
             "gained": gained,
-            "noise": level.wobble,
-            **({"uniform_guess": chance} if beside and chance else {}),
+            "noise": error,
+            **({"uniform_guess": chance} if chance is not None else {}),
         },
     )
+
+
+def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
+    """Raise CannotTell if a flat curve proves nothing: too noisy, too short, or from the middle of a run."""
+    if doubt > MOST_NOISE:
+        raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
+    if len(loss) < LEAST_POINTS:
+        raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
+    if run.step_name == "step" and loss.step[0] > MIDDLE * run.last_step:
+        raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+
+
+def _chance(run: Run, best: float) -> float | None:
+    """Return ln(classes) if the lowest level lies near it: the configured number, else a usual one, more narrowly."""
+    configured = uniform_loss(run)
+    if configured is not None:
+        return configured if abs(best - configured) < NEAR_CHANCE * configured else None
+    if run.kind in LANGUAGE_MODELS:
+        return None
+    known = (math.log(number) for number in USUAL_CLASSES)
+    return next((one for one in known if abs(best - one) < (NEAR_CHANCE if one < 0.7 else NEAR_CHANCE / 3) * one), None)

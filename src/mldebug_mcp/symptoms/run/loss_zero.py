@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4
@@ -16,11 +16,14 @@ NEARLY_ZERO = 1e-4
 def loss_zero(run: Run) -> Evidence | None:
     """The training loss is zero, or nearly, from early on.
 
-    Not this when: the loss falls to zero late, by memorising; or the run is RL, where a policy loss of zero is normal.
+    Not this when: the loss falls to zero late, by memorising; the run is RL, where a policy loss of zero is normal; a
+    single record is all there is, and its gradient is not zero.
     """
     loss = run["loss"].finite
     if not len(loss):
-        return None
+        raise CannotTell("no finite loss")
+    if len(loss) == 1 and not _no_gradient(run):
+        raise CannotTell("a single loss was logged")
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
     if not zero.any() or start > max(1, len(loss) // 10) or zero[start:].mean() < 0.5:
@@ -32,3 +35,8 @@ def loss_zero(run: Run) -> Evidence | None:
         steps=(first,),
         values={"share": float(zero[start:].mean()), "median": float(np.median(loss.value[start:]))},
     )
+
+
+def _no_gradient(run: Run) -> bool:
+    """Say whether a gradient norm is logged and never both finite and above zero."""
+    return "grad_norm" in run and not bool(np.any(run["grad_norm"].finite.value > 0))

@@ -1,0 +1,42 @@
+"""Which of a log's metrics are evaluation losses, and which measure quality at evaluation."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell
+
+_LOSS = re.compile(r"eval_(?:.+[_/])?loss")
+# Parts of a detector's or a VAE's loss, which move by rules of their own.
+_PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
+_CLOCKS = re.compile(
+    r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
+    r"|learning_rate|length|ppl_max|std|support|threshold"
+)
+
+
+def evaluation_losses(run: Run) -> list[Series]:
+    """Return the evaluation losses: `eval_loss` and those of named sets such as `eval_g0_loss`.
+
+    Raises CannotTell if there is none.
+    """
+    names = [name for name in run.series if _LOSS.fullmatch(name) and not _PARTS.search(name)]
+    if not names:
+        raise CannotTell("not logged: eval_loss")
+    return [run[name] for name in sorted(names, key=lambda name: (name != "eval_loss", name))]
+
+
+def quality_metrics(run: Run) -> list[Series]:
+    """Return the metrics of evaluation that measure quality: no losses, clocks, counts or sizes.
+
+    Raises CannotTell if there is none.
+    """
+    names = [
+        name
+        for name in run.series
+        if name.startswith("eval_") and not _LOSS.fullmatch(name) and not _CLOCKS.search(name) and "loss" not in name
+    ]
+    if not names:
+        raise CannotTell("not logged: a metric of evaluation other than the loss")
+    return [run[name] for name in names]

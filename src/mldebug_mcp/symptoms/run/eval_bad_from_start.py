@@ -1,0 +1,67 @@
+"""Evaluation far worse than training from the first evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+FACTOR = 1.5
+GAP = 0.3
+"""Nats, and half of the training loss: far more than the gap of a model that has just begun to generalise worse."""
+NEAR = 5
+"""Training records whose median stands for the training loss at an evaluation."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("slavv_37",),
+    not_for=("grpo", "ppo", "rl"),
+    background=0.03,
+)
+def eval_bad_from_start(run: Run) -> Evidence | None:
+    """The evaluation loss lies far above the training loss at the first evaluation and ever after.
+
+    Not this when: both were close and drew apart (`eval_gap_grows`); the first evaluation comes so late that the
+    training loss has long been near zero; the evaluation precedes training. Factor and gap were chosen by hand.
+    """
+    loss = run["loss"].finite
+    compared = [one for one in (_levels(loss, series) for series in evaluation_losses(run)) if len(one[0])]
+    if not compared:
+        raise CannotTell("no training loss was logged before an evaluation")
+    step, train, evaluation = compared[0] if len(compared) == 1 else max(compared, key=lambda one: len(one[0]))
+    far = (evaluation > FACTOR * np.abs(train)) & (evaluation - train > GAP)
+    if not far[0] or far.mean() < 0.8:
+        return None
+    start = float(np.median(loss.value[:3]))
+    if train[0] < 0.3 * start and len(loss.between(0, float(step[0]))) > 20:
+        raise CannotTell(
+            f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the training loss had already gone "
+            f"from {figure(start)} to {figure(float(train[0]))}: whether they ever were close is not known"
+        )
+    # What grows from a small beginning is another symptom.
+    if len(train) > 2 and (evaluation[0] - train[0]) < 0.4 * (evaluation[-1] - train[-1]):
+        return None
+    return Evidence(
+        f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the evaluation loss is "
+        f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(step)} the "
+        f"medians are {figure(float(np.median(evaluation)))} and {figure(float(np.median(train)))}",
+        steps=(float(step[0]),),
+        values={
+            "first_eval": float(evaluation[0]),
+            "first_train": float(train[0]),
+            "factor": float(np.median(evaluation / train)) if np.all(train) else float("nan"),
+        },
+    )
+
+
+def _levels(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
+    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,)."""
+    evaluation = evaluation.finite
+    until = np.searchsorted(loss.step, evaluation.step, side="right")
+    keep = until > 0
+    train = np.array([np.median(loss.value[max(0, end - NEAR) : end]) for end in until[keep]])
+    return evaluation.step[keep], train, evaluation.value[keep]

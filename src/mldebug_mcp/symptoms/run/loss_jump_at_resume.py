@@ -1,0 +1,115 @@
+"""Jump of the loss where the run was resumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.text import figure
+
+SHARE = 0.05
+SIGMAS = 5.0
+AROUND = 10
+"""Records before the join that stand for the level there; of those after it, half as many: a jump may heal."""
+GAP = 5.0
+"""Times the usual distance between records: so long a gap in the steps is a part of the log that is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Where one stretch of a run goes on from another.
+
+    Args:
+        step: First step after the join.
+        before, after: Level of the loss on either side.
+        error: Standard error of their difference.
+        replayed: Whether both sides stand at the same step, so that a fall means something too.
+    """
+
+    step: float
+    before: float
+    after: float
+    error: float
+    replayed: bool
+
+    @property
+    def jumped(self) -> bool:
+        """Whether the loss jumps beyond noise: up, or also down where the same steps were run again."""
+        jump = self.after - self.before
+        size = abs(jump) if self.replayed else jump
+        return size > max(SHARE * abs(self.before), SIGMAS * self.error)
+
+
+@symptom(
+    needs=("loss",),
+    sources=("bekman_mle",),
+    points=8,
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+    background=0.05,
+)
+def loss_jump_at_resume(run: Run) -> Evidence | None:
+    """The training loss jumps where the run was resumed, or across a gap in the logged steps.
+
+    Not this when: the second stretch starts from the beginning (another run); the jump is within the noise. The share
+    and the number of standard errors were chosen by hand.
+    """
+    joins = [join for join in (*_resumes(run), *_gaps(run)) if join is not None]
+    if not joins:
+        raise CannotTell("the log shows no resume: its steps neither fall back nor have a gap")
+    found = [join for join in joins if join.jumped]
+    if not found:
+        return None
+    worst = max(found, key=lambda join: abs(join.after - join.before))
+    more = f"; {len(found)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
+    where = "where the run was resumed" if worst.replayed else "after a gap in the logged steps"
+    return Evidence(
+        f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
+        f"{where}{more}",
+        steps=(worst.step, *(join.step for join in found if join is not worst))[:10],
+        values={"before": worst.before, "after": worst.after, "jump": worst.after - worst.before, "joins": len(joins)},
+    )
+
+
+def _resumes(run: Run) -> list[Join | None]:
+    """Return the joins between segments; one that starts where the first began is another run."""
+    joins: list[Join | None] = []
+    for old, new in pairwise(run.segments):
+        if "loss" not in old.series or "loss" not in new.series:
+            continue
+        before, after = old.series["loss"].finite, new.series["loss"].finite
+        if not len(after) or after.step[0] <= old.first_step + 0.05 * (old.last_step - old.first_step):
+            continue
+        before = before.where(before.step <= after.step[0])
+        joins.append(_join(before, after, replayed=True))
+    return joins
+
+
+def _gaps(run: Run) -> list[Join | None]:
+    loss = run["loss"]  # a stretch of NaN is no gap
+    gap = np.diff(loss.step)
+    if len(gap) < 8 or run.step_name != "step":
+        return []
+    wide = np.flatnonzero(gap > GAP * float(np.median(gap))) + 1
+    # Logs that grow sparser by design have many.
+    if len(wide) > max(3, len(gap) // 50):
+        return []
+    here = [
+        (loss.where(loss.step < loss.step[at]).finite, loss.where(loss.step >= loss.step[at]).finite)
+        for at in wide.tolist()
+    ]
+    return [_join(before, after, replayed=False) for before, after in here]
+
+
+def _join(before: Series, after: Series, *, replayed: bool) -> Join | None:
+    old, new = before.value[-AROUND:], after.value[: AROUND // 2]
+    if len(old) < 3 or len(new) < 2:
+        return None
+    size = max(noise(before.value[-50:]), float(np.std(old)) / 2, noise(after.value[:50]) / 2)
+    error = 1.25 * size * float(np.sqrt(1 / len(old) + 1 / len(new)))
+    return Join(float(after.step[0]), float(np.median(old)), float(np.median(new)), error, replayed)

@@ -1,0 +1,43 @@
+"""Large step-to-step variation of the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.statistics import noise, start_level
+from mldebug_mcp.text import figure
+
+SHARE = 0.5
+"""Standard deviation of the noise over the level; fine-tuning with a batch of one has 0.1 to 0.35."""
+FLOOR = 0.2
+"""The level counts as at least this share of the first one: near zero loss, large relative noise is nothing."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("mccandlish_2018",),
+    points=20,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.08,
+)
+def loss_noisy(run: Run) -> Evidence | None:
+    """The training loss varies from record to record by a large share of its level.
+
+    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution by construction, as
+    in diffusion. The share was chosen by hand, above what batches of one give in fine-tuning.
+    """
+    loss = run["loss"].finite
+    start = abs(start_level(loss.value))
+    late = loss.value[len(loss) // 4 :]
+    level = max(float(np.median(np.abs(late))), FLOOR * start)
+    size = noise(late)
+    if level <= 0 or size < SHARE * level:
+        return None
+    return Evidence(
+        f"loss varies from record to record by {figure(size)} (standard deviation) around a level of "
+        f"{figure(float(np.median(late)))}: {size / level:.0%}",
+        steps=(float(loss.step[len(loss) // 4]),),
+        values={"noise": size, "level": float(np.median(late)), "share": size / level},
+    )

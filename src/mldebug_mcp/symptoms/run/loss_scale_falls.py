@@ -1,0 +1,75 @@
+"""The loss scaler halves again and again."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import matching
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+LEAST_HEALTHY = 1.0
+"""OPT-175B restarted only from where the scale was at least 1."""
+OCTAVES = 6
+"""A healthy scaler goes up and down by one or two halvings; so many net are a fall. Chosen by hand."""
+PROBING = 0.05
+"""Over this share of the log, or 20 records, a scaler that began too high halves down to where it fits."""
+
+
+_MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
+
+
+@symptom(needs=(), sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.01)
+def loss_scale_falls(run: Run) -> Evidence | None:
+    """The loss scale of half-precision training falls by many halvings, or below 1.
+
+    Not this when: it halves down from a high start in the first steps; it goes up and down by a halving or two, which
+    is how a dynamic scaler finds its limit. Without the scale as a metric, messages of the scaler that it is down to
+    1 count.
+    """
+    if "loss_scale" not in run:
+        return _in_messages(run)
+    scale = run["loss_scale"].finite
+    scale = scale.where(scale.value > 0)
+    if len(scale) < 2 or float(np.ptp(scale.value)) == 0:
+        return None
+    log = np.log2(scale.value)
+    start = min(len(log) - 1, max(20, int(PROBING * len(log))))
+    fall = np.maximum.accumulate(log[start:]) - log[start:]
+    if float(scale.value[-1]) < LEAST_HEALTHY < float(scale.value[0]):
+        # From the top of the last descent on.
+        top = int(np.flatnonzero(log == log.max())[-1])
+        low = len(log) - 1
+    elif float(fall.max()) >= OCTAVES:
+        low = start + int(np.argmax(fall))
+        top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
+    else:
+        return None
+    first = float(scale.step[min(top + 1, low)])
+    return Evidence(
+        f"loss_scale falls from {figure(float(scale.value[top]))} at {run.step_name} {figure(float(scale.step[top]))} "
+        f"to {figure(float(scale.value[low]))} at {figure(float(scale.step[low]))}",
+        steps=(first, float(scale.step[low])),
+        values={
+            "from": float(scale.value[top]),
+            "to": float(scale.value[low]),
+            "halvings": float(log[top] - log[low]),
+        },
+    )
+
+
+def _in_messages(run: Run) -> Evidence | None:
+    said = [match for message in matching(run, _MESSAGE) if (match := _MESSAGE.search(message.text))]
+    if not said:
+        raise CannotTell("not logged: loss_scale")
+    first, last = float(said[0][1]), float(said[-1][2])
+    if last > LEAST_HEALTHY or first <= last:
+        raise CannotTell(f"the scaler says that it goes down to {figure(last)}; the loss scale itself is not logged")
+    return Evidence(
+        f"the loss scaler says {len(said)} times that it reduces the scale, from {figure(first)} to {figure(last)}",
+        steps=(run.first_step,),
+        values={"from": first, "to": last, "messages": len(said)},
+    )

@@ -1,0 +1,112 @@
+"""The loss is a multiple of what it should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
+from mldebug_mcp.symptoms.statistics import aligned, start_level
+from mldebug_mcp.text import figure
+
+NEAR_KNOWN = 0.15
+"""How near the quotient must come to the configured number of accumulated micro-batches, as a share."""
+NEAR_GUESSED = 0.04
+GUESSES = (4, 8, 16, 32, 64, 128)
+"""Where the number is not configured: the usual ones. A quotient of 2 may have other reasons."""
+EARLY = 0.02
+PLAUSIBLE = (0.3, 4.5)
+"""Nats per token of a trained language model on new text, generously."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("hf_gradacc_blog", "karpathy_recipe"),
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.005,
+)
+def loss_scale_suspicious(run: Run) -> Evidence | None:
+    """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
+
+    Not this when: the two are on the same scale; the quotient is no usual or configured number of accumulated
+    micro-batches; dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must
+    come was chosen by hand.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    accumulated = run.setting("gradient_accumulation_steps")
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= 4096 else None
+    answers = [_against_evaluation(run, accumulated), _at_start(run, accumulated)]
+    if all(answer is None for answer in answers):
+        raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
+    return next((answer for answer in answers if isinstance(answer, Evidence)), None)
+
+
+def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare with the evaluation loss; False if on the same scale, None if that cannot be told."""
+    if "eval_loss" not in run:
+        return None
+    steps, train, evaluation = aligned(run["loss"].finite, run["eval_loss"].finite)
+    keep = (train > 0) & (evaluation > 0)
+    if not keep.any():
+        return None
+    quotient = train[keep] / evaluation[keep]
+    factor = float(np.median(quotient))
+    number = _whole(factor, accumulated)
+    steady = accumulated is not None or (
+        len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < 0.3 and float(quotient.min()) > 2.5
+    )
+    if number is None or not steady:
+        return False
+    return Evidence(
+        f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
+        f"{figure(float(train[keep][0]))} against {figure(float(evaluation[keep][0]))} at {run.step_name} "
+        f"{figure(float(steps[keep][0]))}){_configured(accumulated)}",
+        steps=(float(steps[keep][0]),),
+        values={"factor": factor, "number": number},
+    )
+
+
+def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare the first loss with that of a uniform guess; False if on its scale, None if that cannot be told."""
+    loss = run["loss"].finite
+    first, step = float(loss.value[0]), float(loss.step[0])
+    if step > max(10, EARLY * run.last_step) or first <= 0:
+        return None
+    uniform = uniform_loss(run)
+    number: float | None
+    if run.kind == "sft" and uniform is None:
+        uniform = MAX_LN_VOCABULARY
+    if uniform is None:
+        return None
+    level = start_level(loss.value)
+    above = run.kind in LANGUAGE_MODELS and accumulated is not None and min(first, level) > 1.1 * max(uniform, 8.0)
+    if run.kind == "sft" and above and accumulated is not None:
+        # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
+        number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None
+    else:
+        number = _whole(first / uniform, accumulated)
+    if number is None:
+        return False
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}, {figure(first / uniform)} times the "
+        f"{figure(uniform)} = ln({math.exp(uniform):,.0f}) of a uniform guess; divided by {figure(number)} it is "
+        f"{figure(first / number)}{_configured(accumulated)}",
+        steps=(step,),
+        values={"first": first, "uniform_guess": uniform, "number": number},
+    )
+
+
+def _whole(factor: float, accumulated: float | None) -> float | None:
+    """Return the number of micro-batches that a quotient is near to, or None."""
+    if accumulated is not None:
+        return accumulated if abs(factor / accumulated - 1) < NEAR_KNOWN else None
+    return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < NEAR_GUESSED), None)
+
+
+def _configured(accumulated: float | None) -> str:
+    return "" if accumulated is None else f"; gradient_accumulation_steps is {figure(accumulated)}"

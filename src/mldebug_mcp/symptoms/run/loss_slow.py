@@ -1,0 +1,66 @@
+"""Progress much slower than usual."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks, start_level
+from mldebug_mcp.text import figure
+
+LEAST, MOST = 0.005, 0.4
+"""Progress as a share of the first level: below, there is none (`loss_plateau`); above, it is not slow."""
+EVEN = 0.35
+"""Share of the progress that falls into the later half of the training.
+
+A learning curve bends: an exponential or a power law that starts anew has less than a quarter there, a straight line
+a half.
+"""
+EARLY = 0.05
+"""The log must begin within this share of the run, or among its first 20 steps: later on every curve is straight."""
+
+
+@symptom(
+    needs=("loss",),
+    sources=("axolotl_stability",),
+    points=20,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.01,
+)
+def loss_slow(run: Run) -> Evidence | None:
+    """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
+
+    Not this when: the log is an excerpt from the middle of a run; the rate still warms up; there is no progress at
+    all (`loss_plateau`). Time counts by the learning rate spent, where it is logged, so that a decay of the rate does
+    not bend the curve. The shares were chosen on synthetic curves.
+    """
+    loss = run["loss"].finite
+    if loss.step[0] > max(20.0, EARLY * run.last_step):
+        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
+    spent = _spent(run, loss)
+    cut = blocks(loss.value, 20)
+    at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1)]
+    start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
+    fall = start - end
+    if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
+        return None
+    middle = float(np.interp(0.5 * spent[-1], at, cut.level))
+    later = (middle - end) / fall
+    if later < EVEN or later > 1.0:
+        return None
+    step = float(loss.step[0])
+    return Evidence(
+        f"loss falls from {figure(start)} to {figure(end)} ({fall / start:.1%}) up to {run.step_name} "
+        f"{figure(float(loss.step[-1]))}, {later:.0%} of it in the later half of the training",
+        steps=(step,),
+        values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
+    )
+
+
+def _spent(run: Run, loss: Series) -> Floats:
+    """Return the learning rate summed up to each record, or the number of records where it is not logged, (n,)."""
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
+        return np.arange(1, len(loss) + 1, dtype=np.float64)
+    return np.cumsum(np.maximum(np.interp(loss.step, rate.step, rate.value), 0.0)) + 1e-30

@@ -1,0 +1,39 @@
+"""Learning rate above the usual range for this kind of run."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.tuning import GENEROUS_ABOVE, peak_rate, usual_rates
+from mldebug_mcp.text import figure
+
+
+@symptom(
+    needs=(),
+    sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
+    not_for=("rl", "diffusion"),
+    background=0.02,
+)
+def lr_high(run: Run) -> Evidence | None:
+    """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
+
+    Not this when: the optimizer is none of the Adam family, whose rates have other scales; LoRA is trained, for which
+    ten times the rate of full fine-tuning is usual. Five times the upper end counts as far above.
+    """
+    ranges = usual_rates(run)
+    peak, step = peak_rate(run)
+    exceeded = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
+    if not exceeded:
+        return None
+    if len(exceeded) < len(ranges):
+        raise CannotTell(
+            f"the peak, {figure(peak)}, is far above what is usual for {exceeded[0].usual_for}, but not for "
+            f"{ranges[-1].usual_for}; the configuration does not tell which it is"
+        )
+    usual = ranges[-1]
+    return Evidence(
+        f"learning_rate peaks at {figure(peak)} at {run.step_name} {figure(step)}; usual for {usual.usual_for} are "
+        f"{figure(usual.low)} to {figure(usual.high)}",
+        steps=(step,),
+        values={"peak": peak, "usual_low": usual.low, "usual_high": usual.high, "factor": peak / usual.high},
+    )

@@ -1,0 +1,76 @@
+"""Learning rate jumps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.text import figure
+
+FACTOR = 1.5
+SHARE = 0.02
+"""A jump takes no more than this share of the log, or three records."""
+STAGES = 8
+"""With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
+
+
+@symptom(needs=("learning_rate",), sources=("bekman_mle",), points=8, whole_run=True, background=0.03)
+def lr_jump(run: Run) -> Evidence | None:
+    """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
+
+    Not this when: it is the first warmup; the schedule goes down in stages; restarts are configured
+    (`cosine_with_restarts`), which is remarked only. The factors, 1.5 up and 3 down, were chosen by hand.
+    """
+    rate = run["learning_rate"].finite
+    rate = rate.where(rate.value >= 0)
+    if len(rate) < 8 or float(rate.value.max()) <= 0:
+        return None
+    at = _rise(rate.value)
+    if at is None:
+        at = _fall(rate.value)
+    if at is None:
+        return None
+    planned = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
+    width = _width(rate.value)
+    before, after = float(rate.value[at]), float(rate.value[min(at + width, len(rate) - 1)])
+    step = float(rate.step[at + 1])
+    remark = "; the configured schedule restarts" if planned else ""
+    return Evidence(
+        f"learning_rate goes from {figure(before)} to {figure(after)} at {run.step_name} {figure(step)}{remark}",
+        steps=(step,),
+        values={"before": before, "after": after},
+        present=not planned,
+    )
+
+
+def _width(rate: Floats) -> int:
+    return max(3, int(SHARE * len(rate)))
+
+
+def _rise(rate: Floats) -> int | None:
+    """Return the index before the first sudden rise that follows the end of the first warmup."""
+    peak = float(rate.max())
+    width = _width(rate)
+    change = np.diff(rate, append=rate[-1])
+    rises = change > 0
+    falls = np.flatnonzero(change[:-1] <= 1e-9 * peak)
+    if not len(falls):
+        return None
+    start = int(falls[0]) + 1  # from here on the first warmup is over
+    for distance in (1, width):
+        before, after = rate[start:-distance], rate[start + distance :]
+        up = np.flatnonzero((after > FACTOR * before) & (after - before > 0.1 * peak) & rises[start:-distance])
+        if len(up):
+            return start + int(up[0])
+    return None
+
+
+def _fall(rate: Floats) -> int | None:
+    """Return the index before a fall to less than a third within one record of an otherwise smooth schedule."""
+    after = rate[int(np.argmax(rate)) :]
+    if len(np.unique(after)) < STAGES or len(after) < STAGES:
+        return None
+    # At the end of a schedule, where the rate is near zero, every record is a fall by a large factor.
+    sudden = np.flatnonzero((after[1:] < after[:-1] / 3) & (after[:-1] > 0.2 * after[0]))
+    return len(rate) - len(after) + int(sudden[0]) if len(sudden) else None

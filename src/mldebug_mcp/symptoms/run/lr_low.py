@@ -1,0 +1,47 @@
+"""Learning rate below the usual range for this kind of run."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.tuning import GENEROUS_BELOW, peak_rate, usual_rates
+from mldebug_mcp.text import figure
+
+
+@symptom(
+    needs=(),
+    sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
+    not_for=("rl", "diffusion"),
+    background=0.02,
+)
+def lr_low(run: Run) -> Evidence | None:
+    """The peak learning rate lies far below the range that is usual for this kind of run and tuning.
+
+    Not this when: the log ends within the warmup; the model is so large that a few times less is usual; the optimizer
+    is none of the Adam family. A tenth of the lower end counts as far below.
+    """
+    ranges = usual_rates(run)
+    peak, step = peak_rate(run)
+    if run.setting("learning_rate") is None and _still_rising(run):
+        raise CannotTell("the learning rate still rises at the end of the log, and its peak is not configured")
+    missed = [one for one in ranges if peak < one.low / GENEROUS_BELOW]
+    if not missed or peak <= 0:
+        return None
+    if len(missed) < len(ranges):
+        raise CannotTell(
+            f"the peak, {figure(peak)}, is far below what is usual for {missed[-1].usual_for}, but not for "
+            f"{ranges[0].usual_for}; the configuration does not tell which it is"
+        )
+    usual = ranges[0]
+    return Evidence(
+        f"learning_rate peaks at {figure(peak)} at {run.step_name} {figure(step)}; usual for {usual.usual_for} are "
+        f"{figure(usual.low)} to {figure(usual.high)}",
+        steps=(step,),
+        values={"peak": peak, "usual_low": usual.low, "usual_high": usual.high, "factor": peak / usual.low},
+    )
+
+
+def _still_rising(run: Run) -> bool:
+    if "learning_rate" not in run or len(rate := run["learning_rate"].finite) < 2:
+        return False
+    return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])

@@ -1,0 +1,89 @@
+"""How a run is tuned (with adapters or in full), and the learning rates that are usual for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell
+
+GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
+"""How far outside a usual range a rate must lie, as a factor; large models use a tenth of the usual.
+
+Axolotl's advice on a rate that is too high or too low is a change by 2 to 5.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Usual peak learning rates of an Adam optimizer, and what they are usual for."""
+
+    low: float
+    high: float
+    usual_for: str
+
+
+FULL, ADAPTERS = "full", "adapters"
+
+_USUAL = {
+    # axolotl_stability, "Loss Plateau"
+    ("sft", FULL): Range(1e-5, 5e-5, "full fine-tuning"),
+    ("sft", ADAPTERS): Range(1e-4, 3e-4, "fine-tuning with LoRA"),
+    # remote_gpu_trainer L9 and trl_docs give one number; smol_playbook a twentieth to a fifth of the rate of SFT.
+    ("preference", FULL): Range(5e-7, 1e-5, "preference optimisation in full"),
+    ("preference", ADAPTERS): Range(5e-6, 6e-5, "preference optimisation with LoRA"),
+    # remote_gpu_trainer R1 gives about 1e-6; adapters by the same factor of ten as in DPO.
+    ("grpo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
+    ("grpo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
+    ("ppo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
+    ("ppo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
+    # karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
+    ("pretraining", FULL): Range(1e-5, 3e-3, "training with Adam"),
+    ("supervised", FULL): Range(3e-6, 3e-3, "training with Adam"),
+}
+_ADAM = ("adam", "lamb")
+_OTHER_SCALE = ("sgd", "lion", "muon", "prodigy", "adafactor", "adagrad", "rmsprop", "sophia", "dadapt", "momentum")
+
+
+def tuning(run: Run) -> str | None:
+    """Return ADAPTERS or FULL, or None if the configuration does not tell."""
+    config = run.config
+    words = " ".join(str(config.get(key, "")).lower() for key in ("adapter", "finetuning_type", "peft_type", "tuner"))
+    rank = run.setting("lora_r")
+    if "lora" in words or (rank is not None and rank > 0) or config.get("use_peft") is True:
+        return ADAPTERS
+    if "full" in words or config.get("use_peft") is False or run.kind in ("pretraining", "supervised"):
+        return FULL
+    return None
+
+
+def usual_rates(run: Run) -> tuple[Range, ...]:
+    """Return the ranges that may hold for a run: one, or both if it is not known whether adapters are trained.
+
+    Raises CannotTell if no source gives a range for this kind of run or optimizer.
+    """
+    optimizer = str(run.config.get("optim", "")).lower()
+    if any(name in optimizer for name in _OTHER_SCALE):
+        raise CannotTell(f"the usual learning rates are known for Adam only; the optimizer is {optimizer[:40]}")
+    if run.kind in ("pretraining", "supervised") and not any(name in optimizer for name in _ADAM):
+        raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
+    how = tuning(run)
+    ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
+    if not ranges:
+        raise CannotTell("no usual learning rate is known for this kind of run")
+    return tuple(ranges)
+
+
+def peak_rate(run: Run) -> tuple[float, float]:
+    """Return the peak learning rate, from the configuration or the log, and the step of the log's peak.
+
+    Raises CannotTell if neither has one.
+    """
+    configured = run.setting("learning_rate")
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is not None and len(rate):
+        at = int(rate.value.argmax())
+        return max(configured or 0.0, float(rate.value[at])), float(rate.step[at])
+    if configured is None:
+        raise CannotTell("not logged: learning_rate, nor is it in the configuration")
+    return configured, run.first_step

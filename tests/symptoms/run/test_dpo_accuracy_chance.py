@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+
+def accuracies(end: float, pairs: int = 32, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    rate = 0.5 + (end - 0.5) * (1 - np.exp(-np.arange(100) / 20))
+    return np.random.default_rng(seed).binomial(pairs, rate) / pairs
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_accuracy_that_stays_near_one_half_is_present(seed: int) -> None:
+    assert state("dpo_accuracy_chance", run_of({"rewards/accuracies": accuracies(0.5, seed=seed)})) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("end", [0.68, 0.8, 1.0])
+def test_an_accuracy_that_rises_is_absent(end: float, seed: int) -> None:
+    assert state("dpo_accuracy_chance", run_of({"rewards/accuracies": accuracies(end, seed=seed)})) is State.ABSENT
+
+
+def test_the_first_steps_cannot_tell() -> None:
+    assert state("dpo_accuracy_chance", run_of({"rewards/accuracies": [0.0, 0.5, 0.5] * 3})) is State.UNKNOWN
+
+
+def test_without_accuracies_it_cannot_be_told() -> None:
+    assert state("dpo_accuracy_chance", run_of({"rewards/margins": [0.0] * 30})) is State.UNKNOWN

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import Curve, run_of, seen, state
+
+
+def rewards(chosen: float, rejected: float, seed: int = 0) -> dict[str, Curve]:
+    noise = 0.1 * np.random.default_rng(seed).standard_normal((2, 100))
+    return {
+        "rewards/chosen": np.linspace(0, chosen, 100) + noise[0],
+        "rewards/rejected": np.linspace(0, rejected, 100) + noise[1],
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_both_falling_without_a_margin_is_present(seed: int) -> None:
+    finding = seen("dpo_logps_fall", run_of(rewards(-6, -6.5, seed), config={"beta": 0.1}))
+    assert finding.state is State.PRESENT
+    assert finding.values["chosen"] == pytest.approx(-60, abs=8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_log_probabilities_are_read_where_there_are_no_rewards(seed: int) -> None:
+    noise = 5 * np.random.default_rng(seed).standard_normal((2, 200))
+    logps = {"logps/chosen": -200 - np.linspace(0, 150, 200), "logps/rejected": -220 - np.linspace(0, 160, 200)}
+    run = run_of({name: curve + one for (name, curve), one in zip(logps.items(), noise, strict=True)})
+    assert state("dpo_logps_fall", run) is State.PRESENT
+
+
+def test_both_falling_while_the_margin_grows_is_remarked_only() -> None:
+    finding = seen("dpo_logps_fall", run_of(rewards(-1.5, -4.5)))
+    assert finding.state is State.ABSENT
+    assert "draw apart" in finding.summary
+
+
+@pytest.mark.parametrize(("chosen", "rejected"), [(0.5, -1.0), (-0.3, -0.9), (0.0, 0.0)])
+def test_small_or_opposite_changes_are_absent(chosen: float, rejected: float) -> None:
+    assert state("dpo_logps_fall", run_of(rewards(chosen, rejected))) is State.ABSENT
+
+
+def test_without_rewards_or_log_probabilities_it_cannot_be_told() -> None:
+    assert state("dpo_logps_fall", run_of({"rewards/margins": [0.0] * 30})) is State.UNKNOWN

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, state
+
+AT = range(20, 401, 20)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_that_is_far_worse_from_the_first_on_is_present(seed: int) -> None:
+    loss = noisy(decay(400, 2.3, 1.0), 0.1, seed)
+    assert state("eval_bad_from_start", run_of(loss=loss, eval_loss=dict.fromkeys(AT, 4.0))) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_modest_gap_is_absent(seed: int) -> None:
+    loss = decay(400, 2.3, 1.0)
+    run = run_of(loss=noisy(loss, 0.1, seed), eval_loss={step: 1.25 * float(loss[step - 1]) for step in AT})
+    assert state("eval_bad_from_start", run) is State.ABSENT
+
+
+def test_a_gap_that_grows_is_another_symptom() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.1, 8), eval_loss={step: 2.0 + 0.01 * step for step in AT})
+    assert state("eval_bad_from_start", run) is State.ABSENT
+
+
+def test_a_first_evaluation_after_memorising_cannot_tell() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.05, 20), eval_loss=dict.fromkeys((200, 300, 400), 3.0))
+    assert state("eval_bad_from_start", run) is State.UNKNOWN
+
+
+def test_an_evaluation_before_training_cannot_tell() -> None:
+    run = run_of(loss=dict.fromkeys(range(50, 60), 1.0), eval_loss={1: 5.0})
+    assert state("eval_bad_from_start", run) is State.UNKNOWN
+
+
+def test_without_an_evaluation_it_cannot_be_told() -> None:
+    assert state("eval_bad_from_start", run_of(loss=np.ones(20))) is State.UNKNOWN

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+STEPS = range(20, 401, 20)
+RISING = {step: 1.0 + 0.002 * abs(step - 120) for step in STEPS}
+FALLING = {step: 1.0 + 0.5 * float(np.exp(-step / 80)) for step in STEPS}
+
+
+def test_evaluation_that_rises_while_training_falls_is_present_from_its_minimum() -> None:
+    finding = seen("eval_gap_grows", run_of(loss=decay(400, 2.0, 0.1), eval_loss=RISING))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [120]
+
+
+def test_most_of_several_evaluation_sets_is_present() -> None:
+    run = run_of(loss=decay(400, 2.0, 0.1), eval_g0_loss=RISING, eval_g1_loss=RISING, eval_g2_loss=FALLING)
+    finding = seen("eval_gap_grows", run)
+    assert finding.state is State.PRESENT
+    assert finding.summary.startswith("2 of 3 evaluation losses rise")
+
+
+def test_one_of_several_evaluation_sets_is_absent() -> None:
+    run = run_of(loss=decay(400), eval_g0_loss=RISING, eval_g1_loss=FALLING, eval_g2_loss=FALLING)
+    assert state("eval_gap_grows", run) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_noisy_evaluation_that_levels_off_is_absent(seed: int) -> None:
+    evaluation = noisy(list(FALLING.values()), 0.004, seed)
+    run = run_of(loss=decay(400), eval_loss=dict(zip(STEPS, evaluation.tolist(), strict=True)))
+    assert state("eval_gap_grows", run) is State.ABSENT
+
+
+def test_when_both_rise_it_is_another_symptom() -> None:
+    loss = 1 + 0.002 * np.abs(np.arange(400) - 120)
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=RISING)) is State.ABSENT
+
+
+def test_two_evaluations_cannot_tell() -> None:
+    assert state("eval_gap_grows", run_of(loss=decay(40), eval_loss={20: 1.0, 40: 2.0})) is State.UNKNOWN
+
+
+def test_without_an_evaluation_it_cannot_be_told() -> None:
+    assert state("eval_gap_grows", run_of(loss=decay(40), eval_box_loss=decay(40))) is State.UNKNOWN

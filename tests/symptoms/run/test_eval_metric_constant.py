@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import Curve, decay, run_of, state
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 0.5, 37.0])
+def test_a_metric_that_never_moves_is_present(value: float) -> None:
+    assert state("eval_metric_constant", run_of(eval_f1=[value] * 6, eval_loss=decay(6))) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"eval_accuracy": [1.0] * 6},
+        {"eval_accuracy": [0.1, 0.1, 0.1, 0.1, 0.1, 0.2]},
+        {
+            "eval_accuracy": [0.5, 0.6, 0.7, 0.7, 0.7, 0.7],
+            "eval_f1": [0.4, 0.5, 0.6, 0.7, 0.8, 0.8],
+            "eval_auc": [0.5] * 6,
+        },
+    ],
+    ids=["saturated", "moves late", "one of three"],
+)
+def test_a_metric_that_moves_or_is_at_its_best_is_absent(metrics: dict[str, Curve]) -> None:
+    assert state("eval_metric_constant", run_of(metrics)) is State.ABSENT
+
+
+def test_clocks_and_counts_are_no_metrics() -> None:
+    clocks = ("eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "eval_num_samples", "eval_loss")
+    assert state("eval_metric_constant", run_of(dict.fromkeys(clocks, [1.5] * 8))) is State.UNKNOWN
+
+
+def test_four_evaluations_cannot_tell() -> None:
+    assert state("eval_metric_constant", run_of(eval_f1=[0.0] * 4)) is State.UNKNOWN

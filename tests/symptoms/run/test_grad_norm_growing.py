@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("curve", [np.geomspace(1, 12, 300), np.concatenate([np.ones(150), np.geomspace(1, 40, 150)])])
+def test_a_norm_that_grows_many_times_is_present(
+    curve: np.ndarray[tuple[int], np.dtype[np.float64]], seed: int
+) -> None:
+    finding = seen("grad_norm_growing", run_of(grad_norm=noisy(curve, 0.3, seed, "lognormal")))
+    assert finding.state is State.PRESENT
+    assert finding.values["factor"] > 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("end", [0.2, 1.0, 2.5])
+def test_a_norm_that_falls_or_drifts_is_absent(end: float, seed: int) -> None:
+    norm = noisy(np.geomspace(1, end, 300), 0.5, seed, "lognormal")
+    assert state("grad_norm_growing", run_of(grad_norm=norm)) is State.ABSENT
+
+
+def test_a_spike_is_absent() -> None:
+    norm = np.ones(300)
+    norm[280:290] = 100
+    assert state("grad_norm_growing", run_of(grad_norm=norm)) is State.ABSENT
+
+
+def test_ten_records_cannot_tell() -> None:
+    assert state("grad_norm_growing", run_of(grad_norm=np.geomspace(1, 100, 10))) is State.UNKNOWN

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, state
+
+
+def test_a_first_loss_far_above_a_uniform_guess_is_present() -> None:
+    assert state("initial_loss_high", run_of(loss=decay(100, 9.0), config={"num_labels": 10})) is State.PRESENT
+
+
+def test_a_first_loss_above_any_vocabulary_is_present() -> None:
+    assert state("initial_loss_high", run_of(loss=decay(100, 60.0), kind="pretraining")) is State.PRESENT
+
+
+def test_a_first_loss_near_a_uniform_guess_is_absent() -> None:
+    assert state("initial_loss_high", run_of(loss=decay(100, 2.5), config={"num_labels": 10})) is State.ABSENT
+
+
+def test_without_the_number_of_classes_it_cannot_be_told() -> None:
+    assert state("initial_loss_high", run_of(loss=decay(100, 60.0))) is State.UNKNOWN

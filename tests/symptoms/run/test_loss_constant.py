@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, state
+
+
+def test_the_same_number_in_every_record_is_present() -> None:
+    assert state("loss_constant", run_of(loss=np.full(20, 2.3026))) is State.PRESENT
+
+
+def test_the_same_number_from_some_step_on_is_present() -> None:
+    assert state("loss_constant", run_of(loss=[3.0, 2.5, 2.4, *[2.3] * 10])) is State.PRESENT
+
+
+def test_a_rounded_end_is_absent() -> None:
+    assert state("loss_constant", run_of(loss=np.round(decay(100), 4))) is State.ABSENT
+
+
+def test_four_records_cannot_tell() -> None:
+    assert state("loss_constant", run_of(loss=[1.0] * 4)) is State.UNKNOWN

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("at", "lasting"), [(350, 5), (200, 150), (100, 20), (300, 90)])
+def test_a_rise_that_stays_is_present_from_where_it_begins(at: int, lasting: int, seed: int) -> None:
+    loss = decay(400)
+    loss[at:] = loss[at] + 3 * np.minimum(np.arange(400 - at) / lasting, 1)
+    finding = seen("loss_divergence", run_of(loss=noisy(loss, 0.02, seed)))
+    assert finding.state is State.PRESENT
+    assert abs(finding.steps[0] - at) <= 8 + lasting / 15
+
+
+@pytest.mark.parametrize("loss", [[6.37, 6.6, 7.31, 9.12, 10.24], [3.32, 3.42, 3.68, 7.27, 4.13, 7.6, 7.02]])
+def test_a_climb_at_the_end_of_an_excerpt_is_present(loss: list[float]) -> None:
+    assert state("loss_divergence", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tails", ["normal", "lognormal", "t3"])
+def test_a_noisy_plateau_does_not_diverge(tails: str, seed: int) -> None:
+    assert state("loss_divergence", run_of(loss=noisy(np.full(300, 1.3), 0.15, seed, tails))) is State.ABSENT
+
+
+def test_a_spike_that_recovers_is_none() -> None:
+    loss = decay(300)
+    loss[150:180] *= 3
+    assert state("loss_divergence", run_of(loss=loss)) is State.ABSENT
+
+
+def test_a_noisy_excerpt_that_falls_is_none() -> None:
+    assert state("loss_divergence", run_of(loss=[2.1, 1.9, 1.2, 1.9, 2.0])) is State.ABSENT
+
+
+def test_four_records_cannot_tell() -> None:
+    assert state("loss_divergence", run_of(loss=[1.0, 2.0, 3.0, 4.0])) is State.UNKNOWN

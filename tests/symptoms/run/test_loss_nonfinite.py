@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_becomes_nonfinite_is_present_with_its_step(bad: float) -> None:
+    loss = decay(50)
+    loss[30:] = bad
+    finding = seen("loss_nonfinite", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] == 31
+    assert finding.values["stays"] == 1
+
+
+def test_a_finite_loss_has_none() -> None:
+    assert state("loss_nonfinite", run_of(loss=decay(50))) is State.ABSENT
+
+
+def test_without_a_loss_it_cannot_be_told() -> None:
+    assert state("loss_nonfinite", run_of(eval_loss=[1.0, math.nan])) is State.UNKNOWN

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("period", [5, 17, 40, 90])
+@pytest.mark.parametrize("form", ["sine", "sawtooth", "bump"])
+def test_a_pattern_that_comes_again_is_present_with_its_period(form: str, period: int, seed: int) -> None:
+    phase = np.arange(600) % period / period
+    wave = {"sine": np.sin(2 * np.pi * phase), "sawtooth": 2 * phase - 1, "bump": 2.0 * (phase < 0.25)}[form]
+    finding = seen("loss_periodic", run_of(loss=noisy(decay(600) * (1 + 0.1 * wave), 0.06, seed), every=10))
+    assert finding.state is State.PRESENT
+    assert finding.values["period"] == pytest.approx(10 * period, rel=0.05, abs=10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("tails", ["normal", "t3"])
+def test_noise_has_no_period(tails: str, seed: int) -> None:
+    assert state("loss_periodic", run_of(loss=noisy(decay(400), 0.1, seed, tails))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_with_a_memory_has_no_period(seed: int) -> None:
+    noise = np.convolve(np.random.default_rng(seed).standard_normal(520), np.ones(21) / 21, "valid")
+    assert state("loss_periodic", run_of(loss=2 + 0.2 * noise)) is State.ABSENT
+
+
+def test_one_spike_has_no_period() -> None:
+    loss = noisy(decay(300), 0.01)
+    loss[150] = 20
+    assert state("loss_periodic", run_of(loss=loss)) is State.ABSENT
+
+
+def test_unevenly_spaced_records_cannot_tell() -> None:
+    steps = np.cumsum(np.random.default_rng(0).integers(1, 40, 100))
+    assert state("loss_periodic", run_of(loss={float(step): 1.0 + step % 7 for step in steps})) is State.UNKNOWN

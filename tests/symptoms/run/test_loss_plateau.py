@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("level", "size"), [(10.8, 0.005), (2.3, 0.03), (0.69, 0.02)])
+def test_a_loss_that_stays_where_it_began_is_present(level: float, size: float, seed: int) -> None:
+    assert state("loss_plateau", run_of(loss=noisy(np.full(200, level), size, seed))) is State.PRESENT
+
+
+@pytest.mark.parametrize(("classes", "configured"), [(2, False), (2, True), (10, True), (1000, True)])
+def test_a_loss_that_settles_at_a_uniform_guess_is_present_and_says_so(classes: int, configured: bool) -> None:
+    chance = math.log(classes)
+    loss = noisy(decay(100, 1.2 * chance, chance, 20), 0.003)
+    finding = seen("loss_plateau", run_of(loss=loss, config={"num_labels": classes} if configured else None))
+    assert finding.state is State.PRESENT
+    assert finding.values["uniform_guess"] == pytest.approx(chance)
+    assert f"ln({classes})" in finding.summary
+
+
+def test_eight_records_at_ln_2_are_enough() -> None:
+    loss = [0.7113, 0.6933, 0.6933, 0.6933, 0.6932, 0.6932, 0.6932, 0.6931]
+    assert state("loss_plateau", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fast_fall_to_a_plateau_is_progress(seed: int) -> None:
+    assert state("loss_plateau", run_of(loss=noisy(decay(300, 1.4, 1.2, 40), 0.05, seed))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_that_could_hide_progress_cannot_tell(seed: int) -> None:
+    finding = seen("loss_plateau", run_of(loss=noisy(np.full(30, 1.3), 0.4, seed)))
+    assert finding.state is not State.PRESENT
+
+
+def test_a_log_from_the_middle_of_a_run_cannot_tell() -> None:
+    loss = {100_000 + 100 * record: 2.5 + 0.01 * math.sin(record) for record in range(100)}
+    assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
+
+
+def test_eight_flat_records_elsewhere_cannot_tell() -> None:
+    assert state("loss_plateau", run_of(loss=[1.31, 1.3, 1.32, 1.3, 1.31, 1.3, 1.3, 1.31])) is State.UNKNOWN

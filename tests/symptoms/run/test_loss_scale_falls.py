@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.models import State
+from tests.runs import run_of, seen, state
+
+
+@pytest.mark.parametrize("down_to", [2.0**-8, 4.0])
+def test_a_scale_that_collapses_is_present_from_its_first_fall(down_to: float) -> None:
+    scale = np.concatenate([np.full(100, 2.0**15), np.maximum(2.0 ** (15.0 - np.arange(1, 101)), down_to)])
+    finding = seen("loss_scale_falls", run_of(loss_scale=scale))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] == 101
+
+
+def test_a_short_log_that_falls_below_one_is_present() -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=2.0 ** np.arange(10, -4, -1.0))) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        np.concatenate([2.0 ** np.arange(32, 14, -1.0), np.full(100, 2.0**15)]),
+        2.0 ** (15 + np.arange(200) % 3),
+        np.full(50, 65536.0),
+    ],
+    ids=["probing at the start", "up and down", "constant"],
+)
+def test_a_scaler_that_finds_its_limit_is_absent(scale: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=scale)) is State.ABSENT
+
+
+@pytest.mark.parametrize(("last", "answer"), [("1", State.PRESENT), ("32768", State.UNKNOWN)])
+def test_what_the_scaler_says_counts_where_the_scale_is_not_logged(last: str, answer: State) -> None:
+    builder = RunBuilder()
+    builder.record({"step": 1, "loss": 5.0})
+    builder.message(1, "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 262144, reducing to 131072.0")
+    builder.message(2, f"OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to {last}")
+    assert state("loss_scale_falls", builder.build("log")) is answer
+
+
+def test_without_a_scale_it_cannot_be_told() -> None:
+    assert state("loss_scale_falls", run_of(loss=[1.0] * 9)) is State.UNKNOWN

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+EVALUATIONS = {step: 1.8 - step / 400 for step in (50, 100, 150, 200)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("number", "configured"), [(4, True), (16, True), (8, False)])
+def test_a_training_loss_that_is_a_multiple_of_the_evaluation_loss_is_present(
+    number: int, configured: bool, seed: int
+) -> None:
+    loss = noisy([number * (1.8 - step / 400) for step in range(1, 201)], 0.01, seed)
+    config = {"gradient_accumulation_steps": number} if configured else None
+    finding = seen("loss_scale_suspicious", run_of(loss=loss, eval_loss=EVALUATIONS, config=config))
+    assert finding.state is State.PRESENT
+    assert finding.values["number"] == number
+
+
+def test_a_first_loss_that_is_a_multiple_of_a_uniform_guess_is_present() -> None:
+    run = run_of(
+        loss=decay(100, 8 * 10.8, 30),
+        config={"vocab_size": 50257, "gradient_accumulation_steps": 8},
+        kind="pretraining",
+    )
+    assert state("loss_scale_suspicious", run) is State.PRESENT
+
+
+def test_a_fine_tune_that_sums_over_micro_batches_is_present() -> None:
+    run = run_of(loss=decay(100, 69, 16), config={"gradient_accumulation_steps": 16}, kind="sft")
+    assert state("loss_scale_suspicious", run) is State.PRESENT
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.0, 1.5, 2.0])
+def test_a_training_loss_on_the_scale_of_the_evaluation_loss_is_absent(factor: float) -> None:
+    loss = [factor * (1.8 - step / 400) for step in range(1, 201)]
+    run = run_of(loss=loss, eval_loss=EVALUATIONS, config={"gradient_accumulation_steps": 8})
+    assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+def test_a_bad_initialisation_is_no_multiple() -> None:
+    run = run_of(loss=decay(100, 31.0), config={"vocab_size": 50257}, kind="pretraining")
+    assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+def test_without_anything_to_compare_with_it_cannot_be_told() -> None:
+    assert state("loss_scale_suspicious", run_of(loss=decay(100, 40))) is State.UNKNOWN

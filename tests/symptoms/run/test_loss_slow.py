@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, state
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("end", "size"), [(10.0, 0.003), (8.5, 0.01)])
+def test_a_small_even_fall_is_present(end: float, size: float, seed: int) -> None:
+    assert state("loss_slow", run_of(loss=noisy(np.linspace(10.8, end, 400), size, seed))) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_decaying_rate_does_not_hide_it(seed: int) -> None:
+    rate = np.linspace(1e-8, 0, 400)
+    loss = 10.8 - 0.8 * np.cumsum(rate) / rate.sum()
+    assert state("loss_slow", run_of(loss=noisy(loss, 0.003, seed), learning_rate=rate)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rate", [3.0, 8.0])
+def test_a_curve_that_bends_is_absent(rate: float, seed: int) -> None:
+    assert state("loss_slow", run_of(loss=noisy(decay(400, 2.0, 1.6, rate), 0.01, seed))) is State.ABSENT
+
+
+def test_no_progress_at_all_is_another_symptom() -> None:
+    assert state("loss_slow", run_of(loss=noisy(np.full(400, 2.0), 0.01))) is State.ABSENT
+
+
+def test_an_excerpt_cannot_tell() -> None:
+    loss = {50_000 + 10 * record: 3 - 0.001 * record for record in range(100)}
+    assert state("loss_slow", run_of(loss=loss)) is State.UNKNOWN

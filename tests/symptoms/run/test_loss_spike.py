@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("factor", "width"), [(1.4, 1), (2.0, 3), (5.0, 15), (10.0, 30)])
+def test_a_spike_that_recovers_is_present_at_its_step(factor: float, width: int, seed: int) -> None:
+    loss = noisy(decay(400), 0.01, seed)
+    loss[250 : 250 + width] *= factor
+    finding = seen("loss_spike", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert abs(finding.steps[0] - 251) <= 1
+    assert finding.values["recovered"] == 1
+    assert finding.values["width_records"] == pytest.approx(width, abs=2)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        [3.3, 3.3, 3.3, 7.0, 3.4, 3.4, 3.3, 3.3],
+        [3.31, 3.28, 3.30, 3.27, 3.26, 3.25, 7.0, 3.4, 3.3, 3.24, 3.22, 3.21],
+        [3.06, 3.11, 7.71],
+        [6.44, 11.42, 7.16],
+    ],
+)
+def test_a_spike_in_an_excerpt_of_a_few_records_is_present(loss: list[float]) -> None:
+    assert state("loss_spike", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("size", "tails"), [(0.3, "normal"), (0.3, "lognormal")])
+def test_a_noisy_curve_has_none(size: float, tails: str, seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(600, 2.0, 1.2), size, seed, tails))) is State.ABSENT
+
+
+def test_heavy_tailed_noise_hardly_ever_has_one() -> None:
+    found = [state("loss_spike", run_of(loss=noisy(decay(600, 2.0, 1.2), 0.05, seed, "t3"))) for seed in range(40)]
+    assert found.count(State.PRESENT) <= 2
+
+
+@pytest.mark.parametrize("loss", [[2.1, 1.8, 1.9, 1.5], [2.3, 1.9, 2.2, 1.7, 1.9, 1.5, 1.6, 1.2, 1.4, 1.1]])
+def test_a_short_noisy_log_has_none(loss: list[float]) -> None:
+    assert state("loss_spike", run_of(loss=loss)) is State.ABSENT
+
+
+def test_a_jump_that_stays_is_no_spike() -> None:
+    loss = noisy(decay(300), 0.01)
+    loss[200:] += 3
+    assert state("loss_spike", run_of(loss=loss)) is State.ABSENT
+
+
+def test_what_moved_with_the_spike_and_its_spacing_are_told() -> None:
+    loss, norm = noisy(decay(400), 0.01), np.ones(400)
+    loss[[100, 200, 300]] *= 2
+    norm[[100, 200, 300]] = 50
+    finding = seen("loss_spike", run_of(loss=loss, grad_norm=norm, learning_rate=np.full(400, 1e-3)))
+    assert finding.values["count"] == 3
+    assert finding.values["spacing"] == 100
+    assert "grad_norm goes from 1 to 50" in finding.summary
+    assert "learning rate there is 0.001" in finding.summary
+
+
+def test_of_a_policy_loss_it_cannot_be_told() -> None:
+    assert state("loss_spike", run_of(loss=decay(50), kind="grpo")) is State.UNKNOWN

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, state
+
+
+@pytest.mark.parametrize("loss", [np.zeros(20), np.full(20, 1e-6), [0.0, 0.0]])
+def test_a_loss_of_zero_from_the_start_is_present(loss: list[float]) -> None:
+    assert state("loss_zero", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("norm", [0.0, math.nan])
+def test_a_single_zero_with_no_gradient_is_present(norm: float) -> None:
+    assert state("loss_zero", run_of(loss=[0.0], grad_norm=[norm])) is State.PRESENT
+
+
+def test_a_single_zero_cannot_tell() -> None:
+    assert state("loss_zero", run_of(loss=[0.0])) is State.UNKNOWN
+    assert state("loss_zero", run_of(loss=[0.0], grad_norm=[0.57])) is State.UNKNOWN
+
+
+def test_a_loss_that_is_memorised_late_is_absent() -> None:
+    assert state("loss_zero", run_of(loss=decay(200, 2.0, 0.0, 30))) is State.ABSENT
+
+
+def test_of_a_policy_loss_it_cannot_be_told() -> None:
+    assert state("loss_zero", run_of(loss=np.zeros(20), kind="grpo")) is State.UNKNOWN

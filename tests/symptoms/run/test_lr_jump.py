@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, run_of_records, seen, state
+
+AT = np.arange(200) / 200
+COSINE = 0.5 + 0.5 * np.cos(np.pi * AT)
+
+
+def test_a_rate_that_goes_back_to_its_peak_is_present_with_its_step() -> None:
+    rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (AT * 2 % 1)))
+    finding = seen("lr_jump", run_of(learning_rate=rate))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [101]
+
+
+def test_a_second_warmup_after_a_resume_is_present() -> None:
+    first = [{"step": step + 1, "learning_rate": COSINE[step]} for step in range(120)]
+    second = [{"step": step + 1, "learning_rate": min(1, (step - 99) / 4)} for step in range(100, 200)]
+    assert state("lr_jump", run_of_records([*first, *second])) is State.PRESENT
+
+
+def test_a_sudden_fall_out_of_a_smooth_schedule_is_present() -> None:
+    rate = COSINE.copy()
+    rate[80:] *= 0.1
+    assert state("lr_jump", run_of(learning_rate=rate)) is State.PRESENT
+
+
+def test_configured_restarts_are_remarked_only() -> None:
+    rate = 0.5 + 0.5 * np.cos(np.pi * (AT * 2 % 1))
+    finding = seen("lr_jump", run_of(learning_rate=rate, config={"lr_scheduler_type": "cosine_with_restarts"}))
+    assert finding.state is State.ABSENT
+    assert finding.summary
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        COSINE * np.minimum((AT + 0.005) / 0.05, 1),
+        1 - AT,
+        np.minimum(1, (1 - AT) / 0.1),
+        np.full(200, 1.0),
+        0.1 ** np.floor(AT * 3),
+        np.interp(AT, [0, 0.4, 1], [0.04, 1, 0]),
+    ],
+    ids=["warmup and cosine", "linear", "stable then decay", "constant", "stages", "one cycle"],
+)
+def test_a_schedule_without_jumps_is_absent(rate: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
+    assert state("lr_jump", run_of(learning_rate=3e-4 * rate)) is State.ABSENT
+
+
+def test_without_a_rate_it_cannot_be_told() -> None:
+    assert state("lr_jump", run_of(loss=[1.0] * 20)) is State.UNKNOWN

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+FULL: dict[str, Scalar] = {"use_peft": False}
+LORA: dict[str, Scalar] = {"adapter": "qlora"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "config"),
+    [("sft", 1e-7, FULL), ("sft", 2e-6, LORA), ("sft", 1e-8, {}), ("preference", 1e-9, FULL)],
+)
+def test_a_rate_far_below_the_usual_is_present(kind: str, rate: float, config: dict[str, Scalar]) -> None:
+    assert state("lr_low", run_of(learning_rate=np.linspace(rate, 0, 50), kind=kind, config=config)) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "config"),
+    [("sft", 2e-6, FULL), ("sft", 5e-5, LORA), ("preference", 2e-7, FULL), ("sft", 1e-4, {})],
+)
+def test_a_usual_rate_is_absent(kind: str, rate: float, config: dict[str, Scalar]) -> None:
+    assert state("lr_low", run_of(learning_rate=[rate] * 20, kind=kind, config=config)) is State.ABSENT
+
+
+def test_a_log_that_ends_in_warmup_cannot_tell() -> None:
+    run = run_of(learning_rate=np.linspace(1e-9, 1e-7, 20), kind="sft", config=FULL)
+    assert state("lr_low", run) is State.UNKNOWN
+
+
+def test_a_rate_that_is_usual_without_lora_cannot_tell() -> None:
+    assert state("lr_low", run_of(learning_rate=[5e-6] * 20, kind="sft")) is State.UNKNOWN
+
+
+def test_without_a_rate_it_cannot_be_told() -> None:
+    assert state("lr_low", run_of(loss=[1.0] * 9, kind="sft", config=FULL)) is State.UNKNOWN

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+
+def test_a_rate_at_its_peak_from_the_first_step_is_present() -> None:
+    assert state("lr_no_warmup", run_of(learning_rate=np.linspace(1e-4, 0, 100))) is State.PRESENT
+
+
+def test_a_warmup_is_absent() -> None:
+    assert state("lr_no_warmup", run_of(learning_rate=np.minimum(np.arange(100) / 10, 1) * 1e-4)) is State.ABSENT
+
+
+def test_a_configured_warmup_is_absent() -> None:
+    run = run_of(learning_rate=np.linspace(1e-4, 0, 100), every=50, config={"warmup_steps": 20})
+    assert state("lr_no_warmup", run) is State.ABSENT
+
+
+def test_a_log_that_begins_late_cannot_tell() -> None:
+    assert state("lr_no_warmup", run_of(learning_rate=[1e-4] * 10, every=500)) is State.UNKNOWN
