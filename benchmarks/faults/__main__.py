@@ -28,7 +28,9 @@ def train_missing(folder: Path, *, subset: bool, processes: int) -> None:
 
 def main() -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="benchmarks.faults", description="Runs with known faults, and their diagnosis.")
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
+    )
     parser.add_argument("command", choices=["train", "fit", "report"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)

@@ -355,7 +355,11 @@ def clock(setup: Setup, edit: Callable[[int, Record, torch.Generator], Record]) 
 
     def with_clock(step: int, record: Record) -> Record:
         jitter = torch.rand(1, generator=generator).item()
-        record |= {"step_time": 0.5 * (1 + 0.05 * jitter), "data_time": 0.01 * (1 + jitter), "memory": 20.0 + 0.05 * jitter}
+        record |= {
+            "step_time": 0.5 * (1 + 0.05 * jitter),
+            "data_time": 0.01 * (1 + jitter),
+            "memory": 20.0 + 0.05 * jitter,
+        }
         return edit(step, record, generator)
 
     setup.edit = with_clock
@@ -377,7 +381,9 @@ def leak(setup: Setup, severity: float) -> None:
 def slower_and_slower(setup: Setup, severity: float) -> None:
     clock(
         setup,
-        lambda step, record, generator: record | {"step_time": record["step_time"] * (1 + severity * step / setup.steps)},
+        lambda step, record, generator: (
+            record | {"step_time": record["step_time"] * (1 + severity * step / setup.steps)}
+        ),
     )
 
 

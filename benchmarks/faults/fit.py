@@ -45,7 +45,11 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
     causes, healthy = count([_labelled(one) for one in ones])
     tasks = ", ".join(sorted({one.task for one in ones}))
     listed = {
-        cause: {effect.symptom: seen[effect.symptom] for effect in catalogue().causes[cause].effects if effect.symptom in seen}
+        cause: {
+            effect.symptom: seen[effect.symptom]
+            for effect in catalogue().causes[cause].effects
+            if effect.symptom in seen
+        }
         for cause, seen in sorted(causes.items())
     }
     return Fitted(

@@ -82,12 +82,15 @@ def scheduled(setup: Setup, step: int) -> float:
         rate = setup.lr * (step + 1) / warmup
     else:
         done = (step - warmup) / max(1, setup.steps - warmup)
-        rate = setup.lr * {
-            "cosine": 0.05 + 0.475 * (1 + math.cos(math.pi * min(1.0, done))),
-            "linear": max(0.0, 1 - done),
-            "constant": 1.0,
-            "wsd": 1.0 if done < 0.8 else max(0.02, (1 - done) / 0.2),
-        }[setup.schedule]
+        rate = (
+            setup.lr
+            * {
+                "cosine": 0.05 + 0.475 * (1 + math.cos(math.pi * min(1.0, done))),
+                "linear": max(0.0, 1 - done),
+                "constant": 1.0,
+                "wsd": 1.0 if done < 0.8 else max(0.02, (1 - done) / 0.2),
+            }[setup.schedule]
+        )
     return setup.rate(step, rate) if setup.rate else rate
 
 
@@ -123,7 +126,9 @@ class Data:
 
 def make_optimizer(setup: Setup, model: nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer over the parameters that are to be trained."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad] or [nn.Parameter(torch.zeros(1))]
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad] or [
+        nn.Parameter(torch.zeros(1))
+    ]
     if setup.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=setup.lr, momentum=0.9, weight_decay=setup.weight_decay)
     return torch.optim.AdamW(parameters, setup.lr, setup.betas, setup.eps, setup.weight_decay)
@@ -144,7 +149,9 @@ def train(setup: Setup) -> list[Record]:
                 optimizer = make_optimizer(setup, model)
             if setup.resume_replays_data:
                 data = Data(setup)
-        rate = scheduled(setup, step - setup.resume_at if setup.resume_loses_state and step >= setup.resume_at > 0 else step)
+        rate = scheduled(
+            setup, step - setup.resume_at if setup.resume_loses_state and step >= setup.resume_at > 0 else step
+        )
         for group in optimizer.param_groups:
             group["lr"] = rate
         losses = 0.0

@@ -67,7 +67,10 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
 
 def report(judged: Sequence[Judged]) -> str:
     """Return the tables, for both parts."""
-    parts = {"tuning": [one for one in judged if one.label.tuning], "test": [one for one in judged if not one.label.tuning]}
+    parts = {
+        "tuning": [one for one in judged if one.label.tuning],
+        "test": [one for one in judged if not one.label.tuning],
+    }
     return "\n\n".join(f"## {name} part\n\n{_part(ones)}" for name, ones in parts.items() if ones)
 
 
@@ -102,7 +105,9 @@ def calibration_error(ones: Sequence[Judged], bins: int = 10) -> float:
     confidence = np.array([one.probability for one in ones])
     right = np.array([one.right(1) for one in ones])
     which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())]
+    gaps = [
+        abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())
+    ]
     return float(sum(gaps))
 
 

@@ -182,7 +182,9 @@ def write_log(run: Path, case: Case, records: list[Record]) -> None:
     elif kind == "text":
         (run / "train.log").write_text(as_text(records), encoding="utf-8")
     else:
-        (run / "trainer_state.json").write_text(json.dumps({"log_history": list(as_history(records))}), encoding="utf-8")
+        (run / "trainer_state.json").write_text(
+            json.dumps({"log_history": list(as_history(records))}), encoding="utf-8"
+        )
 
 
 def as_csv(records: list[Record]) -> str:
@@ -201,7 +203,9 @@ def as_text(records: list[Record]) -> str:
     """Return the lines that a plain loop prints."""
     lines = []
     for record in records:
-        pairs = [f"{name} {value:.5g}" for name, value in record.items() if not name.startswith("eval") and name != "step"]
+        pairs = [
+            f"{name} {value:.5g}" for name, value in record.items() if not name.startswith("eval") and name != "step"
+        ]
         lines.append(f"iter {record['step']:.0f}: " + ", ".join(pairs))
         if "eval_loss" in record:
             accuracy = f", val acc {record['eval_accuracy']:.4f}" if "eval_accuracy" in record else ""
@@ -214,4 +218,6 @@ def as_history(records: list[Record]) -> Iterator[Record]:
     for record in records:
         yield {name: value for name, value in record.items() if not name.startswith("eval")}
         if "eval_loss" in record:
-            yield {name: value for name, value in record.items() if name.startswith("eval") or name in ("step", "epoch")}
+            yield {
+                name: value for name, value in record.items() if name.startswith("eval") or name in ("step", "epoch")
+            }

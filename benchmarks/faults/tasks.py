@@ -261,7 +261,9 @@ class Pooled(nn.Module):
 TASKS = {
     task.name: task
     for task in (
-        Task("gpt", "pretraining", text()[1], lambda s: TinyGPT(text()[1], 48, s), windows, 3e-3, 16, 300, accuracy=False),
+        Task(
+            "gpt", "pretraining", text()[1], lambda s: TinyGPT(text()[1], 48, s), windows, 3e-3, 16, 300, accuracy=False
+        ),
         Task("sft", "sft", len(DIGITS), lambda s: TinyGPT(len(DIGITS), 12, s), sums, 2e-3, 32, 300, tuning=False),
         Task("tabular", "supervised", 4, lambda s: perceptron(20, 4, s), tabular, 2e-3, 32, 400),
         Task("regression", "supervised", 0, lambda s: perceptron(12, 1, s), values, 2e-3, 32, 400, accuracy=False),

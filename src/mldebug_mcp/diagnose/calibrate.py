@@ -1,4 +1,4 @@
-"""Numbers counted on labelled runs: how often a cause shows a symptom, how often healthy runs do, and the weight of evidence.
+"""Numbers counted on labelled runs: frequencies, backgrounds, and the weight of evidence.
 
 The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
 
@@ -77,7 +77,9 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
     return counted, counted.pop("healthy", {})
 
 
-def fit_weight(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float], Mapping[str, float]]) -> float:
+def fit_weight(
+    runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float], Mapping[str, float]]
+) -> float:
     """Return the weight under which the right causes of the runs are most probable.
 
     Args:

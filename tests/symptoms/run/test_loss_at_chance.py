@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_a_loss_that_stays_that_of_a_guess_is_seen(classes: int) -> None:
+    run = run_of(loss=[math.log(classes) + 0.001 * (step % 3) for step in range(40)], config={"num_labels": classes})
+    assert state("loss_at_chance", run) is State.PRESENT
+
+
+def test_a_loss_well_below_a_guess_is_not() -> None:
+    run = run_of(loss=[2.3 - 0.02 * step for step in range(40)], config={"num_labels": 10})
+    assert state("loss_at_chance", run) is State.ABSENT
+
+
+def test_without_the_number_of_classes_it_cannot_be_told() -> None:
+    assert state("loss_at_chance", run_of(loss=[2.3] * 39 + [2.31])) is State.UNKNOWN
+
+
+def test_a_loss_that_stands_at_ln_2_is_seen_without_it() -> None:
+    assert state("loss_at_chance", run_of(loss=[0.6931, 0.6935, 0.693] * 10)) is State.PRESENT
