@@ -5,15 +5,14 @@ Columns are gathered as they come; names and steps are settled once everything h
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.logs.columns import Column
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical, rank
 from mldebug_mcp.logs.numbers import to_number
@@ -30,14 +29,8 @@ MAX_DEPTH = 8
 MAX_MESSAGES = 100
 """Error lines kept per run."""
 
-# Not metrics: clocks, counters and the averages that the Trainer writes once at the end of training.
-_SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
-
-
-@dataclass(slots=True)
-class _Column:
-    row: array[int] = field(default_factory=lambda: array("q"))
-    value: array[float] = field(default_factory=lambda: array("d"))
+SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
+"""Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
 
 class RunBuilder:
@@ -47,7 +40,7 @@ class RunBuilder:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, Column] = {}
         self._rows = 0
         self._breaks: list[int] = []
         self._left_out: Counter[str] = Counter()
@@ -67,27 +60,32 @@ class RunBuilder:
         numbers = dict(self._flatten(values))
         if not numbers:
             return False
-        if not _SUMMARY_MARKS.isdisjoint(numbers):
+        if not SUMMARY_MARKS.isdisjoint(numbers):
             # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
             numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
         row = self._rows
         for name, value in numbers.items():
             column = self._column(name)
             if column is not None:
-                column.row.append(row)
-                column.value.append(value)
+                column.append(row, value)
         self._rows += 1
         return True
 
     def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
-        """Take many records at once: equally long columns, and for each which of its rows hold a value."""
+        """Take many records at once.
+
+        Args:
+            values: Columns of shape (records,).
+            logged: For a column that some records lack, which of them hold it, shape (records,).
+        """
         size = len(next(iter(values.values()), ()))
         for name, column_values in values.items():
-            rows = np.flatnonzero(logged[name])
-            column = self._column(name) if len(rows) else None
-            if column is not None:
-                column.row.frombytes((rows + self._rows).astype(np.int64).tobytes())
-                column.value.frombytes(column_values[rows].astype(np.float64).tobytes())
+            mask = logged.get(name)
+            if size and (mask is None or mask.any()) and (column := self._column(name)) is not None:
+                if mask is None:
+                    column.extend(range(self._rows, self._rows + size), column_values)
+                else:
+                    column.extend(np.flatnonzero(mask) + self._rows, column_values[mask])
         self._rows += size
 
     def new_part(self) -> None:
@@ -153,18 +151,18 @@ class RunBuilder:
             if number is not None:
                 yield name, number
 
-    def _column(self, name: str) -> _Column | None:
+    def _column(self, name: str) -> Column | None:
         column = self._columns.get(name)
         if column is None:
             if len(self._columns) >= MAX_METRICS:
                 self._left_out[shorten(name, 60)] += 1
                 return None
-            column = self._columns[name] = _Column()
+            column = self._columns[name] = Column()
         return column
 
-    def _named_columns(self) -> dict[str, _Column]:
+    def _named_columns(self) -> dict[str, Column]:
         """Give each column its canonical name; of several spellings of one metric the closest gets it."""
-        named: dict[str, _Column] = {}
+        named: dict[str, Column] = {}
         for raw in sorted(self._columns, key=rank):
             name = canonical(raw)
             if name in named:
@@ -175,16 +173,17 @@ class RunBuilder:
         by_identity = {id(column): order[raw] for raw, column in self._columns.items()}
         return dict(sorted(named.items(), key=lambda item: by_identity[id(item[1])]))
 
-    def _steps(self, named: Mapping[str, _Column]) -> tuple[Floats, str]:
+    def _steps(self, named: Mapping[str, Column]) -> tuple[Floats, str]:
         """Return the step of every record, shape (records,), and what a step is."""
         for name in ("step", "epoch"):
             column = named.get(name)
             if column is None:
                 continue
-            at, value = _as_arrays(column)
+            at, value = column.arrays()
             finite = np.isfinite(value)
-            at, value = at[finite], value[finite]
-            if len(at) * 2 >= self._rows and (len(at) < 3 or len(np.unique(value)) > len(at) // 4):
+            if not finite.all():
+                at, value = at[finite], value[finite]
+            if len(at) * 2 >= self._rows and (len(at) < 3 or _distinct(value) > len(at) // 4):
                 # A record without a step belongs to the last one seen.
                 step = _carried_forward(at, value, self._rows)
                 return (self._unrolled(step, named.get("epoch")) if name == "step" else step), name
@@ -192,11 +191,11 @@ class RunBuilder:
             self.note("the log has no step counter: records are counted instead")
         return np.arange(1, self._rows + 1, dtype=np.float64), "record"
 
-    def _unrolled(self, step: Floats, epochs: _Column | None) -> Floats:
+    def _unrolled(self, step: Floats, epochs: Column | None) -> Floats:
         """Count on over epochs where the step counter starts again with each of them."""
-        if epochs is None or not len(epochs.row):
+        if epochs is None or not len(epochs):
             return step
-        epoch = _carried_forward(*_as_arrays(epochs), self._rows)
+        epoch = _carried_forward(*epochs.arrays(), self._rows)
         falls = np.flatnonzero(np.diff(step) < 0) + 1
         if not len(falls) or not bool(np.all(epoch[falls] > epoch[falls - 1])):
             return step
@@ -221,45 +220,56 @@ class RunBuilder:
         return sorted(starts)
 
     def _pieces(
-        self, named: Mapping[str, _Column], step: Floats, starts: list[int], step_name: str
+        self, named: Mapping[str, Column], step: Floats, starts: list[int], step_name: str
     ) -> Iterator[dict[str, Series]]:
         for first, last in pairwise([*starts, self._rows]):
             piece: dict[str, Series] = {}
             for name, column in named.items():
-                at, value = _as_arrays(column)
+                at, value = column.arrays()
                 inside = slice(*np.searchsorted(at, [first, last]))
                 if name != step_name and inside.start < inside.stop:
-                    piece[name] = _sorted(Series(name, step[at[inside]], value[inside]))[0]
+                    piece[name] = _sorted(Series(name, _at(step, at)[inside], value[inside]))[0]
             yield piece
 
-    def _series(self, name: str, column: _Column, step: Floats, starts: list[int]) -> Series:
+    def _series(self, name: str, column: Column, step: Floats, starts: list[int]) -> Series:
         """Return a metric over the whole run. After a resume, what was logged again replaces what it repeats."""
-        at, value = _as_arrays(column)
-        steps = step[at]
+        at, value = column.arrays()
+        steps = _at(step, at)
         keep = np.ones(len(at), dtype=bool)
         for row in starts[1:]:
             split = int(np.searchsorted(at, row))
             if split < len(at):
                 keep[:split] &= steps[:split] < steps[split]
-        series, contradicted = _sorted(Series(name, steps[keep], value[keep]))
+        series, contradicted = _sorted(Series(name, steps, value).where(keep))
         if contradicted and name != "epoch":
             self._repeated[name] = contradicted
         return series
 
 
-def _as_arrays(column: _Column) -> tuple[NDArray[np.int64], Floats]:
-    return np.frombuffer(column.row, dtype=np.int64), np.frombuffer(column.value, dtype=np.float64)
+def _distinct(values: Floats) -> int:
+    return len(values) if _ascends(values) else len(np.unique(values))
+
+
+def _ascends(values: Floats) -> bool:
+    return bool(np.all(values[1:] > values[:-1]))
+
+
+def _at(step: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Return the steps of some records; without a copy where that is all of them."""
+    return step if len(rows) == len(step) else step[rows]
 
 
 def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
     """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
+    if len(at) == rows:
+        return value
     last = np.searchsorted(at, np.arange(rows), side="right") - 1
     return value[np.maximum(last, 0)]
 
 
 def _sorted(series: Series) -> tuple[Series, int]:
     """Return the series ascending by step, with the last value of each step, and how many other values were dropped."""
-    if len(series) < 2 or bool(np.all(np.diff(series.step) > 0)):
+    if _ascends(series.step):
         return series, 0
     order = np.argsort(series.step, kind="stable")
     step, value = series.step[order], series.value[order]

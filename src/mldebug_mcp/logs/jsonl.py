@@ -1,7 +1,14 @@
-"""JSON lines: one object per line, flat or nested, as most loggers of one's own write them."""
+"""JSON lines: one object per line, flat or nested, as most loggers of one's own write them.
+
+Large files go through polars (`fast_jsonl`), a block of lines at a time; what it cannot read exactly as this module
+does comes back here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from mldebug_mcp.logs.blocks import blocks, is_fast, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.source import LogFile
@@ -22,25 +29,64 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every line that is an object; count the others in the notes."""
-    broken = empty = 0
-    last_is_broken = False
-    for line in file.lines():
-        if not line.strip():
-            continue
-        try:
-            record = parse_json(line)
-        except ValueError:
-            broken, last_is_broken = broken + 1, True
-            continue
-        last_is_broken = False
-        if not isinstance(record, dict):
-            broken += 1
-        elif not builder.record(record):
-            empty += 1
-    if last_is_broken:
-        broken -= 1
-        builder.note("the last line is cut off: a record is still being written, or the run was killed while writing")
-    if broken:
-        builder.note(f"skipped {broken} line(s) that are not JSON objects")
-    if empty:
-        builder.note(f"skipped {empty} record(s) without a number")
+    records = Records(builder)
+    if is_fast(file):
+        from mldebug_mcp.logs.fast_jsonl import FastRecords
+
+        fast = FastRecords(builder)
+        for block in blocks(file):
+            # A line that is still being written ends without a newline; only the last block can.
+            whole = block.rfind(b"\n") + 1
+            for lines in fast.take(block[:whole]):
+                fast.learn(records.take(lines_of(lines)))
+            if whole < len(block):
+                records.take(lines_of(block[whole:]))
+        records.empty += fast.empty
+    else:
+        records.take(file.lines())
+    records.tell()
+
+
+class Records:
+    """Takes lines one by one and counts what is no record.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._last_is_broken = False
+        self.broken = 0
+        self.empty = 0
+
+    def take(self, lines: Iterable[str]) -> dict[str, object]:
+        """Read lines; return one value of each key in them that is not null."""
+        seen: dict[str, object] = {}
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                record = parse_json(line)
+            except ValueError:
+                record = None
+            self._last_is_broken = not isinstance(record, dict)
+            if not isinstance(record, dict):
+                self.broken += 1
+                continue
+            self.empty += not self._builder.record(record)
+            if not record.keys() <= seen.keys():
+                seen |= {key: value for key, value in record.items() if value is not None and key not in seen}
+        return seen
+
+    def tell(self) -> None:
+        """Say in the notes what was no record."""
+        if self._last_is_broken:
+            self.broken -= 1
+            self._builder.note(
+                "the last line is cut off: a record is still being written, or the run was killed while writing"
+            )
+        if self.broken:
+            self._builder.note(f"skipped {self.broken} line(s) that are not JSON objects")
+        if self.empty:
+            self._builder.note(f"skipped {self.empty} record(s) without a number")

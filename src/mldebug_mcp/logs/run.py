@@ -34,12 +34,11 @@ class Series:
     @property
     def finite(self) -> Series:
         """The series without its NaN and infinite values."""
-        keep = np.isfinite(self.value)
-        return self if keep.all() else self.where(keep)
+        return self.where(np.isfinite(self.value))
 
     def where(self, keep: NDArray[np.bool_]) -> Series:
         """Return the entries for which `keep` holds, shape (n,)."""
-        return Series(self.name, self.step[keep], self.value[keep])
+        return self if keep.all() else Series(self.name, self.step[keep], self.value[keep])
 
     def between(self, first: float, last: float) -> Series:
         """Return the entries with first <= step <= last."""

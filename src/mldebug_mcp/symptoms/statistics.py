@@ -19,6 +19,8 @@ MAD_TO_STD = 1.4826
 """A normal distribution's standard deviation over its median absolute deviation."""
 MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
+_BATCH = 1 << 18
+"""Points of windows that are sorted at a time."""
 
 
 def mad(values: Floats) -> float:
@@ -88,14 +90,21 @@ def baseline(values: Floats, width: int) -> Baseline:
     Beyond `MAX_WINDOWS` points the windows move on in strides. The first points are compared with the first window.
     """
     count = len(values)
-    stride = -(-count // MAX_WINDOWS)
     width = min(width, count)
-    ends = np.maximum(np.arange(0, count, stride), width)
-    windows = np.lib.stride_tricks.sliding_window_view(values, width)[ends - width]
-    levels = np.median(windows, axis=1)
-    spreads = MAD_TO_STD * np.median(np.abs(windows - levels[:, None]), axis=1)
+    stride = -(-count // MAX_WINDOWS)
+    starts = np.maximum(np.arange(0, count, stride), width) - width
+    windows = np.lib.stride_tricks.sliding_window_view(values, width)
+    batch = max(1, _BATCH // width)
+    pairs = [_levels_and_spreads(windows[starts[i : i + batch]]) for i in range(0, len(starts), batch)]
+    levels, spreads = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     which = np.arange(count) // stride
     return Baseline(levels[which], spreads[which])
+
+
+def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
+    """Return median and spread of windows of shape (windows, width)."""
+    levels = np.median(windows, axis=1)
+    return levels, MAD_TO_STD * np.median(np.abs(windows - levels[:, np.newaxis]), axis=1)
 
 
 @dataclass(frozen=True, slots=True)

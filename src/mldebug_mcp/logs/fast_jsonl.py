@@ -1,0 +1,141 @@
+"""JSON lines by the block: polars parses, and a count proves that nothing was lost.
+
+polars reads a line into the columns it was told of, refuses a value of another type, and passes over keys it was not
+told of. So a block is right exactly if polars accepts it and if as many values came out as there are keys in it.
+Every other block goes back to the caller, who reads it line by line: first cut into pieces, so that one odd line costs
+little. Bare NaN and Infinity, which polars refuses, are replaced by numbers that occur nowhere in the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mldebug_mcp.logs.blocks import lines_of, pieces
+from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
+from mldebug_mcp.logs.frames import add_frame
+from mldebug_mcp.logs.json_values import parse_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PIECE_BYTES = 256 * 1024
+MAX_KEYS = 500
+"""Keys read by the block; a log with more is read line by line."""
+_SAMPLE = 50
+_PATIENCE = 32
+"""Pieces refused one after another before the rest of the file is read line by line."""
+_NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
+
+
+class FastRecords:
+    """Takes blocks of JSON lines.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._types: dict[str, pl.DataType] = {}
+        self._refused = 0
+        self.empty = 0
+
+    def learn(self, values: Mapping[str, object]) -> None:
+        """Take note of keys by one value of each."""
+        for key, value in values.items():
+            if key not in self._types:
+                kind = _type_of(value)
+                if kind is not None:
+                    self._types[key] = kind
+
+    def take(self, block: bytes) -> Iterator[bytes]:
+        """Read a block of whole lines; yield the pieces, in their order, that have to be read line by line."""
+        if not self._types:
+            self._learn_from(block)
+        if self._refused >= _PATIENCE:
+            yield block
+        elif not self._taken(block):
+            for piece in pieces(block, PIECE_BYTES):
+                if self._taken(piece):
+                    self._refused = 0
+                else:
+                    self._refused += 1
+                    yield piece
+
+    def _learn_from(self, block: bytes) -> None:
+        for line in islice(lines_of(block[:PIECE_BYTES]), _SAMPLE):
+            try:
+                record = parse_json(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                self.learn({key: value for key, value in record.items() if value is not None})
+
+    def _taken(self, block: bytes) -> bool:
+        """Read a block if polars reads it exactly; return whether it did."""
+        if not self._types or len(self._types) > MAX_KEYS or not SUMMARY_MARKS.isdisjoint(self._types):
+            return False
+        frame = self._parsed(block)
+        if frame is None:
+            spelled = _with_numbers_for_nan(block)
+            frame = None if spelled is None else self._parsed(spelled)
+        if frame is None:
+            return False
+        empty = add_frame(self._builder, frame, {float(_NAN): np.nan, float(_INFINITY): np.inf})
+        self.empty += empty or 0
+        return empty is not None
+
+    def _parsed(self, block: bytes) -> pl.DataFrame | None:
+        import polars as pl
+
+        try:
+            frame = pl.read_ndjson(block, schema=self._types)
+        except (pl.exceptions.PolarsError, ValueError):
+            return None
+        values = _values_in(frame)
+        if values == np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord(":")):
+            return frame
+        # Times in text hold colons too, and a null is a key without a value: count again, more slowly.
+        nulls = block.count(b'": null') + block.count(b'":null')
+        return frame if values + nulls == block.count(b'":') else None
+
+
+def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
+    import polars as pl
+
+    if isinstance(value, bool):
+        return pl.Boolean()
+    if isinstance(value, int | float):
+        return pl.Float64()
+    if isinstance(value, str):
+        return pl.String()
+    if isinstance(value, dict) and value and depth < 4:
+        inner = {key: _type_of(item, depth + 1) for key, item in value.items()}
+        if all(kind is not None for kind in inner.values()):
+            return pl.Struct({key: kind for key, kind in inner.items() if kind is not None})
+    return None
+
+
+def _values_in(frame: pl.DataFrame) -> int:
+    """Return how many keys had a value; an object counts for itself and for what it holds."""
+    import polars as pl
+
+    count = 0
+    for column in frame.iter_columns():
+        count += len(column) - column.null_count()
+        if isinstance(column.dtype, pl.Struct):
+            count += _values_in(column.struct.unnest())
+    return count
+
+
+def _with_numbers_for_nan(block: bytes) -> bytes | None:
+    """Return the block with stand-ins for NaN and Infinity, or None if it has none or has the stand-ins already."""
+    if b"NaN" not in block and b"Infinity" not in block:
+        return None
+    if _NAN in block or _INFINITY in block:
+        return None
+    return block.replace(b"NaN", _NAN).replace(b"Infinity", _INFINITY)

@@ -1,0 +1,80 @@
+"""Tables in memory (polars) → records: what JSON lines, CSV and parquet have in common once they are parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.builder import MAX_DEPTH, RunBuilder
+from mldebug_mcp.logs.run import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MAY_SPELL_A_NUMBER = r"(?i)^\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*$|nan|inf|tensor\(|1\.#"
+"""Matches at least what `numbers.parse_number` takes."""
+
+
+def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float, float] | None = None) -> int | None:
+    """Add the rows of a table as records and return how many of them hold no number.
+
+    Flags, times, lists and text are passed over. Return None, with nothing added, if text in it may spell a number.
+
+    Args:
+        builder: Where the records go.
+        frame: The table; nested columns become `outer/inner`.
+        stand_ins: Numbers that stand for others, such as for NaN; their negatives stand for the negatives.
+    """
+    values: dict[str, Floats] = {}
+    logged: dict[str, NDArray[np.bool_]] = {}
+    for name, column in _leaves(frame):
+        if column.dtype.is_numeric():
+            values[name] = _with_stand_ins(_floats(column), stand_ins or {})
+            if column.null_count():
+                logged[name] = column.is_not_null().to_numpy()
+        elif _may_spell_numbers(column):
+            return None
+    rows = frame.height
+    if values and len(logged) < len(values):
+        builder.columns(values, logged)
+        return 0
+    filled = np.any(list(logged.values()), axis=0) if values else np.zeros(rows, dtype=np.bool_)
+    builder.columns(
+        {name: column[filled] for name, column in values.items()},
+        {name: mask[filled] for name, mask in logged.items()},
+    )
+    return rows - int(filled.sum())
+
+
+def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:
+    import polars as pl
+
+    for column in frame.iter_columns():
+        if isinstance(column.dtype, pl.Struct):
+            if depth < MAX_DEPTH:
+                yield from _leaves(column.struct.unnest(), f"{prefix}{column.name}/", depth + 1)
+        else:
+            yield prefix + column.name, column
+
+
+def _floats(column: pl.Series) -> Floats:
+    import polars as pl
+
+    return column.cast(pl.Float64, strict=False).to_numpy()
+
+
+def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:
+    for stand_in, meant in stand_ins.items():
+        found = np.abs(values) == abs(stand_in)
+        if found.any():
+            values = np.where(found, np.where(values == stand_in, meant, -meant), values)
+    return values
+
+
+def _may_spell_numbers(column: pl.Series) -> bool:
+    import polars as pl
+
+    return column.dtype == pl.String and bool(column.str.contains(_MAY_SPELL_A_NUMBER).any())
