@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mldebug_mcp.logs import hf_trainer_state, json_file, jsonl, table, text_log
+from mldebug_mcp.logs import hf_trainer_state, json_file, jsonl, table, tensorboard, text_log
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.source import LogFile
 
@@ -24,7 +24,7 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-READERS: tuple[Reader, ...] = (hf_trainer_state, jsonl, json_file, table, text_log)
+READERS: tuple[Reader, ...] = (tensorboard, hf_trainer_state, jsonl, json_file, table, text_log)
 """Every format, most particular first; `text_log` takes any text."""
 
 

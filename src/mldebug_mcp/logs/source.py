@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.signatures import binary_format
 from mldebug_mcp.text import shorten
 
 HEAD_BYTES = 64 * 1024
@@ -30,13 +31,14 @@ _BOMS = (
 
 @dataclass(slots=True)
 class LogFile:
-    """A readable, regular, non-empty file of text and what its beginning looks like.
+    """A readable, regular, non-empty file and what its beginning looks like.
 
     Args:
         path: The file.
         size: Bytes when it was opened.
         encoding: What its text is decoded as.
-        head: Its first 64 KiB, decoded.
+        head: Its first 64 KiB, decoded; empty for a binary file.
+        binary: Name of the binary format that its first bytes show, empty for text.
         skipped_lines: Lines too long to read, counted while reading.
     """
 
@@ -44,17 +46,21 @@ class LogFile:
     size: int
     encoding: str
     head: str
+    binary: str = ""
     skipped_lines: int = field(default=0)
 
     @classmethod
     def open(cls, path: Path) -> LogFile:
-        """Look at a file; raises InputError if it cannot be a text log."""
+        """Look at a file; raises InputError if it is neither text nor of a binary format that is known."""
         size = _checked_size(path)
         try:
             with path.open("rb") as file:
                 beginning = file.read(HEAD_BYTES)
         except OSError as error:
             raise InputError(_os_problem(path, error)) from None
+        binary = binary_format(beginning)
+        if binary:
+            return cls(path, size, "binary", "", binary)
         encoding = _encoding(beginning)
         if encoding is None:
             raise InputError(
