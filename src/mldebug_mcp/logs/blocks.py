@@ -56,8 +56,13 @@ def pieces(block: bytes, size: int) -> Iterator[bytes]:
 
 def lines_of(block: bytes) -> list[str]:
     """Return the lines of a block as `LogFile.lines` yields them."""
-    text = block.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    return text.removesuffix("\n").split("\n")
+    text = block.decode("utf-8", errors="replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return lines
 
 
 def _first_line_end(data: bytes) -> int:

@@ -36,7 +36,8 @@ SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 class RunBuilder:
     """Collects records in file order.
 
-    Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run.
+    Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run. `wanted_run` is the id or the
+    name of the run to read from a store that holds several.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class RunBuilder:
         self._config: dict[str, Scalar] = {}
         self._messages: list[Message] = []
         self.formats: list[str] = []
+        self.wanted_run = ""
         self.notes: list[str] = []
 
     @property
@@ -82,7 +84,7 @@ class RunBuilder:
         for name, column_values in values.items():
             mask = logged.get(name)
             if size and (mask is None or mask.any()) and (column := self._column(name)) is not None:
-                if mask is None:
+                if mask is None or mask.all():
                     column.extend(range(self._rows, self._rows + size), column_values)
                 else:
                     column.extend(np.flatnonzero(mask) + self._rows, column_values[mask])

@@ -46,7 +46,7 @@ class Column:
         if not self._parts:
             return np.empty(0, dtype=np.int64), np.empty(0)
         rows, values = self._parts[0]
-        return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows, values
+        return _spelled_out(rows), values
 
     def _settle(self) -> None:
         """Turn the values taken one by one into a part."""
@@ -62,4 +62,8 @@ def _joined(parts: list[Rows | range]) -> Rows | range:
     spans = [rows for rows in parts if isinstance(rows, range)]
     if len(spans) == len(parts) and all(one.stop == other.start for one, other in pairwise(spans)):
         return range(spans[0].start, spans[-1].stop)
-    return np.concatenate([np.asarray(rows, dtype=np.int64) for rows in parts])
+    return np.concatenate([_spelled_out(rows) for rows in parts])
+
+
+def _spelled_out(rows: Rows | range) -> Rows:
+    return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows

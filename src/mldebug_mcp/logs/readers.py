@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mldebug_mcp.logs import hf_trainer_state, json_file, jsonl, table, tensorboard, text_log
+from mldebug_mcp.logs import (
+    hf_trainer_state, json_file, jsonl, megatron, parquet, sqlite_store, table, tensorboard, text_log, wandb_file,
+)  # fmt: skip
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.source import LogFile
 
@@ -24,7 +26,18 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-READERS: tuple[Reader, ...] = (tensorboard, hf_trainer_state, jsonl, json_file, table, text_log)
+READERS: tuple[Reader, ...] = (
+    tensorboard,
+    wandb_file,
+    sqlite_store,
+    parquet,
+    hf_trainer_state,
+    jsonl,
+    json_file,
+    megatron,
+    table,
+    text_log,
+)
 """Every format, most particular first; `text_log` takes any text."""
 
 

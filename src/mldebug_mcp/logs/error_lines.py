@@ -1,0 +1,20 @@
+"""Lines of a log that read like errors."""
+
+from __future__ import annotations
+
+import re
+
+_ERROR = re.compile(
+    r"^Traceback \(most recent|\b[\w.]{0,80}(?:Error|Exception)\b\s*:|out of memory|\bNCCL (?:WARN|error)|"
+    r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
+    r"[Bb]us error|Watchdog caught",
+)
+_HINTS = (
+    "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
+)  # fmt: skip
+"""One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
+
+
+def is_error(line: str) -> bool:
+    """Say whether a line reads like an error."""
+    return any(hint in line for hint in _HINTS) and _ERROR.search(line) is not None

@@ -1,0 +1,38 @@
+"""Stores that hold several runs: which of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.text import shorten
+
+_SHOWN = 8
+
+
+def choose_run(builder: RunBuilder, where: str, points: Mapping[str, int], labels: Mapping[str, str]) -> str:
+    """Return the id of the run to read: the one that was asked for, else the one with the most points.
+
+    Args:
+        builder: Its `wanted_run` is the id or the label of a run, or empty; gets a note if there are several.
+        where: What holds the runs, for messages.
+        points: Points by id, in the order in which the store has the runs.
+        labels: Names of runs by id, where they have one.
+
+    Raises:
+        InputError: there is no run, or not the one that was asked for.
+    """
+    if not points:
+        raise InputError(f"{shorten(where, 200)}: no run in it has logged a metric")
+    shown = {run: shorten(labels.get(run) or run, 60) for run in points}
+    listed = ", ".join(f"{shown[run]} ({points[run]})" for run in sorted(points, key=lambda run: -points[run])[:_SHOWN])
+    if builder.wanted_run:
+        found = [run for run in points if builder.wanted_run in (run, labels.get(run))]
+        if not found:
+            raise InputError(f"{shorten(where, 200)}: no run {shorten(builder.wanted_run, 60)!r}; there are {listed}")
+        return found[-1]
+    chosen = max(reversed(list(points)), key=lambda run: points[run])
+    if len(points) > 1:
+        builder.note(f"{len(points)} runs (with their points): {listed}; read {shown[chosen]}, the one with the most")
+    return chosen

@@ -1,0 +1,160 @@
+"""SQLite databases of trackers: MLflow's store and Trackio's projects.
+
+A database is opened read-only, with nothing in its schema trusted, and every query is interrupted when it takes too
+long. Schemas: mlflow/store/tracking/dbmodels/models.py and trackio/sqlite_storage.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
+from mldebug_mcp.logs.config import settings
+from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.points import Points, add_points
+from mldebug_mcp.logs.several import choose_run
+from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.text import shorten
+
+NAME = "sqlite"
+
+_SECONDS = 120.0
+_MAX_POINTS = 50_000_000
+_MAX_VALUE_BYTES = 16 * 1024 * 1024
+_MLFLOW = {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}
+_TRACKIO = {"run_name", "step", "metrics"}
+_LARGEST = 1.7e308
+"""MLflow stores an infinity as the largest float."""
+
+
+def matches(file: LogFile) -> bool:
+    """It begins as an SQLite database."""
+    return file.binary == NAME
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read one run of the database; the notes name the others."""
+    try:
+        with contextlib.closing(_open(file.path)) as database:
+            columns = _columns(database, "metrics")
+            if columns >= _MLFLOW:
+                _read_mlflow(database, file, builder)
+            elif columns >= _TRACKIO:
+                _read_trackio(database, file, builder, columns)
+            else:
+                raise InputError(
+                    f"{_name(file)}: an SQLite database, but not MLflow's or Trackio's: it has no metrics table of "
+                    "theirs; export the metrics as CSV"
+                )
+    except sqlite3.Error as error:
+        raise InputError(f"{_name(file)}: the database cannot be read ({shorten(str(error), 120)})") from None
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    journal = path.with_name(path.name + "-wal")
+    # A database that nobody is writing is opened as immutable: not even a lock is put beside it.
+    live = journal.is_file() and journal.stat().st_size > 0
+    mode = "mode=ro" if live else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+    end = time.monotonic() + _SECONDS
+    database.set_progress_handler(lambda: time.monotonic() > end, 100_000)
+    database.execute("PRAGMA trusted_schema = OFF")
+    database.execute("PRAGMA query_only = ON")
+    database.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    return database
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    """Return the columns of a table, none if it is not a table (a view may be anything)."""
+    kind = database.execute("SELECT type FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    if kind != ("table",):
+        return set()
+    return {str(row[0]) for row in database.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _read_mlflow(database: sqlite3.Connection, file: LogFile, builder: RunBuilder) -> None:
+    builder.formats.append("mlflow")
+    points = dict(database.execute("SELECT run_uuid, count(*) FROM metrics GROUP BY run_uuid ORDER BY min(timestamp)"))
+    labels: dict[str, str] = {}
+    if _columns(database, "runs") >= {"run_uuid", "name", "lifecycle_stage"}:
+        runs = database.execute("SELECT run_uuid, name, lifecycle_stage FROM runs").fetchall()
+        labels = {run: str(name or "") for run, name, _ in runs}
+        deleted = {run for run, _, stage in runs if stage == "deleted"}
+        points = {run: count for run, count in points.items() if run not in deleted} or points
+    run = choose_run(builder, str(file.path), points, labels)
+    query = "SELECT key, timestamp, step, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, rowid"
+    add_points(builder, _by_metric(database.execute(query, (run,)), builder))
+    if _columns(database, "params") >= {"key", "value", "run_uuid"}:
+        params = database.execute("SELECT key, value FROM params WHERE run_uuid = ? LIMIT 2000", (run,))
+        builder.configure(settings({str(key): value for key, value in params}))
+
+
+def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[str, Points]:
+    """Return points by metric from rows of key, time, step, value and whether it is NaN."""
+    gathered: dict[str, tuple[list[float], list[float], list[float]]] = {}
+    odd = 0
+    for count, (key, when, step, value, is_nan) in enumerate(rows):
+        numbers = isinstance(when, int | float) and isinstance(step, int | float) and isinstance(value, int | float)
+        if not numbers or count >= _MAX_POINTS or (key not in gathered and len(gathered) >= MAX_METRICS):
+            odd += 1
+            continue
+        times, steps, values = gathered.setdefault(str(key), ([], [], []))
+        times.append(when)  # type: ignore[arg-type]
+        steps.append(step)  # type: ignore[arg-type]
+        values.append(math.nan if is_nan else _unbounded(value))  # type: ignore[arg-type]
+    if odd:
+        builder.note(f"skipped {odd} row(s) of the metrics table that hold no numbers or are too many")
+    return {key: Points(*(np.array(axis, dtype=np.float64) for axis in axes)) for key, axes in gathered.items()}
+
+
+def _unbounded(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) > _LARGEST else value
+
+
+def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuilder, columns: set[str]) -> None:
+    builder.formats.append("trackio")
+    by = "run_id" if "run_id" in columns else "run_name"
+    rows = database.execute(f"SELECT {by}, max(run_name), count(*) FROM metrics GROUP BY {by} ORDER BY min(rowid)")  # noqa: S608 - one of two names
+    found = rows.fetchall()
+    run = choose_run(
+        builder,
+        str(file.path),
+        {str(key): count for key, _, count in found},
+        {str(key): str(name) for key, name, _ in found},
+    )
+    broken = 0
+    for step, text in database.execute(f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY rowid", (run,)):  # noqa: S608
+        values = _object(text)
+        if values is None:
+            broken += 1
+        else:
+            builder.record({**values, "step": step})
+    if broken:
+        builder.note(f"skipped {broken} row(s) of the metrics table that are not JSON objects")
+    if by in _columns(database, "configs"):
+        for (text,) in database.execute(f"SELECT config FROM configs WHERE {by} = ? LIMIT 1", (run,)):  # noqa: S608
+            builder.configure(settings(_object(text) or {}))
+
+
+def _object(text: object) -> dict[str, object] | None:
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", errors="replace")
+    try:
+        value = parse_json(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _name(file: LogFile) -> str:
+    return shorten(str(file.path), 200)

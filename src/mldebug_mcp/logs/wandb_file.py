@@ -1,0 +1,142 @@
+"""The `.wandb` file that Weights & Biases writes beside every run, online or offline.
+
+It is a LevelDB log of Record messages: blocks of 32 KiB, records cut at their edges, a checksum for each piece.
+Source: wandb/proto/wandb_internal.proto and core/pkg/leveldb in github.com/wandb/wandb.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from mldebug_mcp.logs import protobuf
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.config import settings
+from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.protobuf import Field
+from mldebug_mcp.logs.source import LogFile
+
+NAME = "wandb"
+
+_BLOCK = 32 * 1024
+_HEADER = 7
+_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_MAX_RECORD = 64 * 1024 * 1024
+_HISTORY, _SUMMARY, _CONFIG, _RUN = 2, 3, 5, 17
+_RUN_CONFIG = 4
+_ITEM, _STEP = 1, 2
+_KEY, _NESTED_KEY, _NONE, _BOOLEAN, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 3, 4, 5, 6, 7, 8, 16
+
+
+def matches(file: LogFile) -> bool:
+    """It begins as a W&B transaction log."""
+    return file.binary == NAME
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read the history and the configuration; of a run without history, its summary."""
+    summary: dict[str, object] = {}
+    damaged = 0
+    with file.path.open("rb") as stream:
+        for record in _records(stream):
+            if record is None:
+                damaged += 1
+                continue
+            try:
+                _take(record, builder, summary)
+            except (ValueError, struct.error):
+                damaged += 1
+    if damaged:
+        builder.note(f"{file.path.name}: {damaged} record(s) damaged or cut off are left out")
+    if not builder.records and summary:
+        builder.note("the run has a summary but no history: only its last values are known")
+        builder.record(summary)
+
+
+def _records(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield the records, None for one that is damaged or cut off."""
+    gathered = b""
+    first = _HEADER  # the file's own header stands in the first block
+    while block := stream.read(_BLOCK):
+        at, first = first, 0
+        while len(block) - at >= _HEADER:
+            checksum, length, kind = struct.unpack_from("<IHB", block, at)
+            if kind == 0 and length == 0:
+                break  # the padding at the end of a block
+            start, at = at + _HEADER, at + _HEADER + length
+            piece = block[start:at]
+            if len(piece) < length or not _FULL <= kind <= _LAST or zlib.crc32(block[start - 1 : at]) != checksum:
+                yield None
+                gathered = b""
+                break
+            if kind in (_FULL, _FIRST):
+                gathered = b""
+            gathered += piece
+            if len(gathered) > _MAX_RECORD:
+                yield None
+                gathered = b""
+            elif kind in (_FULL, _LAST):
+                yield gathered
+                gathered = b""
+    if gathered:
+        yield None
+
+
+def _take(record: bytes, builder: RunBuilder, summary: dict[str, object]) -> None:
+    for part in protobuf.fields(record, 0, len(record)):
+        if part.wire != protobuf.BYTES:
+            continue
+        if part.number == _HISTORY:
+            builder.record(_history(record, part))
+        elif part.number == _SUMMARY:
+            summary.update(_items(record, part))
+        elif part.number == _CONFIG:
+            builder.configure(settings(_without_own(_items(record, part))))
+        elif part.number == _RUN:
+            for inner in protobuf.fields(record, part.start, part.end):
+                if inner.number == _RUN_CONFIG and inner.wire == protobuf.BYTES:
+                    builder.configure(settings(_without_own(_items(record, inner))))
+
+
+def _history(data: bytes, message: Field) -> dict[str, object]:
+    """Return the values of one call of `wandb.log`; `_step` counts the calls, unless it was given."""
+    values = _items(data, message)
+    for part in protobuf.fields(data, message.start, message.end):
+        if part.number == _STEP and part.wire == protobuf.BYTES and "_step" not in values:
+            number = next((step for step in protobuf.fields(data, part.start, part.end) if step.number == 1), None)
+            values["_step"] = protobuf.signed(number.value) if number is not None else 0
+    return {key: value for key, value in values.items() if key not in ("_timestamp", "_runtime")}
+
+
+def _items(data: bytes, message: Field) -> dict[str, object]:
+    """Return the keys and values of a history, summary or configuration message."""
+    values: dict[str, object] = {}
+    for part in protobuf.fields(data, message.start, message.end):
+        if part.number == _ITEM and part.wire == protobuf.BYTES:
+            key, value = _item(data, part)
+            if key and value is not None:
+                values[key] = value
+    return values
+
+
+def _item(data: bytes, message: Field) -> tuple[str, object]:
+    key: list[str] = []
+    value: object = None
+    for part in protobuf.fields(data, message.start, message.end):
+        if part.number in (_KEY, _NESTED_KEY):
+            key.append(protobuf.text(data, part))
+        elif part.number in (_VALUE_JSON, _JSON):
+            value = parse_json(protobuf.text(data, part))
+        elif part.number == _NUMBER:
+            (value,) = struct.unpack("<d", data[part.start : part.end])
+        elif part.number == _INTEGER:
+            value = protobuf.zigzag(part.value)
+        elif part.number == _TEXT:
+            value = protobuf.text(data, part)
+    return "/".join(key), value
+
+
+def _without_own(config: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in config.items() if not key.startswith("_wandb")}
