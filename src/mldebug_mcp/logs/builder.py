@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.logs import conventions
 from mldebug_mcp.logs.columns import Column
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.names import canonical, rank
+from mldebug_mcp.logs.names import canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
 from mldebug_mcp.text import shorten
@@ -25,6 +26,10 @@ MAX_NAME = 200
 """Characters of a metric name."""
 MAX_DEPTH = 8
 """Levels of nesting read from a record."""
+
+INTERLEAVED = 0.05
+"""Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not
+restart every twenty records."""
 
 MAX_MESSAGES = 100
 """Error lines kept per run."""
@@ -43,6 +48,7 @@ class RunBuilder:
     def __init__(self) -> None:
         self._columns: dict[str, Column] = {}
         self._rows = 0
+        self._events = 0
         self._breaks: list[int] = []
         self._left_out: Counter[str] = Counter()
         self._repeated: dict[str, int] = {}
@@ -55,7 +61,7 @@ class RunBuilder:
     @property
     def records(self) -> int:
         """Records taken so far."""
-        return self._rows
+        return self._rows - self._events or self._rows
 
     def record(self, values: Mapping[str, object]) -> bool:
         """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
@@ -65,13 +71,29 @@ class RunBuilder:
         if not SUMMARY_MARKS.isdisjoint(numbers):
             # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
             numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+        self.numbers(numbers)
+        return True
+
+    def numbers(self, values: Mapping[str, float], *, event: bool = False) -> None:
+        """Take one record of nothing but numbers. An event, such as a skipped step, does not count as a record."""
         row = self._rows
-        for name, value in numbers.items():
-            column = self._column(name)
+        for name, value in values.items():
+            column = self._columns.get(name)
+            if column is None:
+                column = self._column(name)
             if column is not None:
                 column.append(row, value)
         self._rows += 1
-        return True
+        self._events += event
+
+    def overwrite(self, name: str, values: Mapping[int, float]) -> None:
+        """Set a metric at some records, by their index: what only became known once later records were seen."""
+        column = self._columns.get(name)
+        at, value = column.arrays() if column is not None else (np.empty(0, dtype=np.int64), np.empty(0))
+        merged = {**dict(zip(at.tolist(), value.tolist(), strict=True)), **values}
+        rows = np.array(sorted(merged), dtype=np.int64)
+        self._columns[name] = Column()
+        self._columns[name].extend(rows, np.array([merged[row] for row in rows.tolist()]))
 
     def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
         """Take many records at once.
@@ -89,6 +111,19 @@ class RunBuilder:
                 else:
                     column.extend(np.flatnonzero(mask) + self._rows, column_values[mask])
         self._rows += size
+
+    @property
+    def rows(self) -> int:
+        """Records and events taken so far: the index of the next one."""
+        return self._rows
+
+    def column(self, name: str) -> list[tuple[int, float]]:
+        """Return the records of a metric as they came: (index of the record, value)."""
+        column = self._columns.get(name)
+        if column is None:
+            return []
+        at, value = column.arrays()
+        return list(zip(at.tolist(), value.tolist(), strict=True))
 
     def new_part(self) -> None:
         """Say that what follows is another file or another run of the same training."""
@@ -111,6 +146,8 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken."""
+        for text in conventions.apply(self._columns, self.wanted_run or None):
+            self.note(text)
         named = self._named_columns()
         step, step_name = self._steps(named)
         starts = self._segment_starts(step)
@@ -137,7 +174,7 @@ class RunBuilder:
             segments=segments,
             step_name=step_name,
             kind=kind_of_run(series, self._config),
-            records=self._rows,
+            records=self.records,
             messages=tuple(self._messages),
             notes=tuple(self.notes),
         )
@@ -170,7 +207,10 @@ class RunBuilder:
             if name in named:
                 self.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
                 name = raw if raw not in named else f"{raw} (2)"
-            named[shorten(name, MAX_NAME)] = self._columns[raw]
+            column = self._columns[raw]
+            if canonical(raw) == name and factor(raw) != 1.0:
+                column.scale(factor(raw))
+            named[shorten(name, MAX_NAME)] = column
         order = {raw: position for position, raw in enumerate(self._columns)}
         by_identity = {id(column): order[raw] for raw, column in self._columns.items()}
         return dict(sorted(named.items(), key=lambda item: by_identity[id(item[1])]))
@@ -185,7 +225,7 @@ class RunBuilder:
             finite = np.isfinite(value)
             if not finite.all():
                 at, value = at[finite], value[finite]
-            if len(at) * 2 >= self._rows and (len(at) < 3 or _distinct(value) > len(at) // 4):
+            if len(at) * 2 >= self.records and not _stands_still(value, 0.75 if name == "step" else 0.5):
                 # A record without a step belongs to the last one seen.
                 step = _carried_forward(at, value, self._rows)
                 return (self._unrolled(step, named.get("epoch")) if name == "step" else step), name
@@ -212,6 +252,9 @@ class RunBuilder:
             return [0]
         starts = {0, *(row for row in self._breaks if row < len(step) and step[row] <= step[row - 1])}
         falls = np.flatnonzero(np.diff(step) < 0) + 1
+        if len(falls) > INTERLEAVED * len(step):
+            self.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
+            return [0]
         for row in falls.tolist():
             # A single record out of order is no restart: after a restart the counter stays below where it had been.
             following = step[row : row + 3]
@@ -248,8 +291,9 @@ class RunBuilder:
         return series
 
 
-def _distinct(values: Floats) -> int:
-    return len(values) if _ascends(values) else len(np.unique(values))
+def _stands_still(values: Floats, share: float) -> bool:
+    """Say whether a counter repeats itself in more than this share of the records: then it is no counter of them."""
+    return len(values) > 2 and not _ascends(values) and float(np.mean(values[1:] == values[:-1])) > share
 
 
 def _ascends(values: Floats) -> bool:

@@ -48,6 +48,11 @@ class Column:
         rows, values = self._parts[0]
         return _spelled_out(rows), values
 
+    def scale(self, factor: float) -> None:
+        """Multiply every value."""
+        rows, values = self.arrays()
+        self._parts = [(rows, values * factor)] if len(values) else []
+
     def _settle(self) -> None:
         """Turn the values taken one by one into a part."""
         if self._values:

@@ -16,56 +16,72 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "step": (
         "step", "global_step", "_step", "train/global_step", "trainer/global_step", "global_steps", "current_steps",
         "iteration", "iter", "iters", "update", "num_updates", "train_steps", "training_step", "train_step",
-        "optimizer_step", "steps", "batch_idx",
+        "optimizer_step", "steps", "batch_idx", "train_num_updates", "valid_num_updates", "trainer_step", "timesteps",
+        "total_timesteps", "time/total_timesteps", "timestepssofar", "totalenvinteracts", "misc/total_timesteps",
+        "total_env_steps", "num_timesteps", "time_steps", "itr", "global_step/max_steps",
     ),
-    "epoch": ("epoch", "train/epoch", "epochs", "current_epoch", "progress/epoch", "num_epoch"),
+    "epoch": ("epoch", "train/epoch", "epochs", "current_epoch", "progress/epoch", "num_epoch", "epch", "train_epoch"),
     "loss": (
         "loss", "train/loss", "train_loss", "training_loss", "loss/train", "lm_loss", "train_loss_step", "loss_step",
         "tr_loss", "total_loss", "loss/total", "train/total_loss", "train/lm_loss", "train/ce_loss", "lm_loss_value",
         "train/loss_step", "actor/loss", "train_loss_epoch", "train/loss_epoch", "loss_epoch", "loss:sum",
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
-        "loss/train/total",
+        "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
+        "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
+        "reduced_train_loss", "train_total_loss",
     ),
     "eval_loss": (
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
         "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_loss", "test/loss", "dev_loss",
-        "lm_loss_validation", "eval/lm_loss", "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss",
+        "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
+        "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test", "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
         "norm", "train/grad_norm_step", "grad_norm_total", "total_grad_norm", "grad/norm", "optimizer/grad_norm",
         "grad_2.0_norm_total", "optim/total_grad_norm", "train/global_gradient_norm", "actor/grad_norm",
-        "l2_norm/grad/global",
+        "l2_norm/grad/global", "grdn", "train_gnorm", "optim/total_grad_norm", "global_gradient_norm",
+        "train_grad_norm", "grad_norm_step",
     ),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "lr/group0", "lr_group0", "optim/lr", "lr/pg0",
         "lr_adamw", "lr_adam", "optimizer/lr", "actor/lr", "optim/learning_rate_group0", "lr_abs", "train_lr",
+        "optim/lr_(group_0)", "x/lr0", "actor_lr", "ppo/learning_rate", "charts/learning_rate", "base_lr",
     ),
-    "loss_scale": ("loss_scale", "train/loss_scale", "grad_scale", "scaler_scale", "loss_scaler", "train/loss_scaler"),
+    "loss_scale": ("loss_scale", "train/loss_scale", "grad_scale", "scaler_scale", "loss_scaler", "train/loss_scaler",
+        "train_loss_scale"),
     "skipped_iterations": ("number_of_skipped_iterations", "skipped_iterations", "skipped"),
     "nan_iterations": ("number_of_nan_iterations", "nan_iterations"),
     "accuracy": (
         "accuracy", "acc", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
-        "train_acc_step",
+        "train_acc_step", "acc@1", "top1_acc", "train_top1", "token_acc", "binary_accuracy", "categorical_accuracy",
+        "sparse_categorical_accuracy",
     ),
     "eval_accuracy": (
         "eval_accuracy", "eval/accuracy", "val_accuracy", "val_acc", "valid_acc", "validation_accuracy", "test_acc",
         "test_accuracy", "val/accuracy", "eval_acc",
+        "eval_acc@1", "eval_top1", "eval_token_acc", "val_binary_accuracy", "val_categorical_accuracy",
+        "val_sparse_categorical_accuracy",
     ),
     "mean_token_accuracy": ("mean_token_accuracy", "train/mean_token_accuracy"),
     "entropy": (
-        "entropy", "train/entropy", "policy_entropy", "actor/entropy", "actor/entropy_loss", "objective/entropy",
-        "policy/entropy",
+        "entropy", "train/entropy", "policy_entropy", "actor/entropy", "policy/entropy_avg", "ppo/policy/entropy",
+        "losses/entropy", "loss/policy_entropy", "loss_ent", "actor/entropy_loss", "objective/entropy",
+        "policy/entropy", "train/entropy_loss",
     ),
-    "kl": ("kl", "train/kl", "objective/kl", "actor/kl_loss", "policy/kl", "mean_kl", "kl_div"),
+    "kl": (
+        "kl", "train/kl", "objective/kl", "actor/kl_loss", "policy/kl", "mean_kl", "kl_div", "loss_kl", "mean_kl_loss",
+    ),
     "approx_kl": (
         "approx_kl", "train/approx_kl", "losses/approx_kl", "approxkl", "policy/approxkl_avg", "actor/ppo_kl",
-        "approx_kl_mean",
+        "approx_kl_mean", "loss/approxkl", "ppo/policy/approxkl",
     ),
     "reward": (
         "reward", "train/reward", "rollout/ep_rew_mean", "ep_rew_mean", "eprewmean", "averageepret", "episode_reward",
         "mean_reward", "charts/episodic_return", "episodic_return", "env/reward_mean", "objective/scores",
-        "critic/rewards/mean", "ep_reward_mean",
+        "critic/rewards/mean", "ep_reward_mean", "train/episode_reward", "ppo/mean_scores", "env_reward_mean",
+        "average_episode_return", "mean_episode_rewards", "episode_return", "ep_ret", "return", "mean_episode_reward",
+        "train/mean_reward", "average_return",
     ),
     "reward_std": ("reward_std", "train/reward_std", "env/reward_std"),
     "frac_reward_zero_std": ("frac_reward_zero_std", "train/frac_reward_zero_std"),
@@ -79,17 +95,21 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "clip_ratio": (
         "clip_ratio/region_mean", "clip_ratio", "train/clip_ratio", "train/clip_fraction", "clip_fraction",
         "losses/clipfrac", "policy/clipfrac_avg", "actor/pg_clipfrac", "train/clip_ratio/region_mean", "clipfrac",
+        "loss/clipfrac", "ppo/policy/clipfrac",
     ),
     "policy_ratio": ("val/ratio",),
     "value_loss": (
         "value_loss", "train/value_loss", "losses/value_loss", "loss/value_avg", "critic/vf_loss", "lossv", "lossq",
-        "train/critic_loss", "critic_loss", "vf_loss",
+        "train/critic_loss", "critic_loss", "vf_loss", "loss_vf_loss", "loss/value_loss", "ppo/loss/value", "q_loss",
+        "value_function_loss",
     ),
     "policy_loss": (
         "policy_gradient_loss", "train/policy_gradient_loss", "losses/policy_loss", "actor/pg_loss", "losspi",
-        "policy_loss", "train/actor_loss", "loss/policy_avg",
+        "policy_loss", "train/actor_loss", "loss/policy_avg", "loss_pol_surr", "loss/policy_loss", "ppo/loss/policy",
+        "mu_loss", "surrogate_loss", "actor_loss",
     ),
-    "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance"),
+    "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
+        "ev_tdlam_before", "misc/explained_variance", "ppo/val/var_explained"),
     "rewards/chosen": ("rewards/chosen", "train/rewards/chosen"),
     "rewards/rejected": ("rewards/rejected", "train/rewards/rejected"),
     "rewards/margins": ("rewards/margins", "train/rewards/margins"),
@@ -99,9 +119,17 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "num_tokens": ("num_tokens", "train/num_tokens", "num_input_tokens_seen", "tokens_seen", "consumed_tokens"),
     "step_time": (
         "step_time", "iter_time", "time_per_step", "elapsed_time_per_iteration_(ms)", "dt", "step_time_ms",
-        "train/step_time", "batch_time", "time/step", "timing_s/step",
+        "train/step_time", "batch_time", "time/step", "timing_s/step", "updt_s", "step_time_(s)", "iter_time_(s)",
+        "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg",
     ),
-    "data_time": ("data_time", "data_wait", "train/data_time", "time/data", "data_loading_time"),
+    "data_time": (
+        "data_time", "data_wait", "train/data_time", "time/data", "data_loading_time", "data_s", "timing_s/data",
+    ),
+    "elapsed": (
+        "elapsed", "_runtime", "time/time_elapsed", "timeelapsed", "time_elapsed", "wall_time", "elapsed_time",
+        "train_wall", "wall", "total_time", "train_time", "walltime", "train_train_wall",
+    ),
+    "timestamp": ("timestamp", "_timestamp", "unix_time", "time/unix"),
     "memory": (
         "memory", "gpu_mem", "memory/max_reserved(gib)", "max_memory_allocated", "gpu_memory", "memory_gb",
         "peak_memory", "mem", "system/gpu.0.memoryallocated", "memory/max_active(gib)",
@@ -112,8 +140,34 @@ _CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelli
 RANK = {spelling: rank for spellings in SPELLINGS.values() for rank, spelling in enumerate(spellings)}
 """Where two spellings of one metric stand in one log, the lower rank is the metric and the other keeps its own name."""
 
-_EVALUATION = re.compile(r"(?:eval|val|valid|validation|dev|test)[/_](?=.)")
+FACTORS: dict[str, float] = {
+    "train/entropy_loss": -1.0,  # Stable-Baselines3 logs minus the mean entropy (ppo.py: entropy_loss = -mean(entropy))
+    "elapsed_time_per_iteration_(ms)": 1e-3,
+    "step_time_ms": 1e-3,
+}
+"""Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
+
+CLOCKS = frozenset({"elapsed", "timestamp", "eta_seconds", "time"})
+"""Names that tell the time and are no metrics."""
+
+_EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
 _TRAINING = re.compile(r"(?:train|training)[/](?=.)")
+_LEARNING_RATE = re.compile(
+    r"(?:train/)?(?:lr|learning_rate)[-_/](?:[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
+    r"(?:/(?:pg|group|param_group)_?\d+)?"
+)
+# The "val" of these is a value function's: TRL's PPO trainer.
+_VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
+_TELLING_WORDS = re.compile(
+    r"loss|(?<![a-z])acc(?![a-z])|accuracy|crossentropy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])"
+    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|wer|cer|f1|elbo)"
+    r"(?![a-z])",
+)
+_SETTING_WORDS = re.compile(r"weight|alpha|gamma|beta|coef|type|steps|scale|threshold|epsilon|lambda|_fn\b|time$")
+_NOT_TELLING = frozenset(
+    {"step", "epoch", "learning_rate", "step_time", "data_time", "memory", "num_tokens", "loss_scale",
+     "skipped_iterations", "nan_iterations", "elapsed", "timestamp"}
+)  # fmt: skip
 
 
 def normal(name: str) -> str:
@@ -125,20 +179,44 @@ def normal(name: str) -> str:
 def canonical(name: str) -> str:
     """Return the canonical name of a metric, or its own name if the table does not know it.
 
-    `val/f1`, `valid_f1` and `test/f1` become `eval_f1`; `train/x` becomes `x`.
+    `val/f1` and `validation_f1` become `eval_f1`, and so do `valid_`, `test_` and `dev_` before a metric that is known
+    (`valid_action` is a share of valid actions); `train/x` becomes `x`.
     """
     spelling = normal(name)
     if spelling in _CANONICAL:
         return _CANONICAL[spelling]
+    if spelling in _VALUE_FUNCTION:
+        return spelling
     evaluation = _EVALUATION.match(spelling)
-    if evaluation:
-        return "eval_" + spelling[evaluation.end() :]
+    if evaluation and len(spelling) > evaluation.end():
+        rest = spelling[evaluation.end() :]
+        if evaluation["sure"] or evaluation["maybe"].endswith("/") or rest in _CANONICAL or is_telling(rest):
+            known = canonical(rest)
+            return _CANONICAL.get(f"eval_{known}", f"eval_{known}") if rest in _CANONICAL else f"eval_{rest}"
+    if _LEARNING_RATE.fullmatch(spelling):
+        return "learning_rate"
     training = _TRAINING.match(spelling)
     if training:
         return spelling[training.end() :]
     return name.strip()
 
 
+@lru_cache(maxsize=4096)
+def is_telling(name: str) -> bool:
+    """Say whether a name is one that only training or evaluation prints: a loss, an accuracy, a reward."""
+    known = canonical(name)
+    if known in SPELLINGS:
+        return known not in _NOT_TELLING
+    lowered = known.lower()
+    return _TELLING_WORDS.search(lowered) is not None and _SETTING_WORDS.search(lowered) is None
+
+
+@lru_cache(maxsize=4096)
+def factor(name: str) -> float:
+    """Return what a spelling's numbers are multiplied by to be the canonical metric."""
+    return FACTORS.get(normal(name), 1.0)
+
+
 def rank(name: str) -> int:
     """Return how close a spelling is to its canonical name; 0 is closest."""
-    return RANK.get(normal(name), len(SPELLINGS))
+    return RANK.get(normal(name), len(_CANONICAL))

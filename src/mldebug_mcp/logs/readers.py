@@ -8,8 +8,20 @@ from __future__ import annotations
 from typing import Protocol
 
 from mldebug_mcp.logs import (
-    hf_trainer_state, json_file, jsonl, megatron, parquet, sqlite_store, table, tensorboard, text_log, wandb_file,
-)  # fmt: skip
+    bare_columns,
+    golden_values,
+    hf_trainer_state,
+    json_file,
+    jsonl,
+    megatron,
+    mmcv_json,
+    parquet,
+    sqlite_store,
+    table,
+    tensorboard,
+    text_log,
+    wandb_file,
+)
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.source import LogFile
 
@@ -32,10 +44,13 @@ READERS: tuple[Reader, ...] = (
     sqlite_store,
     parquet,
     hf_trainer_state,
+    golden_values,
+    mmcv_json,
     jsonl,
     json_file,
     megatron,
     table,
+    bare_columns,
     text_log,
 )
 """Every format, most particular first; `text_log` takes any text."""

@@ -27,7 +27,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
     comments = next(
         (index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines)
     )
-    body = lines[comments:]
+    body = [line for line in lines[comments:] if line.strip()]
     if len(body) < 2:
         return None
     for delimiter in _DELIMITERS:

@@ -1,43 +1,47 @@
-"""Text that a training script printed.
+"""Text that a training script printed: any framework's, or one's own.
 
-Records are the dict lines of the Trainer and step lines of `key: value`, `key=value` or `key value`. A line is a
-record if it holds a metric that only training prints (a loss, an accuracy, a reward ...): a learning rate alone may be
-a configuration dump. What is not a record is passed over, and lines that read like errors are kept as messages.
+The shape of the records is learnt from the text. Each line is offered to the shapes in turn: a progress bar, a printed
+dict, a box, a table, and at last `name: value` pairs with a counter. What is no record is passed over, and lines that
+read like errors are kept as messages. `lines/` holds the shapes, `lines.assembler` puts the records together.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.names import SPELLINGS, canonical
-from mldebug_mcp.logs.numbers import NUMBER, parse_number
+from mldebug_mcp.logs.error_lines import is_error
+from mldebug_mcp.logs.lines.assembler import Assembler
+from mldebug_mcp.logs.lines.bar_steps import BarSteps
+from mldebug_mcp.logs.lines.bars import Bar, bar_in
+from mldebug_mcp.logs.lines.boxes import Box
+from mldebug_mcp.logs.lines.columns import Columns
+from mldebug_mcp.logs.lines.counters import Counters, find_counters
+from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
+from mldebug_mcp.logs.lines.formats import format_of
+from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of
+from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
+from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.lines.template import Template, learn
+from mldebug_mcp.logs.names import canonical, is_telling
+from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean
 
 NAME = "text"
 
-_DICT = re.compile(r"\{[^{}]*\}")
-_DICT_PAIR = re.compile(
-    rf"""['"]([^'"\n]{{1,120}})['"]\s*:\s*(?:np\.float\d+\(|tensor\()?['"]?({NUMBER})(?![\w.])""",
-    re.IGNORECASE,
-)
-_WORD = r"[A-Za-z_][\w./@()%#-]*"
-_PAIR = re.compile(
-    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,5}})(?P<sep>\s*[:=]\s*|\s+)(?P<number>{NUMBER})"
-    r"(?P<unit>%|ms|us|s|x|[KMGT]i?B?)?(?![\w.]|[:-]\d|\s?[:=]\s*\w+=)",
-    re.IGNORECASE,
-)
-_NOISE_WORDS = frozenset(
-    {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on"}
-)
-_COUNTERS = frozenset({"step", "epoch"})
-_NOT_TELLING = _COUNTERS | {"learning_rate", "step_time", "data_time", "memory", "num_tokens", "loss_scale"}
-_TELLING_WORDS = re.compile(r"loss|acc|reward|perplexity|\bppl\b|bpb|return|\bnll\b|\bkl\b", re.IGNORECASE)
-_ERROR = re.compile(
-    r"^Traceback \(most recent|\b\w*(?:Error|Exception)\b\s*:|out of memory|\bNCCL (?:WARN|error)|\bSegmentation fault|"
-    r"\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b",
-)
+MAX_TEMPLATES = 8
+"""Shapes of lines that are remembered at a time."""
+
+MAX_RUN = 4096
+"""Lines of one shape that are converted together."""
+MAX_DULL = 5000
+"""Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
+
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_SKIPPED = re.compile(r"Skipping step.*?loss scale: [\d.e+]+(?:.*?reducing to (?P<scale>[\d.e+]+))?", re.IGNORECASE)
+_WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
 
 
 def matches(file: LogFile) -> bool:
@@ -47,66 +51,221 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines that are records and keep those that read like errors."""
+    text = _Text(builder)
     for number, line in enumerate(file.lines(), start=1):
-        if len(line) < 3:
-            continue
-        if _ERROR.search(line):
-            builder.message(number, line)
-        record = parse_line(line)
-        if record:
-            builder.record(record)
+        if len(line) > 2:
+            text.take(number, line)
+    text.end()
 
 
-def parse_line(line: str) -> dict[str, float]:
-    """Return the metrics that a line of text reports, empty if it is no record of training."""
-    if "\x1b" in line:
-        line = clean(line)
-    line = line[:20_000]
-    record = _dict_metrics(line) if "{" in line else {}
-    if not record:
-        record = _pairs(line)
-    return record if any(map(_is_telling, record)) else {}
+class _Drawn(NamedTuple):
+    """The last drawing of a progress bar that reports metrics."""
+
+    key: tuple[str, int]
+    number: int
+    parsed: Parsed
 
 
-def _dict_metrics(line: str) -> dict[str, float]:
-    record: dict[str, float] = {}
-    for braces in _DICT.findall(line):
-        for name, text in _DICT_PAIR.findall(braces):
-            number = parse_number(text)
-            if number is not None:
-                record[name] = number
-    return record
+class _Text:
+    """What has been read of a text so far."""
 
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._records = Assembler(builder)
+        self._templates: list[Template] = []
+        self._seen: set[tuple[str, ...]] = set()
+        self._box = Box()
+        self._columns = Columns()
+        self._dict: list[str] = []
+        self._bar: _Drawn | None = None
+        self._bar_steps = BarSteps()
+        self._run: list[tuple[str, ...]] = []
+        self._run_of: Template | None = None
+        self._run_line = 0
+        self._dull: set[str] = set()
+        self._rest = False
 
-def _pairs(line: str) -> dict[str, float]:
-    record: dict[str, float] = {}
-    for match in _PAIR.finditer(line):
-        name = _metric_name(match["name"], explicit=match["sep"].strip() != "")
-        number = parse_number(match["number"])
-        if name is not None and number is not None:
-            record.setdefault(name, number)
-    return record
+    def take(self, number: int, line: str) -> None:
+        """Take the next line."""
+        for template in self._templates:
+            match = template.pattern.fullmatch(line)
+            if match is not None:
+                self._alike(number, template, match.groups())
+                return
+        skeleton = line.translate(_NO_DIGITS)
+        if skeleton in self._dull:
+            return
+        self._end_alike()
+        self._rest = False
+        self._unlike(number, line)
+        if not self._rest and not self._dict and len(self._dull) < MAX_DULL and len(line) < MAX_DULL:
+            self._dull.add(skeleton)
 
+    def _alike(self, number: int, template: Template, texts: tuple[str, ...]) -> None:
+        """Take a line of a known shape; those in a row are converted together."""
+        if template is not self._run_of or len(self._run) >= MAX_RUN:
+            self._end_alike()
+            self._end_bar()
+            self._run_of = template
+            self._templates.remove(template)
+            self._templates.insert(0, template)
+        self._run.append(texts)
+        self._run_line = number
 
-def _metric_name(phrase: str, *, explicit: bool) -> str | None:
-    """Return the metric that a phrase before a number names, or None if it is prose.
+    def _end_alike(self) -> None:
+        if self._run and self._run_of is not None:
+            # The last one stays open: what follows may belong to its step.
+            self._records.many(self._run_of, self._run[:-1])
+            self._records.take(self._run_line, self._run_of.parsed(self._run[-1]))
+        self._run, self._run_of = [], None
 
-    `explicit` says that a colon or an equals sign stands between them. Without one, a phrase counts only if the table
-    of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
-    100").
-    """
-    words = phrase.split(" ")
-    if canonical(phrase) in SPELLINGS:
-        return phrase
-    while len(words) > 1 and words[0].lower().strip("[]()") in _NOISE_WORDS:
-        words = words[1:]
-        if canonical(" ".join(words)) in SPELLINGS:
-            return " ".join(words)
-    if canonical(words[-1]) in _COUNTERS:
-        return words[-1]
-    return " ".join(words) if explicit or len(words) == 1 else None
+    def _unlike(self, number: int, line: str) -> None:
+        """Take a line of a shape that is not known yet."""
+        if "\x1b" in line or "\b" in line:
+            line = clean(line)
+        if is_error(line):
+            self._builder.message(number, line)
+            self._rest = True
+        if self._dict and self._goes_on(number, line):
+            return
+        if self._shaped(number, line):
+            self._rest = True
+        else:
+            self._plain(number, line)
 
+    def end(self) -> None:
+        """Finish the text."""
+        self._end_alike()
+        if self._dict:
+            self._whole_dict(0, dict_in(" ".join(self._dict)))
+        self._box.end()
+        self._end_box(0)
+        self._end_bar()
+        self._records.end()
+        self._bar_steps.settle(self._builder)
 
-def _is_telling(name: str) -> bool:
-    known = canonical(name)
-    return known not in _NOT_TELLING and (known in SPELLINGS or _TELLING_WORDS.search(known) is not None)
+    def _shaped(self, number: int, line: str) -> bool:
+        """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""
+        message = without_prefix(line).message
+        boxed = self._box.take(message)
+        self._end_box(number)
+        if boxed:
+            return True
+        bar = bar_in(line)
+        row = self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
+        if row is None and bar is not None:
+            self._take_bar(number, bar)
+            message = bar.around
+        if row is not None:
+            self._take_row(number, row)
+            return True
+        if "{" in message and self._take_dict(number, message):
+            return True
+        skipped = _SKIPPED.search(message) if "kipping" in message else None
+        if skipped is not None:
+            self._take_skip(skipped)
+            return True
+        if bar is not None and message.strip():
+            self._plain(number, message)
+        return bar is not None
+
+    def _plain(self, number: int, line: str) -> None:
+        if not _WORTH.search(line):
+            return
+        parsed = parse_line(line)
+        if parsed.telling and not self._builder.formats[-1:] == [format_of(line)]:
+            name = format_of(line)
+            if name is not None and name not in self._builder.formats:
+                self._builder.formats.append(name)
+        if parsed.telling or parsed.counters.values:
+            if parsed.telling:
+                self._end_bar()
+            self._records.take(number, parsed)
+        elif parsed.metrics:
+            self._records.take(number, parsed)
+        self._rest = self._rest or bool(parsed.metrics or parsed.counters.values)
+        if parsed.telling and parsed.counters.values:
+            self._learn(line, parsed)
+
+    def _learn(self, line: str, parsed: Parsed) -> None:
+        shape = tuple(parsed.metrics)
+        if shape not in self._seen:
+            self._seen.add(shape)
+            return
+        template = learn(line, parsed)
+        if template is not None:
+            self._templates = [template, *self._templates[: MAX_TEMPLATES - 1]]
+
+    def _take_bar(self, number: int, bar: Bar) -> None:
+        counters = find_counters(bar.head)
+        evaluation = phase_of(bar.head) == "eval"
+        metrics = pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation)
+        metrics = {name: value for name, value in metrics.items() if canonical(name) not in ("step", "epoch")}
+        if not any(map(is_telling, metrics)):
+            self._bar_steps.bar(bar.head, bar.count, bar.total)
+            return
+        values = dict(counters.values)
+        parsed = Parsed(Counters(values), metrics, telling=True, evaluation=evaluation)
+        if bar.keras:
+            epoch = self._records.epoch
+            values |= {"epoch": epoch} if epoch is not None else {}
+            key = (f"epoch {epoch}", 0)
+        else:
+            key = (bar.head if evaluation or "step" in values else f"{bar.head} {bar.count}", bar.total)
+            if "epoch" in values and "step" not in values:
+                parsed.counters.batch = (bar.count, bar.total)
+            elif not evaluation:
+                values.setdefault("step", float(bar.count))
+        if self._bar is not None and self._bar.key != key:
+            self._end_bar()
+        self._bar = _Drawn(key, number, parsed)
+
+    def _end_bar(self) -> None:
+        """Give the last drawing of a bar to the records."""
+        if self._bar is not None:
+            drawn, self._bar = self._bar, None
+            self._records.take(drawn.number, drawn.parsed)
+
+    def _take_row(self, number: int, row: dict[str, float]) -> None:
+        if any(map(is_telling, row)):
+            self._end_bar()
+            self._records.whole(number, row)
+
+    def _end_box(self, number: int) -> None:
+        if self._box.done:
+            self._records.whole(number, self._box.done)
+            self._box.done = None
+
+    def _take_dict(self, number: int, message: str) -> bool:
+        record = dict_in(message)
+        if not record:
+            return False
+        if opens_dict(message):
+            self._dict = [message]
+            return True
+        return self._whole_dict(number, record)
+
+    def _goes_on(self, number: int, line: str) -> bool:
+        """Read on in a dict that began on a line above."""
+        self._dict.append(line)
+        if "}" not in line and ("'" in line or '"' in line) and len(self._dict) < MAX_LINES:
+            return True
+        lines, self._dict = self._dict, []
+        part = "}" in line
+        self._whole_dict(number, dict_in(" ".join(lines if part else lines[:-1])))
+        return part
+
+    def _whole_dict(self, number: int, record: dict[str, object]) -> bool:
+        if not any(map(is_telling, record)) and "train_runtime" not in record:
+            return False
+        self._end_bar()
+        row = self._records.whole(number, record)
+        if row is not None and not any(canonical(name) == "step" for name in record):
+            self._bar_steps.printed(row, to_number(record.get("epoch")), regular="loss" in record)
+        return True
+
+    def _take_skip(self, skipped: re.Match[str]) -> None:
+        """A step skipped for overflow: an event between records."""
+        scale = {"loss_scale": float(skipped["scale"])} if skipped["scale"] else {}
+        self._records.flush()
+        self._builder.numbers({"overflow": 1.0, **scale}, event=True)

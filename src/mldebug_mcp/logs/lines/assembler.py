@@ -1,0 +1,236 @@
+"""Parsed lines → records.
+
+A line with a counter and metrics is a record. Lines without a counter belong to the heading or record above them. Lines
+that never come near a counter count only if the log has nothing better.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.lines.counters import Counters
+from mldebug_mcp.logs.lines.parsed import Parsed
+from mldebug_mcp.logs.lines.template import Template, to_floats
+from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.numbers import to_number
+
+NEAR = 20
+"""Lines below a record in which metrics without a counter belong to it."""
+MAX_SHAPES = 1000
+"""Kinds of lines without a counter that are kept."""
+
+_WORDS = re.compile(r"[A-Za-z]{3,}")
+
+
+MANY = 8
+"""Lines of one shape from which on they are taken together."""
+
+
+class Assembler:
+    """Puts what lines say together and gives the records to the builder.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._counters: dict[str, float] = {}
+        self._block: dict[str, float] = {}
+        self._line = 0
+        self._heading = False
+        self._epoch: float | None = None
+        self._epoch_base: float | None = None
+        self._orphans: dict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
+        self._unknown: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
+        self._owner: dict[tuple[str, ...], int] = {}
+        self._other_ranks: Counter[int] = Counter()
+        self._rounded: dict[int, float] = {}
+        self._rounded_block = False
+
+    @property
+    def epoch(self) -> float | None:
+        """The epoch that the last heading or record named."""
+        return self._epoch
+
+    def take(self, number: int, parsed: Parsed) -> None:
+        """Take a line that was parsed."""
+        if parsed.rank is not None and parsed.telling and self._is_echo(parsed):
+            return
+        batch = parsed.counters.batch
+        if parsed.evaluation and batch and batch[0] < batch[1] - 1:
+            return  # an evaluation under way: its last line has the averages
+        values = self._placed(parsed)
+        if parsed.telling and values:
+            self._with_counter(number, values, parsed)
+        elif parsed.telling:
+            self._without_counter(number, parsed.metrics)
+        elif values and len(parsed.metrics) > 1 and not self._builder.records:
+            self._unknown[tuple(parsed.metrics)].append({**values, **parsed.metrics})
+        elif values and not self._is_remark(parsed):
+            self._open(number, values, {}, heading=True)
+        elif not values and self._counters and number - self._line <= NEAR // 4:
+            self._add({name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS})
+
+    def many(self, template: Template, rows: list[tuple[str, ...]]) -> None:
+        """Take lines of one shape that follow one another, as the texts of their numbers."""
+        rank = template.like.rank
+        if len(rows) < MANY or (rank is not None and self._owner.get(tuple(template.like.metrics), rank) != rank):
+            for row in rows:
+                self.take(self._line, template.parsed(row))
+            return
+        self.flush()
+        texts = list(zip(*rows, strict=True))
+        columns = {
+            name: np.array(to_floats(texts[place])) * factor for place, name, factor in (*template.counters, *template.metrics)
+        }
+        if "epoch" in columns:
+            self._epoch = float(columns["epoch"][-1])
+        elif self._epoch is not None:
+            columns["epoch"] = np.full(len(rows), self._epoch)
+        self._builder.columns(columns, {})
+
+    def whole(self, number: int, values: Mapping[str, object]) -> int | None:
+        """Take a record that is complete in itself, such as a dict; return its index, None if it held no number."""
+        self.flush()
+        self._line = number
+        row = self._builder.rows
+        self._epoch = to_number(values.get("epoch")) or self._epoch
+        return row if self._builder.record(values) else None
+
+    def flush(self) -> None:
+        """Give the open record to the builder."""
+        if self._block:
+            if self._rounded_block and "step" in self._counters:
+                self._rounded[self._builder.rows] = self._counters["step"]
+            self._builder.numbers({**self._counters, **self._block})
+        self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
+
+    def end(self) -> None:
+        """Finish: give what is left to the builder and say what was left out."""
+        self.flush()
+        builder = self._builder
+        if not builder.records:
+            self._take_the_best()
+        elif self._orphans:
+            count = sum(map(len, self._orphans.values()))
+            builder.note(f"left out {count} line(s) with metrics but without a step or an epoch")
+        if self._other_ranks:
+            ranks = len(self._other_ranks)
+            builder.note(
+                f"left out {sum(self._other_ranks.values())} line(s) that {ranks} other rank(s) printed alike: "
+                "one rank's records are read"
+            )
+        if self._rounded:
+            self._restore_steps()
+
+    def _is_echo(self, parsed: Parsed) -> bool:
+        """Say whether another rank prints lines of this shape too."""
+        shape = tuple(parsed.metrics)
+        owner = self._owner.setdefault(shape, parsed.rank or 0)
+        if owner == parsed.rank:
+            return False
+        self._other_ranks[parsed.rank or 0] += 1
+        return True
+
+    def _placed(self, parsed: Parsed) -> dict[str, float]:
+        """Return the counters of a line, with the batch of an epoch turned into a step."""
+        counters: Counters = parsed.counters
+        values = dict(counters.values)
+        if "epoch" in values:
+            self._epoch = values["epoch"]
+            if self._epoch_base is None:
+                self._epoch_base = 0.0 if self._epoch == 0 else 1.0
+        if counters.batch and "step" not in values and not parsed.evaluation:
+            count, total = counters.batch
+            values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count
+        return values
+
+    @staticmethod
+    def _is_remark(parsed: Parsed) -> bool:
+        """Say whether a line with a counter but no metric is a remark ("saving the model at step 10"), no heading."""
+        adjacent = not parsed.counters.weak or (parsed.counters.rest.strip(" |:-") == "")
+        return not adjacent or len(_WORDS.findall(parsed.counters.rest)) > 5
+
+    def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
+        metrics = parsed.metrics
+        same = all(self._counters.get(name, value) == value for name, value in values.items())
+        shared = any(name in self._counters for name in values)
+        if same and shared and self._block.keys().isdisjoint(metrics):
+            self._counters = {**self._counters, **values}
+            self._add(metrics)
+            self._line = number
+        else:
+            inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
+            self._open(number, {**inherited, **values}, metrics, heading=False)
+        self._rounded_block = self._rounded_block or parsed.counters.rounded
+
+    def _without_counter(self, number: int, metrics: dict[str, float]) -> None:
+        if self._counters and (self._heading or number - self._line <= NEAR):
+            if self._block.keys().isdisjoint(metrics):
+                self._add(metrics)
+                return
+            if self._heading:  # another record under the same heading
+                counters = self._counters
+                self._open(number, counters, metrics, heading=True)
+                return
+        if len(self._orphans) < MAX_SHAPES:
+            self._orphans[tuple(metrics)].append(tuple(metrics.values()))
+
+    def _add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            self._block.setdefault(name, value)
+
+    def _open(self, number: int, counters: dict[str, float], metrics: dict[str, float], *, heading: bool) -> None:
+        if heading and not metrics and counters == {name: self._counters.get(name) for name in counters}:
+            return  # the same heading again
+        self.flush()
+        self._line, self._heading = number, heading
+        self._counters, self._block = counters, dict(metrics)
+
+    def _take_the_best(self) -> None:
+        """No line was sure to be a record: take those that repeat."""
+        shape = max(self._unknown, key=lambda names: len(self._unknown[names]), default=())
+        if len(self._unknown.get(shape, ())) >= 3:
+            for record in self._unknown[shape]:
+                self._builder.numbers(record)
+            example = ", ".join(shape[:4])
+            self._builder.note(f"text of unknown shape: lines with a counter that repeat are read as records ({example})")
+            return
+        for names, rows in self._best_orphans():
+            for row in rows:
+                self._builder.numbers(dict(zip(names, row, strict=True)))
+
+    def _best_orphans(self) -> list[tuple[tuple[str, ...], list[tuple[float, ...]]]]:
+        """Return the lines without a counter that come most often; those that come once only if there are no others."""
+        most = max((len(rows) for rows in self._orphans.values()), default=0)
+        if most < 2:
+            return [(names, rows) for names, rows in self._orphans.items() if "loss" in map(canonical, names)][:1]
+        return [(names, rows) for names, rows in self._orphans.items() if len(rows) == most][:1]
+
+    def _restore_steps(self) -> None:
+        """Undo "6K": where the exact steps before it go up by one interval, so do those after it."""
+        rows = sorted(self._rounded)
+        steps = self._builder.column("step")
+        exact = [(row, step) for row, step in steps if row not in self._rounded]
+        if len(exact) >= 2:
+            interval = exact[1][1] - exact[0][1]
+            base_row, base = exact[-1]
+        else:
+            span = steps[-1][1] - steps[0][1]
+            interval = float(f"{span / max(len(steps) - 1, 1):.1g}")
+            base_row, base = steps[0]
+        order = {row: index for index, (row, _) in enumerate(steps)}
+        restored = {row: base + interval * (order[row] - order[base_row]) for row in rows}
+        if all(abs(restored[row] - self._rounded[row]) <= 1000 for row in rows):
+            self._builder.overwrite("step", restored)
+            self._builder.note(
+                f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
+            )
+        else:
+            self._builder.note("steps are printed rounded ('6K'): several records share one step")

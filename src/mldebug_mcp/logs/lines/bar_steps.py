@@ -1,0 +1,99 @@
+"""The steps of printed dicts, which tell only the epoch: taken from the progress bar around them.
+
+The Trainer prints its dict between two drawings of its bar, so the count of the next drawing is the step. Other bars
+(evaluation, loading weights) and a bar that lags behind are told apart by the epoch, to which steps are proportional.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+
+from mldebug_mcp.logs.builder import RunBuilder
+
+_WAITING = 50
+
+
+@dataclass(slots=True)
+class _Dict:
+    row: int
+    epoch: float | None
+    regular: bool
+    counts: dict[int, int] = field(default_factory=dict)
+
+
+class BarSteps:
+    """Watches bars and dicts as they come."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._dicts: list[_Dict] = []
+        self._waiting: list[_Dict] = []
+
+    def bar(self, head: str, count: int, total: int) -> None:
+        """Take a drawing of a bar that reports no metrics. The Trainer's own has no description before it."""
+        if any(map(str.isalpha, head)) and not head.strip().lower().startswith("train"):
+            return
+        if len(self._counts) < 10_000:
+            self._counts[total] = count
+        for one in self._waiting:
+            one.counts[total] = count
+        if self._waiting and total == max(self._counts):
+            self._waiting = []
+
+    def printed(self, row: int, epoch: float | None, *, regular: bool) -> None:
+        """Take a dict without a step: the record at `row`. A regular one has a training loss."""
+        largest = sorted(self._counts, reverse=True)[:5]
+        one = _Dict(row, epoch, regular, {total: self._counts[total] for total in largest})
+        self._dicts.append(one)
+        self._waiting = [*self._waiting[-_WAITING:], one]
+
+    def settle(self, builder: RunBuilder) -> None:
+        """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
+        told = [one for one in self._dicts if one.epoch is not None and one.epoch > 0]
+        for total in sorted({total for one in told for total in one.counts}, reverse=True):
+            steps = self._steps(told, total)
+            if steps:
+                builder.overwrite("step", steps)
+                builder.note("the printed records tell no step: it is read from the progress bar around them")
+                return
+        if steps := self._from_epochs(told):
+            builder.overwrite("step", steps)
+            builder.note("the printed records tell no step: it is worked out from their epoch and the length of the bar")
+        elif told and self._counts:
+            builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
+
+    def _from_epochs(self, dicts: list[_Dict]) -> dict[int, float]:
+        """Return the steps where stdout came in bursts, so that no bar stands by its record.
+
+        The bar of training is the longest that was finished, and the last epoch is its end. Epochs printed with two
+        digits are too coarse to tell the step; then records at one interval are counted.
+        """
+        finished = [total for total, count in self._counts.items() if count == total]
+        last = max((one.epoch or 0.0 for one in dicts), default=0.0)
+        if not finished or not last or last != round(last):
+            return {}
+        per_epoch = max(finished) / last
+        steps = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
+        logged = [one for one in dicts if one.regular]
+        interval = float(max(finished) // max(len(logged), 1))
+        slack = 0.0051 * per_epoch + 1
+        counted = {one.row: interval * index for index, one in enumerate(logged, start=1)}
+        if all(abs(counted[one.row] - (one.epoch or 0.0) * per_epoch) <= slack for one in logged):
+            steps |= counted
+        return steps if len(set(steps.values())) * 2 > len(steps) else {}
+
+    def _steps(self, dicts: list[_Dict], total: int) -> dict[int, float]:
+        """Return the step of each record if those of this bar are proportional to the epochs, else nothing."""
+        seen = [(one, one.counts[total]) for one in dicts if one.counts.get(total)]
+        if len(seen) * 2 < len(dicts) or len(seen) < 2:
+            return {}
+        per_epoch = median(count / (one.epoch or 1.0) for one, count in seen)
+        # Epochs are printed rounded, to two or to four digits.
+        fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= 1 + 0.02 * count}
+        if len(fits) * 10 < len(dicts) * 9:
+            return {}
+        return {
+            one.row: float(one.counts[total]) if one.row in fits else float(round((one.epoch or 0.0) * per_epoch))
+            for one in dicts
+        }

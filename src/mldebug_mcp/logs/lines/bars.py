@@ -1,0 +1,71 @@
+"""Progress bars: tqdm (Hugging Face, diffusers, kohya, Lightning, torchtune, Ultralytics) and Keras.
+
+A bar is redrawn many times for one step. What it reports for a step is what it said last.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TQDM = re.compile(
+    r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
+    r"\[(?P<inside>[^\]]{0,2000})\]"
+)
+_HEAD = 300
+_KERAS = re.compile(
+    r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:\[[=>.]{5,}\]|[━─]{5,})\s*-?\s*(?P<rest>.*)$",
+)
+_RATE = re.compile(r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*")
+_KERAS_TIME = re.compile(r"^(?:\s*-?\s*(?:ETA:\s*)?[\d:.]+(?:us|ms|s|m|h)?(?:/step|/epoch|/sample)?)+\s*-?\s*")
+
+
+class Bar(NamedTuple):
+    """One drawing of a progress bar.
+
+    Args:
+        head: The text before it: a description, sometimes with an epoch.
+        count: How far it is.
+        total: Where it ends.
+        metrics: The text that reports metrics, without the times.
+        around: The line without the bar.
+        keras: A bar of Keras: it belongs to the epoch whose heading came before.
+    """
+
+    head: str
+    count: int
+    total: int
+    metrics: str
+    around: str
+    keras: bool = False
+
+
+def bar_in(line: str) -> Bar | None:
+    """Return the last bar drawn in a line, or None."""
+    if "/" not in line:
+        return None
+    if "%" in line:
+        drawn = list(_TQDM.finditer(line))
+        if drawn:
+            return _tqdm(line, drawn)
+    keras = _KERAS.match(line) if "━" in line or "=" in line or "─" in line else None
+    if keras is None:
+        return None
+    return Bar("", int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
+
+
+def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
+    match = drawn[-1]
+    before = drawn[-2].end() if len(drawn) > 1 else 0
+    head = line[max(before, match.start() - _HEAD) : match.start()]
+    tail, brace, rest = line[match.end() :].partition("{")
+    if "[" in tail:  # a message of another logger on the same line
+        tail, rest = "", line[match.end() :]
+        brace = ""
+    inside = _RATE.sub("", match["inside"])
+    return Bar(head.strip(), _count(match["count"]), _count(match["total"]), f"{inside} | {tail}", f"{brace}{rest}")
+
+
+def _count(text: str) -> int:
+    unit = {"k": 1000, "M": 1_000_000}.get(text[-1])
+    return int(float(text[:-1]) * unit) if unit else int(float(text))

@@ -1,0 +1,44 @@
+"""Boxes of `| name | value |` rows, one box per record: Stable-Baselines, OpenAI baselines, Spinning Up, rsl_rl."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.numbers import parse_number
+
+_ROW = re.compile(r"\s*\|\s*(?P<name>[^|]{1,80}?)\s*\|\s*(?P<value>[^|]{0,40}?)\s*\|\s*$")
+_RULE = re.compile(r"\s*[-=+|]{6,}\s*$")
+
+
+class Box:
+    """Gathers the rows of a box. `take` a line; when the box has ended, `done` holds its record."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, float] = {}
+        self._section = ""
+        self.done: dict[str, float] | None = None
+
+    def take(self, line: str) -> bool:
+        """Take a line if it belongs to a box."""
+        row = _ROW.match(line) if "|" in line else None
+        if row is not None:
+            self._take_row(row["name"], row["value"])
+            return True
+        if self._rows:
+            self.end()
+        return _RULE.match(line) is not None
+
+    def end(self) -> None:
+        """End the box that is open, if one is."""
+        if len(self._rows) >= 2:
+            self.done = self._rows
+        self._rows, self._section = {}, ""
+
+    def _take_row(self, name: str, value: str) -> None:
+        if name.endswith("/") and not value:
+            self._section = name
+            return
+        number = parse_number(value)
+        if number is not None:
+            # Only names cut to fit the box or indented under a section belong to it.
+            self._rows[name if "/" in name else f"{self._section}{name}"] = number

@@ -1,0 +1,64 @@
+"""Tables in text: a line of column names and lines of values under it (fastai, notebooks of the Trainer, Ultralytics)."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.numbers import parse_number
+
+_GAP = re.compile(r"\s*\t\s*|\s{2,}|\s*\|\s*")
+_OF_TOTAL = re.compile(r"(\d+)/\d+")
+_SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
+_HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
+_ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
+
+
+class Columns:
+    """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._spaced = False
+
+    def take(self, line: str) -> dict[str, float] | None:
+        """Take a line if it is the header or a row of a table."""
+        if self._names:
+            row = self._row(line)
+            if row is not None:
+                return row
+            if line.strip() and not set(line) <= set("-=+| :\t"):
+                self._names = []
+        return {} if self._open(line) else None
+
+    def _open(self, line: str) -> bool:
+        self._spaced = _ULTRALYTICS.match(line) is not None
+        names = self._cells(line)
+        if len(names) < 2 or any(len(name) > 40 or _HOLDS_NUMBER.search(name) for name in names):
+            return False
+        known = sum(canonical(name) in SPELLINGS or is_telling(name) for name in names)
+        if not self._spaced and (known < 2 or ":" in line or "=" in line):
+            return False
+        self._names = [re.sub(r"^Box\(P$", "precision", name).strip("()") for name in names]
+        return True
+
+    def _cells(self, line: str) -> list[str]:
+        return line.split() if self._spaced else [cell for cell in _GAP.split(line.strip(" |\t\r\n"))]
+
+    def _row(self, line: str) -> dict[str, float] | None:
+        cells = self._cells(line)
+        if len(cells) < len(self._names) or (len(cells) > len(self._names) and not self._spaced):
+            return None
+        values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
+        numbers = {name: value for name, value in values.items() if value is not None}
+        if self._names[0] == "Class":
+            if cells[0] != "all":
+                return {} if len(numbers) * 2 >= len(values) else None
+            return {f"eval_{name}": value for name, value in numbers.items() if name not in ("Images", "Instances")}
+        return numbers if len(numbers) * 2 >= len(values) and _cell(cells[0]) is not None else None
+
+
+def _cell(text: str) -> float | None:
+    fraction = _OF_TOTAL.fullmatch(text)
+    sized = _SIZED.fullmatch(text)
+    return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))

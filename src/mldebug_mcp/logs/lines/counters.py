@@ -1,0 +1,107 @@
+"""How far the run is: steps, epochs and batches as they are printed, with and without their totals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_WHOLE = r"\d[\d,]*(?:\.\d+)?"
+_STEP_WORD = (
+    r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
+    r"|timesteps?|total_timesteps|rollout|itr|it)"
+)
+_OF = r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*))?"
+
+# The first that fits is taken: an epoch together with the batch inside it, then each by itself.
+_EPOCH_AND_BATCH = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
+        # MNIST "Train Epoch: 1 [640/60000 (1%)]"
+        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*:?\s*\[?\s*(?P<epoch>\d+)(?:/\d+)?\s*\]?\s*"
+        r"\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
+        # timm and ImageNet in evaluation: "Test: [  48/48]"
+        r"^\s*(?P<phase>test|val|eval)\w*\s*(?:\(\w+\))?:?\s*\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
+        # fairseq "epoch 001:    100 / 1000"
+        r"\bepoch\s+(?P<epoch>\d+):\s+(?P<batch>\d+)\s*/\s*(?P<batches>\d+)",
+        # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
+        r"\bepoch\s*[:=]?\s*\[?\s*(?P<epoch>\d+)(?:\s*/\s*\d+)?\s*\]?\s*[,|;-]?\s*"
+        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*[:=#]?\s*\[?\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)\s*\]?",
+    )
+)
+_EPOCH = re.compile(
+    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*\[?\s*(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])"
+    r"(?:\s*(?:/|of)\s*\d+(?:\.\d+)?)?\s*\]?",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    rf"(?<![\w/])(?<!per ){_STEP_WORD}(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*[\[(]?\s*(?P<step>{_WHOLE})"
+    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*\(\s*[\d.]+\s*%\))?\s*[\])]?",
+    re.IGNORECASE,
+)
+_PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs)\b", re.IGNORECASE)
+_BARE = re.compile(r"\s*(?:(?P<colon>\d{1,9})\s*:|\[(?P<bracket>\d{1,9})\])\s+(?=[\d.]+,|[A-Za-z])")
+_SHORT = re.compile(r"\s*s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
+_TORCHTUNE = re.compile(r"\s*(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_UNITS = {"k": 1e3, "m": 1e6}
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a line says about where the run is.
+
+    Args:
+        values: "step" and "epoch", those of them that were found.
+        batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
+        phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
+        total: The number of steps that the run shall have, where the line says "step 10/1000".
+        rounded: The step was printed as "6K".
+        weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        rest: The line without its counters.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    batch: tuple[int, int] | None = None
+    phase: str | None = None
+    total: float | None = None
+    rounded: bool = False
+    weak: bool = False
+    rest: str = ""
+
+
+def find_counters(line: str) -> Counters:
+    """Find the counters of a line."""
+    found = Counters(rest=line)
+    for pattern in (_TORCHTUNE, _SHORT, *_EPOCH_AND_BATCH):
+        match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
+        if match:
+            _take(found, match)
+            break
+    if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+        _take(found, match)
+    if "step" not in found.values and (match := _STEP.search(found.rest)):
+        _take(found, match)
+    if not found.values and (match := _BARE.match(found.rest)):
+        _take(found, match)
+    return found
+
+
+def _take(found: Counters, match: re.Match[str]) -> None:
+    groups = match.groupdict()
+    if groups.get("epoch"):
+        found.values["epoch"] = float(groups["epoch"])
+    if groups.get("batch"):
+        found.batch = (int(groups["batch"]), int(groups["batches"]))
+    bare = groups.get("colon") or groups.get("bracket")
+    if bare:
+        found.values["step"] = float(bare)
+    if groups.get("step"):
+        unit = groups.get("unit")
+        found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
+        found.rounded = unit is not None
+    if groups.get("total"):
+        found.total = float(groups["total"].replace(",", ""))
+    found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
+    found.phase = found.phase or groups.get("phase")
+    # A separator in its place keeps what stood on both sides apart.
+    found.rest = f"{found.rest[: match.start()]} | {found.rest[match.end() :]}"

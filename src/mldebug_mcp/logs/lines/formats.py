@@ -1,0 +1,31 @@
+"""The frameworks whose printed lines are known by sight: it says only whose they are; all are read alike."""
+
+from __future__ import annotations
+
+import re
+
+_LINES: tuple[tuple[str, str], ...] = (
+    ("megatron", r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration"),
+    ("nanogpt", r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
+    ("nanochat", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
+    ("modded-nanogpt", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),
+    ("llm.c", r"^\s*step\s+\d+/\d+ \| (?:train )?loss [\d.naif]+.*\| norm |^\s*s:\d+ (?:trl|tel|eval):"),
+    ("litgpt", r"\biter \d+ (?:\| )?step \d+.*loss train:"),
+    ("torchtitan", r"\bstep:\s*\d+\s+loss:\s*[\d.naif]+.*\btps:"),
+    ("torchtune", r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
+    ("verl", r"\bstep:\d+ - [\w/.()-]+:[\d.naif-]+ - "),
+    ("fairseq", r"\| (?:train|train_inner|valid) \| (?:\{|epoch \d+)|\| epoch \d+ \| (?:valid|loss)"),
+    ("mmengine", r"\b(?:Epoch|Iter)\((?:train|val)\)\s*\["),
+    ("mmcv", r"\bEpoch \[\d+\]\[\d+/\d+\]\s+lr:|\bIter \[\d+/\d+\]\s+lr:"),
+    ("detectron2", r"\biter: \d+\s+total_loss:"),
+    ("timm", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),
+    ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
+    ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
+    ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
+)
+_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)
+
+
+def format_of(line: str) -> str | None:
+    """Return the framework that printed a line, or None."""
+    return next((name for name, pattern in _PATTERNS if pattern.search(line)), None)

@@ -1,0 +1,112 @@
+"""`name: value`, `name=value` and `name value` in a line of text, with the units and brackets that come with them."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.numbers import NUMBER, parse_number
+
+_WORD = r"(?:[A-Za-z_↔][\w./@()%#↔-]*|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
+_PAIR = re.compile(
+    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=]\s*|\s+)"
+    r"(?P<open>\[|tensor\(\[?|(?:np\.)?float\d+\(|\()?"
+    rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGT]i?B?\b)?(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?(?![\w.]|[:-]\d|\s?[:=]\s*\w+=)",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(
+    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum|target)\b",
+    re.IGNORECASE,
+)
+_NOISE_WORDS = frozenset(
+    {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average", "avg",
+     "mean", "and", "current", "set"}
+)  # fmt: skip
+_COUNTERS = frozenset({"step", "epoch"})
+_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s"})
+_PHASE = re.compile(
+    r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
+    r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[]|$)",
+    re.IGNORECASE,
+)
+_PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
+_SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
+_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
+
+
+def is_prose(line: str) -> bool:
+    """Say whether a line tells of a record that stood elsewhere ("best loss so far", "improved from")."""
+    return _PROSE.search(line) is not None
+
+
+def phase_of(line: str) -> str | None:
+    """Return "train" or "eval" if the line begins with such a word, else None."""
+    if re.match(r"\s*\*\s", line):  # ImageNet's example closes an evaluation with " * Acc@1 ..."
+        return "eval"
+    match = _PHASE.match(line)
+    return None if match is None else "eval" if match["eval"] else "train"
+
+
+def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
+    """Return the numbers of a line by name.
+
+    Args:
+        line: The line without its counters.
+        evaluation: The whole line speaks of an evaluation: its metrics are named `eval_...`.
+    """
+    record: dict[str, float] = {}
+    last = ""
+    for match in _PAIR.finditer(line):
+        name = _metric_name(match["name"], explicit=match["sep"].strip() != "")
+        # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
+        number = parse_number(match["mean"] if evaluation and match["mean"] else match["number"])
+        if name is None or number is None or name in _NO_METRICS:
+            continue
+        if name.lower() in _PHASE_NAME:  # "loss train: 1.7, val: 1.9"
+            name = f"{name} {last}" if last else name
+        last = re.sub(r"^(?:train|training)\s+|\s+(?:train|training)$", "", name, flags=re.IGNORECASE)
+        scale = _SCALE_IN_NAME.search(name)
+        if scale:
+            name, number = name[: scale.start()], number * float(scale[1])
+        if match["whole"] and float(match["whole"]):
+            number /= float(match["whole"])
+        unit = (match["unit"] or "").strip().lower()
+        if name.lower() == "time" and unit == "ms":  # nanoGPT: the time of one step
+            name = "step_time"
+        record.setdefault(_phased(name) if evaluation else name, _in_seconds(name, number, unit))
+    return record
+
+
+def _phased(name: str) -> str:
+    known = canonical(name)
+    return known if known.startswith("eval_") or known in _COUNTERS else f"eval_{known}"
+
+
+def _in_seconds(name: str, number: float, unit: str) -> float:
+    factor = _SECONDS.get(unit)
+    return number * factor if factor and canonical(name) in ("step_time", "data_time", "elapsed") else number
+
+
+def _metric_name(phrase: str, *, explicit: bool) -> str | None:
+    """Return the metric that a phrase before a number names, or None if it is prose.
+
+    `explicit` says that a colon or an equals sign stands between them. Without one, a phrase counts only if the table
+    of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
+    100").
+    """
+    if phrase.lower() == "loss train":
+        return "train loss"
+    if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
+        phrase = phrase.split(" ", 1)[1]
+    if canonical(phrase) in SPELLINGS:
+        return phrase
+    whole = words = phrase.split(" ")
+    while len(words) > 1 and words[0].lower().strip("[]()") in _NOISE_WORDS:
+        words = words[1:]
+        if canonical(" ".join(words)) in SPELLINGS:
+            return " ".join(words)
+    if canonical(words[-1]) in _COUNTERS:
+        return words[-1]
+    known = explicit or len(whole) == 1 or (len(whole) < 4 and is_telling(phrase))
+    return phrase if known else None

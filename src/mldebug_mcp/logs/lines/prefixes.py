@@ -1,0 +1,50 @@
+"""What stands before a message: the rank, the time, the level and the logger, put there by launchers and logging."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_RANK = re.compile(
+    r"\s*(?:\[\s*(?:default|rank|Rank|GPU|gpu)\s*_?(?P<named>\d{1,5})\s*\]\s*:?"  # torchrun, torchtitan
+    r"|\[\d{1,5},(?P<mpi>\d{1,5})\]<std(?:out|err)>:"  # mpirun --tag-output
+    r"|(?:rank|Rank|RANK)[ =:]?(?P<bare>\d{1,5})\s*[:|\]-]"
+    r"|(?P<slurm>\d{1,4}):\s(?=.*(?:step|iter|epoch)))",  # srun --label, when the line has a counter of its own
+)
+_LOGGING = re.compile(
+    r"(?:\s*(?:"
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?"  # 2024-01-31 12:00:00,123
+    r"|\[?\d\d/\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
+    r"|[IWEDF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [\w./-]+:\d+\]"  # glog and absl
+    r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
+    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\]?(?::[\w.]+:)?"
+    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+"
+    r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
+    r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
+    r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
+    r")\s*[|:-]?(?=\s|\[|$))+"
+)
+
+
+class Line(NamedTuple):
+    """A line without what stood before its message; `rank` is None where no rank was named."""
+
+    rank: int | None
+    message: str
+
+
+def without_prefix(line: str) -> Line:
+    """Take the rank, the time, the level and the logger off a line."""
+    rank: int | None = None
+    for _ in range(3):
+        found = _RANK.match(line)
+        if found:
+            rank = next(int(number) for number in found.groups() if number is not None)
+            line = line[found.end() :]
+        logging = _LOGGING.match(line)
+        if logging:
+            line = line[logging.end() :]
+        if not (found or logging):
+            break
+    return Line(rank, line)
