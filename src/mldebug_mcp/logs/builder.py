@@ -242,8 +242,11 @@ class RunBuilder:
         if not len(falls) or not bool(np.all(epoch[falls] > epoch[falls - 1])):
             return step
         self.note("the step counter starts again with each epoch: steps are counted on over epochs")
+        rises = np.diff(step)
+        interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
         offset = np.zeros(self._rows)
-        offset[falls] = step[falls - 1]
+        # A counter that starts at 0 begins one interval after the last step of the epoch before.
+        offset[falls] = step[falls - 1] + np.where(step[falls] == 0, interval, 0.0)
         return step + np.cumsum(offset)
 
     def _segment_starts(self, step: Floats) -> list[int]:

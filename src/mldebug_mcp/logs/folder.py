@@ -2,102 +2,108 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import mlflow_folder
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import FILE_NAMES, find_config, read_config
+from mldebug_mcp.logs.config import find_config, read_config
+from mldebug_mcp.logs.merge import merged
 from mldebug_mcp.logs.readers import read_file
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, RunFolder, runs_in
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
-LOG_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json")
-"""Endings of files in a run folder that may be logs; a file named outright may have any."""
-MAX_FILES = 200
-"""Files of a folder that are looked at."""
-
-_CHECKPOINT = re.compile(r"checkpoint[-_](\d+)")
-_NOT_LOGS = frozenset(
-    {Path(name).name for name in FILE_NAMES} | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json"}
-)
+_SHOWN = 8
 
 
-def read_run(path: str | Path, config: str | Path | None = None) -> Run:
+def read_run(path: str | Path, config: str | Path | None = None, run: str = "") -> Run:
     """Read a log file or a run folder.
 
     Args:
-        path: A log file, or a folder that holds one and, if it has one, the training configuration.
+        path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
         config: The training configuration (JSON or YAML), where it does not stand beside the log.
+        run: Which run to read, where a folder, an export or a store holds several; by default the fullest.
 
     Raises:
-        InputError: the path is missing, unreadable, binary, empty, or holds no metrics.
+        InputError: the path is missing, unreadable, binary, empty, or holds no metrics; or it has no such run.
     """
     place = Path(path)
     try:
-        log = _choose_log(place) if place.is_dir() else _read_log(place)
-        settings_file = Path(config) if config is not None else find_config(place if place.is_dir() else place.parent)
-        if settings_file is not None:
-            log.configure(read_config(settings_file))
-            log.note(f"configuration read from {settings_file.name}")
+        found, home = _read_folder(place, run) if place.is_dir() else (_read_log(place, run), place.parent)
+        return _configured(replace(found, path=str(path)), find_config(home) if config is None else Path(config))
     except OSError as error:
         raise InputError(f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error})") from None
     except UnicodeError as error:
         raise InputError(f"{shorten(str(path), 200)}: not text in a known encoding ({error})") from None
     except ValueError as error:  # a NUL byte in the path
         raise InputError(f"{shorten(str(path), 200)}: not a usable path ({error})") from None
-    return log.build(str(path))
 
 
-def _read_log(path: Path) -> RunBuilder:
+def _configured(run: Run, settings_file: Path | None) -> Run:
+    if settings_file is None:
+        return run
+    settings = read_config(settings_file)
+    return replace(
+        run, config={**run.config, **settings}, notes=(*run.notes, f"configuration read from {settings_file.name}")
+    )
+
+
+def _read_log(path: Path, wanted: str = "") -> Run:
     builder = RunBuilder()
+    builder.wanted_run = wanted
     read_file(LogFile.open(path), builder)
-    if not builder.records:
+    run = builder.build(str(path))
+    if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
             "name the file that holds the losses, or explain an error message with `mldebug-mcp error`"
         )
-    return builder
+    if not run.series:
+        run = replace(run, notes=(*run.notes, "no metrics in it, only lines that read like errors"))
+    return run
 
 
-def _choose_log(folder: Path) -> RunBuilder:
-    """Read the logs of a folder and return the fullest; the notes name the others."""
-    found: list[tuple[Path, RunBuilder]] = []
-    for candidate in _candidates(folder):
-        try:
-            found.append((candidate, _read_log(candidate)))
-        except InputError:
-            continue
-    if not found:
+def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path]:
+    """Read one run of a folder; the notes name the others."""
+    builder = RunBuilder()
+    builder.wanted_run = wanted
+    if mlflow_folder.read_folder(folder, builder):
+        return builder.build(str(folder)), folder
+    places = runs_in(folder)
+    if wanted and any(place.name == wanted for place in places):
+        places = [place for place in places if place.name == wanted]
+    read = [(place, run) for place in places if (run := _read_place(place, wanted)) is not None]
+    if not read:
         raise InputError(
             f"{shorten(str(folder), 200)}: no training log found in this folder "
-            f"(looked for trainer_state.json and files ending in {', '.join(LOG_SUFFIXES)}); name the log file itself"
+            f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
+            "name the log file itself"
         )
-    found.sort(key=lambda item: item[1].records, reverse=True)
-    chosen, builder = found[0]
-    if len(found) > 1:
-        others = ", ".join(shorten(str(path.relative_to(folder)), 80) for path, _ in found[1:6])
-        builder.note(f"read {chosen.relative_to(folder)}; other logs here: {others}; name one to read it instead")
-    return builder
+    own = [item for item in read if item[0].name == "." and item[1].series]
+    place, run = own[0] if own else max(read, key=lambda item: (bool(item[1].series), item[1].records))
+    if len(read) > 1:
+        others = ", ".join(
+            f"{shorten(item[0].name, 60)} ({item[1].records} records)" for item in read if item[0] is not place
+        )
+        run = replace(
+            run,
+            notes=(
+                *run.notes,
+                f"{len(read)} runs found; read {place.name}; others: {shorten(others, 400)}; name one with run=",
+            ),
+        )
+    return run, place.folder
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
-    """Yield the files of a run folder that may be its log; the newest trainer_state.json alone if there is one."""
-    states = [folder / "trainer_state.json", *_checkpoint_states(folder)]
-    state = next((path for path in states if path.is_file()), None)
-    if state is not None:
-        yield state
-        return
-    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in LOG_SUFFIXES and path.is_file())
-    yield from [path for path in files if path.name not in _NOT_LOGS][:MAX_FILES]
-
-
-def _checkpoint_states(folder: Path) -> list[Path]:
-    checkpoints = [
-        (int(match[1]), path)
-        for path in folder.iterdir()
-        if (match := _CHECKPOINT.fullmatch(path.name)) and path.is_dir()
-    ]
-    return [path / "trainer_state.json" for _, path in sorted(checkpoints, reverse=True)]
+def _read_place(place: RunFolder, wanted: str) -> Run | None:
+    """Read the logs of one run; what is no log is passed over."""
+    runs = []
+    for file in place.files:
+        try:
+            runs.append((shorten(str(file.relative_to(place.folder)), 80), _read_log(file, wanted)))
+        except InputError:
+            continue
+    return merged(runs) if runs else None

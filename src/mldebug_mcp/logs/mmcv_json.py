@@ -31,7 +31,13 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         if not isinstance(record, dict):
             broken += 1
         elif record.get("mode") == "val":
-            builder.record({name if name == "epoch" else f"eval_{name}": value for name, value in record.items() if name not in ("iter", "lr")})
+            builder.record(
+                {
+                    name if name == "epoch" else f"eval_{name}": value
+                    for name, value in record.items()
+                    if name not in ("iter", "lr")
+                }
+            )
         elif "mode" in record:
             builder.record(record)
         else:

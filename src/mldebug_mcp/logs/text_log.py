@@ -152,7 +152,9 @@ class _Text:
         if boxed:
             return True
         bar = bar_in(line)
-        row = self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
+        row = (
+            self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
+        )
         if row is None and bar is not None:
             self._take_bar(number, bar)
             message = bar.around

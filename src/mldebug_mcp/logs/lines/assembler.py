@@ -87,7 +87,8 @@ class Assembler:
         self.flush()
         texts = list(zip(*rows, strict=True))
         columns = {
-            name: np.array(to_floats(texts[place])) * factor for place, name, factor in (*template.counters, *template.metrics)
+            name: np.array(to_floats(texts[place])) * factor
+            for place, name, factor in (*template.counters, *template.metrics)
         }
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
@@ -200,7 +201,9 @@ class Assembler:
             for record in self._unknown[shape]:
                 self._builder.numbers(record)
             example = ", ".join(shape[:4])
-            self._builder.note(f"text of unknown shape: lines with a counter that repeat are read as records ({example})")
+            self._builder.note(
+                f"text of unknown shape: lines with a counter that repeat are read as records ({example})"
+            )
             return
         for names, rows in self._best_orphans():
             for row in rows:

@@ -59,7 +59,9 @@ class BarSteps:
                 return
         if steps := self._from_epochs(told):
             builder.overwrite("step", steps)
-            builder.note("the printed records tell no step: it is worked out from their epoch and the length of the bar")
+            builder.note(
+                "the printed records tell no step: it is worked out from their epoch and the length of the bar"
+            )
         elif told and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
 

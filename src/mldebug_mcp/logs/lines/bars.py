@@ -16,7 +16,9 @@ _HEAD = 300
 _KERAS = re.compile(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:\[[=>.]{5,}\]|[━─]{5,})\s*-?\s*(?P<rest>.*)$",
 )
-_RATE = re.compile(r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*")
+_RATE = re.compile(
+    r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*"
+)
 _KERAS_TIME = re.compile(r"^(?:\s*-?\s*(?:ETA:\s*)?[\d:.]+(?:us|ms|s|m|h)?(?:/step|/epoch|/sample)?)+\s*-?\s*")
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 _LINES: tuple[tuple[str, str], ...] = (
-    ("megatron", r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration"),
+    (
+        "megatron",
+        r"iteration\s+\d+\s*/\s*\d+\s*\|.*elapsed time per iteration|validation loss at (?:the end of )?iteration",
+    ),
     ("nanogpt", r"^\s*iter \d+: loss [\d.naif]+, time|^\s*step \d+: train loss .*val loss"),
     ("nanochat", r"^\s*step \d+(?:/\d+)? \([\d.]+%\) \| (?:train )?loss: .*\| (?:grad norm: .*\| )?lrm: "),
     ("modded-nanogpt", r"\bstep:\d+/\d+ (?:train_loss|val_loss|train_time):"),

@@ -59,7 +59,9 @@ def learn(line: str, parsed: Parsed) -> Template | None:
     if parsed.counters.batch or parsed.counters.rounded or not 1 < len(spans) <= 90:
         return None
     probes = [_FIRST_PROBE + index for index in range(len(spans))]
-    parts = [line[end:start] for end, start in zip([0, *(end for _, end in spans)], [s for s, _ in spans], strict=False)]
+    parts = [
+        line[end:start] for end, start in zip([0, *(end for _, end in spans)], [s for s, _ in spans], strict=False)
+    ]
     tail = line[spans[-1][1] :]
     probed = "".join(f"{part}{probe:.0f}" for part, probe in zip(parts, probes, strict=True)) + tail
     again = parse_line(probed)

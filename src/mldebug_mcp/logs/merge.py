@@ -1,0 +1,74 @@
+"""Several logs of one run → one Run: each metric once, from the log that tells it best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mldebug_mcp.logs.kinds import kind_of_run
+from mldebug_mcp.logs.run import Run, Segment
+
+SUMMARY_RECORDS = 1
+
+
+def merged(runs: Sequence[tuple[str, Run]]) -> Run:
+    """Merge the logs of one run by step.
+
+    The fullest log leads. From the others come the metrics that it lacks, where both count the same steps, the error
+    lines and the configuration. A metric that several logs hold is taken from one of them: nothing is counted twice.
+
+    Args:
+        runs: What was read, with the name of each file; at least one.
+    """
+    ordered = sorted(runs, key=lambda item: _weight(item[1]), reverse=True)
+    name, lead = ordered[0]
+    notes = list(lead.notes)
+    series, config, messages, formats = dict(lead.series), dict(lead.config), list(lead.messages), list(lead.formats)
+    segments = list(lead.segments)
+    taken, skipped = [name], []
+    for other_name, other in ordered[1:]:
+        messages += other.messages
+        config = {**other.config, **config}
+        added = {metric: one for metric, one in other.series.items() if metric not in series}
+        fits = other.step_name == lead.step_name and other.first_step <= lead.last_step and other.step_name != "record"
+        if not added or not fits:
+            skipped.append(other_name)
+            continue
+        series |= added
+        segments = [_with(segment, added, alone=len(segments) == 1) for segment in segments]
+        formats += other.formats
+        taken.append(other_name)
+        notes += other.notes
+    if len(taken) > 1:
+        notes.append(f"merged by {lead.step_name}: {', '.join(taken)}")
+    elif len(ordered) > 1:
+        notes.append(f"read {name}")
+    if skipped:
+        notes.append(f"not merged, as they repeat it or count otherwise: {', '.join(skipped[:6])}; name one to read it")
+    return replace(
+        lead,
+        series=series,
+        config=config,
+        segments=tuple(segments),
+        kind=kind_of_run(series, config),
+        formats=tuple(dict.fromkeys(formats)),
+        messages=tuple(messages),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _weight(run: Run) -> tuple[bool, int, bool, int]:
+    """A Trainer's own history leads; else the log with the most points of the loss, then the most records."""
+    loss = max((len(run.series[name]) for name in ("loss", "reward", "eval_loss") if name in run.series), default=0)
+    return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records)
+
+
+def _with(segment: Segment, added: dict[str, object], *, alone: bool) -> Segment:
+    from mldebug_mcp.logs.run import Series
+
+    inside = {
+        name: one if alone else one.between(segment.first_step, segment.last_step)
+        for name, one in added.items()
+        if isinstance(one, Series)
+    }
+    return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})

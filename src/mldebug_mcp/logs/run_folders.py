@@ -1,0 +1,124 @@
+"""What a folder holds: which files belong to which run.
+
+A run is a folder with logs in it, together with what trainers put one level below (checkpoints, `logs/`, W&B's
+`files/`). A folder without logs of its own holds several runs, one in each folder below that has some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mldebug_mcp.logs.config import FILE_NAMES
+
+LOG_SUFFIXES = (
+    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".db", ".sqlite", ".err",
+)  # fmt: skip
+"""Endings of files in a run folder that may be logs; a file named outright may have any."""
+MAX_ENTRIES = 20_000
+"""Entries of a folder and those below that are looked at."""
+MAX_FILES = 200
+"""Files of one run that are read."""
+MAX_DEPTH = 4
+
+_CHECKPOINT = re.compile(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
+_PARTS = frozenset(
+    {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
+     "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out"}
+)  # fmt: skip
+_IGNORED = frozenset(
+    {"node_modules", ".git", "__pycache__", "site-packages", "code", "src", "data", "dataset", "datasets", "tokenizer",
+     "artifacts", "images", "media", "plots", "weights"}
+)  # fmt: skip
+_NOT_LOGS = frozenset(
+    {Path(name).name for name in FILE_NAMES}
+    | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
+       "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
+       "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
+       "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt"}
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class RunFolder:
+    """The files of one run.
+
+    Args:
+        name: The run's folder, relative to the folder that was asked for; "." for that itself.
+        folder: Where its configuration stands.
+        files: What may be its logs.
+    """
+
+    name: str
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+
+
+def runs_in(folder: Path) -> list[RunFolder]:
+    """Return the runs in a folder, that of the folder itself first, the others by name."""
+    found: dict[Path, RunFolder] = {}
+    for path in _files(folder):
+        home = _home(folder, path)
+        run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
+        if len(run.files) < MAX_FILES:
+            run.files.append(path)
+    for run in found.values():
+        run.files = _newest_state(run.files)
+    return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield what may be a log, shallow ones first."""
+    seen = 0
+    level = [folder]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Path] = []
+        for place in level:
+            try:
+                entries = sorted(place.iterdir())
+            except OSError:
+                continue
+            for path in entries:
+                seen += 1
+                if seen > MAX_ENTRIES:
+                    return
+                if path.is_symlink() and path.is_dir():
+                    continue  # W&B's latest-run: the run itself is there too
+                if path.is_dir():
+                    if path.name not in _IGNORED and (not path.name.startswith(".")):
+                        below.append(path)
+                elif _may_be_log(path):
+                    yield path
+        level = below
+
+
+def _may_be_log(path: Path) -> bool:
+    if path.name in _NOT_LOGS or path.name.startswith("."):
+        return False
+    return path.suffix.lower() in LOG_SUFFIXES or "tfevents" in path.name
+
+
+def _home(folder: Path, path: Path) -> Path:
+    """Return the folder of the run that a file belongs to."""
+    place = path.parent
+    while place != folder and (
+        place.name.lower() in _PARTS or (_CHECKPOINT.fullmatch(place.name) and path.name == "trainer_state.json")
+    ):
+        place = place.parent
+    return place
+
+
+def _newest_state(files: list[Path]) -> list[Path]:
+    """Keep one trainer_state.json, the run's own or that of the newest checkpoint: each repeats those before it."""
+    states = [path for path in files if path.name == "trainer_state.json"]
+    if len(states) < 2:
+        return files
+
+    def age(path: Path) -> float:
+        checkpoint = _CHECKPOINT.fullmatch(path.parent.name)
+        return float(checkpoint[1]) if checkpoint else float("inf")
+
+    newest = max(states, key=age)
+    return [path for path in files if path.name != "trainer_state.json" or path == newest]
