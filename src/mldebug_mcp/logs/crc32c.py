@@ -25,10 +25,11 @@ def masked_crc32c(rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Return the masked checksum of each row of bytes, shape (rows, bytes) → (rows,)."""
     table = _table()
     crc = np.full(len(rows), 0xFFFF_FFFF, dtype=np.uint32)
+    column: NDArray[np.uint8]
     for column in np.ascontiguousarray(rows.T):
         crc = table[(crc ^ column) & 255] ^ (crc >> 8)
     crc = ~crc
-    return (crc >> 15 | crc << 17) + np.uint32(0xA282_EAD8)
+    return ((crc >> 15 | crc << 17) + np.uint32(0xA282_EAD8)).astype(np.uint32, copy=False)
 
 
 def masked_crc32c_of(data: bytes) -> int:

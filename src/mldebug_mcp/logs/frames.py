@@ -63,7 +63,8 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
 def _floats(column: pl.Series) -> Floats:
     import polars as pl
 
-    return column.cast(pl.Float64, strict=False).to_numpy()
+    # A copy, so that polars can use its memory for the next block.
+    return np.array(column.cast(pl.Float64, strict=False).to_numpy())
 
 
 def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:

@@ -105,7 +105,7 @@ def _worth_reading(line: str) -> bool:
 
 
 def _record(line: str, step: float | None) -> dict[str, float]:
-    """Return what a line reports: of an iteration, or of a validation, which counts for the last step if it has none."""
+    """Return what a line reports of an iteration, or of a validation: it belongs to the last step if it names none."""
     iteration = _ITERATION.search(line)
     if iteration is not None:
         return {"step": float(iteration[1]), **_named(iteration["cells"])}

@@ -40,7 +40,7 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     if not runs:
         return False
     builder.formats.append(NAME)
-    sizes = {name: sum(file.stat().st_size for file in _metric_files(run)) // 20 for name, run in runs.items()}
+    sizes = {name: sum(map(_lines_in, _metric_files(run))) for name, run in runs.items()}
     labels = {name: _first_line(run / "tags" / "mlflow.runName") for name, run in runs.items()}
     run = runs[choose_run(builder, str(folder), sizes, labels)]
     metrics = {
@@ -57,6 +57,10 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
 
 def _metric_files(run: Path) -> Iterator[Path]:
     return (file for file in sorted((run / "metrics").rglob("*")) if file.is_file())
+
+
+def _lines_in(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.stat().st_size <= _MAX_FILE_BYTES else 0
 
 
 def _points(file: Path, builder: RunBuilder) -> Points:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,7 @@ def add_points(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
             points = ordered[name]
             ordered[name] = Points(points.time, np.arange(1.0, len(points) + 1), points.value)
     starts = _restarts(list(ordered.values()))
-    edges = np.array([-np.inf, *starts, np.inf])
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise([-np.inf, *starts, np.inf]):
         part = {name: _between(points, first, last) for name, points in ordered.items()}
         _add_part(builder, {name: points for name, points in part.items() if len(points)})
 

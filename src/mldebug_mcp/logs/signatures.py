@@ -20,7 +20,7 @@ def _begins_with_an_event(beginning: bytes) -> bool:
     """Say whether a TFRecord of a plausible length stands at the beginning; its length has a checksum of its own."""
     if len(beginning) < 12:
         return False
-    length, checksum = struct.unpack_from("<QI", beginning)
+    length, checksum = map(int, struct.unpack_from("<QI", beginning))
     if length > _MAX_FIRST_EVENT:
         return False
     from mldebug_mcp.logs.crc32c import masked_crc32c_of

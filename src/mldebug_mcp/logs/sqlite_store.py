@@ -83,7 +83,7 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 
 def _read_mlflow(database: sqlite3.Connection, file: LogFile, builder: RunBuilder) -> None:
-    builder.formats.append("mlflow")
+    builder.formats[-1:] = ["mlflow"]
     points = dict(database.execute("SELECT run_uuid, count(*) FROM metrics GROUP BY run_uuid ORDER BY min(timestamp)"))
     labels: dict[str, str] = {}
     if _columns(database, "runs") >= {"run_uuid", "name", "lifecycle_stage"}:
@@ -122,7 +122,7 @@ def _unbounded(value: float) -> float:
 
 
 def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuilder, columns: set[str]) -> None:
-    builder.formats.append("trackio")
+    builder.formats[-1:] = ["trackio"]
     by = "run_id" if "run_id" in columns else "run_name"
     rows = database.execute(f"SELECT {by}, max(run_name), count(*) FROM metrics GROUP BY {by} ORDER BY min(rowid)")  # noqa: S608 - one of two names
     found = rows.fetchall()
@@ -143,7 +143,8 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
         builder.note(f"skipped {broken} row(s) of the metrics table that are not JSON objects")
     if by in _columns(database, "configs"):
         for (text,) in database.execute(f"SELECT config FROM configs WHERE {by} = ? LIMIT 1", (run,)):  # noqa: S608
-            builder.configure(settings(_object(text) or {}))
+            given = {name: value for name, value in (_object(text) or {}).items() if not name.startswith("_")}
+            builder.configure(settings(given))
 
 
 def _object(text: object) -> dict[str, object] | None:

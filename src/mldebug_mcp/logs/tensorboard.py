@@ -51,7 +51,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
         with file.path.open("rb") as stream:
             rest = b""
             while not events.broken and (data := stream.read(_BLOCK_BYTES)):
-                data = rest + data  # noqa: PLW2901 - a record goes on over the edge of blocks
+                data = rest + data  # a record goes on over the edge of blocks
                 rest = data[events.take(data) :]
                 if len(rest) > _MAX_EVENT:
                     events.broken = True
