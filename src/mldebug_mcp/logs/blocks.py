@@ -11,6 +11,10 @@ BLOCK_BYTES = MAX_LINE
 """Bytes read at a time: small enough for the processor's caches, large enough that the cost of a call is small."""
 FAST_BYTES = 1024 * 1024
 """Files smaller than this are read line by line: importing a compiled reader would take longer."""
+PIECE_BYTES = 256 * 1024
+"""What a block is cut into when it cannot be read at once."""
+PATIENCE = 32
+"""Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
 _BOM = b"\xef\xbb\xbf"
 

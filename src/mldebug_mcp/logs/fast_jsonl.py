@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.logs.blocks import lines_of, pieces
+from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.frames import add_frame
 from mldebug_mcp.logs.json_values import parse_json
@@ -22,12 +22,9 @@ from mldebug_mcp.logs.json_values import parse_json
 if TYPE_CHECKING:
     import polars as pl
 
-PIECE_BYTES = 256 * 1024
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
 _SAMPLE = 50
-_PATIENCE = 32
-"""Pieces refused one after another before the rest of the file is read line by line."""
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
 
 
@@ -56,7 +53,7 @@ class FastRecords:
         """Read a block of whole lines; yield the pieces, in their order, that have to be read line by line."""
         if not self._types:
             self._learn_from(block)
-        if self._refused >= _PATIENCE:
+        if self._refused >= PATIENCE:
             yield block
         elif not self._taken(block):
             for piece in pieces(block, PIECE_BYTES):

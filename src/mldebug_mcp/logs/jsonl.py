@@ -7,11 +7,15 @@ does comes back here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from mldebug_mcp.logs.blocks import blocks, is_fast, lines_of
+from mldebug_mcp.logs.blocks import FAST_BYTES, blocks, is_fast, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.source import LogFile
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.fast_jsonl import FastRecords
 
 NAME = "jsonl"
 
@@ -31,20 +35,17 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every line that is an object; count the others in the notes."""
     records = Records(builder)
     if is_fast(file):
-        from mldebug_mcp.logs.fast_jsonl import FastRecords
-
-        fast = FastRecords(builder)
         for block in blocks(file):
-            # A line that is still being written ends without a newline; only the last block can.
-            whole = block.rfind(b"\n") + 1
-            for lines in fast.take(block[:whole]):
-                fast.learn(records.take(lines_of(lines)))
-            if whole < len(block):
-                records.take(lines_of(block[whole:]))
-        records.empty += fast.empty
+            records.take_block(block)
     else:
         records.take(file.lines())
-    records.tell()
+    records.tell(builder)
+
+
+def follow(file: LogFile, builder: RunBuilder) -> Records:
+    """Return what reads the lines as they come."""
+    del file
+    return Records(builder)
 
 
 class Records:
@@ -56,6 +57,7 @@ class Records:
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
+        self._fast: FastRecords | None = None
         self._last_is_broken = False
         self.broken = 0
         self.empty = 0
@@ -79,14 +81,29 @@ class Records:
                 seen |= {key: value for key, value in record.items() if value is not None and key not in seen}
         return seen
 
-    def tell(self) -> None:
+    def take_block(self, block: bytes) -> None:
+        """Read a block of lines: large ones through polars, as far as that goes."""
+        # A line that is still being written ends without a newline; only the last block can.
+        whole = block.rfind(b"\n") + 1 if len(block) >= FAST_BYTES else 0
+        if whole:
+            if self._fast is None:
+                from mldebug_mcp.logs.fast_jsonl import FastRecords
+
+                self._fast = FastRecords(self._builder)
+            for lines in self._fast.take(block[:whole]):
+                self._fast.learn(self.take(lines_of(lines)))
+        if whole < len(block):
+            self.take(lines_of(block[whole:]))
+
+    def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
         if self._last_is_broken:
-            self.broken -= 1
-            self._builder.note(
+            builder.note(
                 "the last line is cut off: a record is still being written, or the run was killed while writing"
             )
-        if self.broken:
-            self._builder.note(f"skipped {self.broken} line(s) that are not JSON objects")
-        if self.empty:
-            self._builder.note(f"skipped {self.empty} record(s) without a number")
+        broken = self.broken - self._last_is_broken
+        if broken:
+            builder.note(f"skipped {broken} line(s) that are not JSON objects")
+        empty = self.empty + (self._fast.empty if self._fast is not None else 0)
+        if empty:
+            builder.note(f"skipped {empty} record(s) without a number")

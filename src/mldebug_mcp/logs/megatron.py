@@ -43,7 +43,7 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines of iterations and validations and keep those that read like errors."""
-    text = _Text(builder)
+    text = Text(builder)
     if is_fast(file):
         for block in blocks(file):
             text.take_block(block)
@@ -52,7 +52,13 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             text.take(line)
 
 
-class _Text:
+def follow(file: LogFile, builder: RunBuilder) -> Text:
+    """Return what reads the log as it grows."""
+    del file
+    return Text(builder)
+
+
+class Text:
     """What has been read of a log so far."""
 
     def __init__(self, builder: RunBuilder) -> None:
@@ -89,6 +95,9 @@ class _Text:
                 self.take(lines[index])
         self._emit(fast, done, len(lines))
         self._line = before + len(lines)
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Say nothing: lines that are no record are most of such a log."""
 
     def _emit(self, fast: _Columns, first: int, last: int) -> None:
         """Add the lines of iterations among lines[first:last] to the run."""

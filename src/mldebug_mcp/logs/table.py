@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.blocks import is_fast, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
@@ -51,28 +54,68 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     if dialect is None:
         raise InputError(f"{file.path}: no header line with rows of numbers under it")
     delimiter, comments = dialect
-    rows = csv.reader(_without(file, comments), delimiter=delimiter)
-    header: list[str] = []
-    ragged = empty = 0
+    rows = Rows(builder)
     try:
-        for row in rows:
-            if not header:
-                header = [re.sub(r"\s+", " ", name).strip() for name in row]
-            elif [cell.strip() for cell in row] == header:
-                builder.new_part()
-            elif len(row) != len(header):
-                ragged += bool(row)
-            elif not builder.record({name: parse_number(cell) for name, cell in zip(header, row, strict=True) if name}):
-                empty += 1
+        lines: Iterator[str] = islice(file.lines(), comments, None)
+        if is_fast(file):
+            from mldebug_mcp.logs.fast_table import read_fast
+
+            lines = read_fast(file, rows, builder, delimiter, comments)
+        rows.take(csv.reader((line + "\n" for line in lines), delimiter=delimiter))
     except csv.Error as error:
         builder.note(f"reading stopped at a broken row ({error})")
-    if ragged:
-        builder.note(f"skipped {ragged} row(s) with another number of cells than the header")
-    if empty:
-        builder.note(f"skipped {empty} row(s) without a number")
+    rows.tell(builder)
 
 
-def _without(file: LogFile, comments: int) -> Iterator[str]:
-    for index, line in enumerate(file.lines()):
-        if index >= comments:
-            yield line + "\n"
+def follow(file: LogFile, builder: RunBuilder) -> Follower:
+    """Return what reads the table as it grows."""
+    return Follower(_dialect(file) or (",", 0), builder)
+
+
+class Follower:
+    """Reads a table that grows."""
+
+    def __init__(self, dialect: tuple[str, int], builder: RunBuilder) -> None:
+        self._delimiter, self._comments = dialect
+        self._rows = Rows(builder)
+
+    def take_block(self, block: bytes) -> None:
+        """Read whole lines."""
+        lines = lines_of(block)
+        skipped, self._comments = self._comments, max(0, self._comments - len(lines))
+        with contextlib.suppress(csv.Error):
+            self._rows.take(csv.reader(lines[skipped:], delimiter=self._delimiter))
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Say in the notes what was no record."""
+        self._rows.tell(builder)
+
+
+class Rows:
+    """Takes rows of cells, the header first, and counts what is no record."""
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self.header: list[str] = []
+        self.ragged = 0
+        self.empty = 0
+
+    def take(self, rows: Iterable[list[str]]) -> None:
+        """Read rows; raises csv.Error at a broken one."""
+        for row in rows:
+            if not self.header:
+                self.header = [re.sub(r"\s+", " ", name).strip() for name in row]
+            elif [cell.strip() for cell in row] == self.header:
+                self._builder.new_part()
+            elif len(row) != len(self.header):
+                self.ragged += bool(row)
+            else:
+                named = zip(self.header, row, strict=True)
+                self.empty += not self._builder.record({name: parse_number(cell) for name, cell in named if name})
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Say in the notes what was no record."""
+        if self.ragged:
+            builder.note(f"skipped {self.ragged} row(s) with another number of cells than the header")
+        if self.empty:
+            builder.note(f"skipped {self.empty} row(s) without a number")
