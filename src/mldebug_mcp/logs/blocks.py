@@ -21,7 +21,12 @@ _BOM = b"\xef\xbb\xbf"
 
 def is_fast(file: LogFile) -> bool:
     """Say whether reading a file by blocks is possible (UTF-8) and worth it."""
-    return file.encoding in ("utf-8", "utf-8-sig") and file.size >= FAST_BYTES
+    return file.encoding in ("utf-8", "utf-8-sig") and is_large(file.size)
+
+
+def is_large(size: int) -> bool:
+    """Say whether so many bytes are worth a compiled reader."""
+    return size >= FAST_BYTES
 
 
 def blocks(file: LogFile) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -143,6 +144,13 @@ class RunBuilder:
     def configure(self, values: Mapping[str, Scalar]) -> None:
         """Add configuration; what was known before stays."""
         self._config = {**values, **self._config}
+
+    def copy(self) -> RunBuilder:
+        """Return a builder of its own with what was taken so far: building settles names, units and notes."""
+        other = copy(self)
+        other._columns = {name: column.copy() for name, column in self._columns.items()}
+        other.notes, other._repeated, other._left_out = list(self.notes), {}, self._left_out.copy()
+        return other
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken."""

@@ -27,6 +27,13 @@ class Column:
     def __len__(self) -> int:
         return len(self._values) + sum(len(values) for _, values in self._parts)
 
+    def copy(self) -> Column:
+        """Return a column of its own with the same values."""
+        self._settle()
+        other = Column()
+        other._parts = list(self._parts)
+        return other
+
     def append(self, row: int, value: float) -> None:
         """Take one value."""
         self._rows.append(row)

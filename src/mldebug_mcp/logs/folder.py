@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from mldebug_mcp.logs import mlflow_folder
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
 from mldebug_mcp.logs.merge import merged
-from mldebug_mcp.logs.readers import read_file
+from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, RunFolder, runs_in
 from mldebug_mcp.logs.source import LogFile
@@ -51,10 +52,11 @@ def _configured(run: Run, settings_file: Path | None) -> Run:
     )
 
 
-def _read_log(path: Path, wanted: str = "") -> Run:
+def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
+    """Read a file; `more` are event files of the same run."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    read_file(LogFile.open(path), builder)
+    read_files([LogFile.open(one) for one in (path, *more)], builder)
     run = builder.build(str(path))
     if not run.series and not run.messages:
         raise InputError(
@@ -101,9 +103,19 @@ def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path]:
 def _read_place(place: RunFolder, wanted: str) -> Run | None:
     """Read the logs of one run; what is no log is passed over."""
     runs = []
-    for file in place.files:
+    for files in _together(place.files):
         try:
-            runs.append((shorten(str(file.relative_to(place.folder)), 80), _read_log(file, wanted)))
+            runs.append((shorten(str(files[0].relative_to(place.folder)), 80), _read_log(files[0], wanted, files[1:])))
         except InputError:
             continue
     return merged(runs) if runs else None
+
+
+def _together(files: list[Path]) -> list[list[Path]]:
+    """Return the files that are read together: TensorBoard starts an event file whenever a writer is made."""
+    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
+    folders = {path.parent for path in events}
+    return [
+        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
+        *([path] for path in files if path not in events),
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.logs.blocks import FAST_BYTES, blocks, is_fast, lines_of
+from mldebug_mcp.logs.blocks import blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.source import LogFile
@@ -84,7 +84,7 @@ class Records:
     def take_block(self, block: bytes) -> None:
         """Read a block of lines: large ones through polars, as far as that goes."""
         # A line that is still being written ends without a newline; only the last block can.
-        whole = block.rfind(b"\n") + 1 if len(block) >= FAST_BYTES else 0
+        whole = block.rfind(b"\n") + 1 if is_large(len(block)) else 0
         if whole:
             if self._fast is None:
                 from mldebug_mcp.logs.fast_jsonl import FastRecords

@@ -14,7 +14,7 @@ from functools import lru_cache
 # spellings win where a record has several.
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "step": (
-        "step", "global_step", "_step", "train/global_step", "trainer/global_step", "global_steps", "current_steps",
+        "step", "global_step", "train/global_step", "trainer/global_step", "_step", "global_steps", "current_steps",
         "iteration", "iter", "iters", "update", "num_updates", "train_steps", "training_step", "train_step",
         "optimizer_step", "steps", "batch_idx", "train_num_updates", "valid_num_updates", "trainer_step", "timesteps",
         "total_timesteps", "time/total_timesteps", "timestepssofar", "totalenvinteracts", "misc/total_timesteps",

@@ -5,6 +5,7 @@ Their order matters: the first whose `matches` holds reads the file, so the most
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from mldebug_mcp.logs import (
@@ -63,3 +64,13 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     reader.read(file, builder)
     if file.skipped_lines:
         builder.note(f"skipped {file.skipped_lines} line(s) of more than 4 MiB")
+
+
+def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
+    """Read a file, or the event files of one run together."""
+    if len(files) > 1 and all(map(tensorboard.matches, files)):
+        builder.formats.append(tensorboard.NAME)
+        tensorboard.read_together(files, builder)
+    else:
+        for file in files:
+            read_file(file, builder)

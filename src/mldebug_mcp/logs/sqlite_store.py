@@ -43,6 +43,7 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read one run of the database; the notes name the others."""
+    _check_whole(file)
     try:
         with contextlib.closing(_open(file.path)) as database:
             columns = _columns(database, "metrics")
@@ -57,6 +58,23 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 )
     except sqlite3.Error as error:
         raise InputError(f"{_name(file)}: the database cannot be read ({shorten(str(error), 120)})") from None
+
+
+def _check_whole(file: LogFile) -> None:
+    """Refuse a database that is cut off, as SQLite reads on in one as if rows had never been there.
+
+    Source of the layout: https://www.sqlite.org/fileformat2.html#the_database_header
+    """
+    with file.path.open("rb") as stream:
+        header = stream.read(100)
+    if len(header) == 100:
+        page_size, pages, changes, valid_for = (
+            int.from_bytes(header[a:b]) for a, b in ((16, 18), (28, 32), (24, 28), (92, 96))
+        )
+        whole = (65536 if page_size == 1 else page_size) * pages
+        if changes != valid_for or file.size >= whole:
+            return
+    raise InputError(f"{_name(file)}: the database is cut off; copy it again, whole")
 
 
 def _open(path: Path) -> sqlite3.Connection:

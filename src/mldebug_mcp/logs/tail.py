@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -98,8 +97,6 @@ class LogTail:
             return self._run
         if not self._builder.records:
             raise InputError(f"{shorten(str(self._path), 200)}: no metrics in it yet; wait for the first log record")
-        # The notes that building adds speak of this moment; the next read finds its own.
-        moment = copy.copy(self._builder)
-        moment.notes = list(self._builder.notes)
+        moment = self._builder.copy()
         self._follower.tell(moment)
         return moment.build(str(self._path))

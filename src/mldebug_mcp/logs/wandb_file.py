@@ -27,6 +27,8 @@ _MAX_RECORD = 64 * 1024 * 1024
 _HISTORY, _SUMMARY, _CONFIG, _RUN = 2, 3, 5, 17
 _RUN_CONFIG = 4
 _ITEM, _STEP = 1, 2
+_OWN = ("_wandb", "_timestamp", "_runtime")
+"""Keys that W&B adds itself."""
 _KEY, _NESTED_KEY, _NONE, _BOOLEAN, _INTEGER, _NUMBER, _TEXT, _JSON, _VALUE_JSON = 1, 2, 3, 4, 5, 6, 7, 8, 16
 
 
@@ -67,10 +69,14 @@ def _records(stream: BinaryIO) -> Iterator[bytes | None]:
                 break  # the padding at the end of a block
             start, at = at + _HEADER, at + _HEADER + length
             piece = block[start:at]
-            if len(piece) < length or not _FULL <= kind <= _LAST or zlib.crc32(block[start - 1 : at]) != checksum:
+            if len(piece) < length or not _FULL <= kind <= _LAST:
                 yield None
                 gathered = b""
                 break
+            if zlib.crc32(block[start - 1 : at]) != checksum:
+                yield None
+                gathered = b""
+                continue
             if kind in (_FULL, _FIRST):
                 gathered = b""
             gathered += piece
@@ -93,11 +99,11 @@ def _take(record: bytes, builder: RunBuilder, summary: dict[str, object]) -> Non
         elif part.number == _SUMMARY:
             summary.update(_items(record, part))
         elif part.number == _CONFIG:
-            builder.configure(settings(_without_own(_items(record, part))))
+            builder.configure(settings(_items(record, part)))
         elif part.number == _RUN:
             for inner in protobuf.fields(record, part.start, part.end):
                 if inner.number == _RUN_CONFIG and inner.wire == protobuf.BYTES:
-                    builder.configure(settings(_without_own(_items(record, inner))))
+                    builder.configure(settings(_items(record, inner)))
 
 
 def _history(data: bytes, message: Field) -> dict[str, object]:
@@ -107,7 +113,7 @@ def _history(data: bytes, message: Field) -> dict[str, object]:
         if part.number == _STEP and part.wire == protobuf.BYTES and "_step" not in values:
             number = next((step for step in protobuf.fields(data, part.start, part.end) if step.number == 1), None)
             values["_step"] = protobuf.signed(number.value) if number is not None else 0
-    return {key: value for key, value in values.items() if key not in ("_timestamp", "_runtime")}
+    return values
 
 
 def _items(data: bytes, message: Field) -> dict[str, object]:
@@ -116,7 +122,7 @@ def _items(data: bytes, message: Field) -> dict[str, object]:
     for part in protobuf.fields(data, message.start, message.end):
         if part.number == _ITEM and part.wire == protobuf.BYTES:
             key, value = _item(data, part)
-            if key and value is not None:
+            if key and value is not None and not key.startswith(_OWN):
                 values[key] = value
     return values
 
@@ -136,7 +142,3 @@ def _item(data: bytes, message: Field) -> tuple[str, object]:
         elif part.number == _TEXT:
             value = protobuf.text(data, part)
     return "/".join(key), value
-
-
-def _without_own(config: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in config.items() if not key.startswith("_wandb")}

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.crc32c import masked_crc32c_of
+
+
+def event_file(events: list[bytes]) -> bytes:
+    return b"".join(
+        struct.pack("<Q", len(event))
+        + struct.pack("<I", masked_crc32c_of(struct.pack("<Q", len(event))))
+        + event
+        + struct.pack("<I", masked_crc32c_of(event))
+        for event in events
+    )
+
+
+def varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def message(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def scalar(time: float, step: int, tag: str, value: float) -> bytes:
+    summary = message(1, message(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
+    at = b"\x10" + varint(step) if step else b""
+    return b"\x09" + struct.pack("<d", time) + at + message(5, summary)
+
+
+def test_the_checksum_is_that_of_the_standard() -> None:
+    # RFC 3720, B.4: 32 bytes of zeros and of ones, before TFRecord's mask.
+    for data, crc in ((b"\0" * 32, 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43)):
+        assert masked_crc32c_of(data) == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+numbers = st.floats(width=32, allow_nan=False)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.tuples(st.sampled_from(["loss", "x" * 40, "grad_norm"]), numbers), min_size=1, max_size=50), st.data()
+)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: Any, points: list[tuple[str, float]], data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(1, 1 << 40))
+    events = [scalar(index, start + index * 3, tag, value) for index, (tag, value) in enumerate(points)]
+    path = tmp_path_factory.mktemp("events") / "events.out.tfevents.1"
+    path.write_bytes(event_file([b"\x1a\x0dbrain.Event:2", *events]))
+    run = read_run(path)
+    for tag in {tag for tag, _ in points}:
+        expected = [(start + index * 3.0, value) for index, (name, value) in enumerate(points) if name == tag]
+        assert list(zip(run[tag].step.tolist(), run[tag].value.tolist(), strict=True)) == expected
+
+
+def test_a_resumed_run_in_two_files_is_one_run_with_a_restart(tmp_path: Path) -> None:
+    first = [scalar(100 + step, step, "loss", 5 - step / 100) for step in range(1, 101)]
+    second = [scalar(500 + step, step, "loss", 1) for step in range(61, 161)]
+    (tmp_path / "events.out.tfevents.1").write_bytes(event_file(first))
+    (tmp_path / "events.out.tfevents.2").write_bytes(event_file(second))
+    run = read_run(tmp_path)
+    assert len(run.segments) == 2
+    assert run["loss"].step.tolist() == list(range(1, 161))
+    assert run["loss"].at(60) == pytest.approx(4.4)
+    assert run["loss"].at(61) == 1
+
+
+def test_two_files_written_side_by_side_are_no_restart(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1").write_bytes(
+        event_file([scalar(100 + step, step, "loss", 1) for step in range(1, 101)])
+    )
+    (tmp_path / "events.out.tfevents.2").write_bytes(
+        event_file([scalar(100.5 + step, step, "eval/loss", 2) for step in range(10, 101, 10)])
+    )
+    run = read_run(tmp_path)
+    assert len(run.segments) == 1
+    assert len(run["loss"]) == 100
+    assert run["eval_loss"].step.tolist() == list(range(10, 101, 10))
+
+
+def test_metrics_flushed_one_after_another_are_no_restart(tmp_path: Path) -> None:
+    events = [scalar(100 + step, step, tag, 1) for tag in ("loss", "grad_norm") for step in range(50)]
+    (tmp_path / "events.out.tfevents.1").write_bytes(event_file(events))
+    run = read_run(tmp_path)
+    assert len(run.segments) == 1
+    assert run.records == 50
+
+
+def test_an_empty_event_file_beside_another_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.0").touch()
+    (tmp_path / "events.out.tfevents.1").write_bytes(event_file([scalar(1, 1, "loss", 1), scalar(2, 2, "loss", 2)]))
+    assert read_run(tmp_path)["loss"].value.tolist() == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_values_are_those_of_tensorboards_own_reader(tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    tensorboard = pytest.importorskip("torch.utils.tensorboard")
+    random = np.random.default_rng(0)
+    with tensorboard.SummaryWriter(str(tmp_path)) as writer:
+        for step in range(200):
+            writer.add_scalar("train/loss", random.normal(), step)
+            writer.add_scalars("losses", {"a": random.normal(), "b": random.normal()}, step)
+            if step % 10 == 0:
+                writer.add_histogram("weights", random.normal(size=100), step)
+                writer.add_text("note", "text", step)
+                writer.add_scalar("eval/loss", random.normal() * 1e30, step, new_style=True)
+    for file in tmp_path.rglob("events*"):
+        theirs = accumulator.EventAccumulator(str(file), size_guidance={"scalars": 0, "tensors": 0})
+        theirs.Reload()
+        ours = read_run(file)
+        names = {"train/loss": "loss", "eval/loss": "eval_loss"}
+        for tag in theirs.Tags()["scalars"]:
+            expected = [(event.step, event.value) for event in theirs.Scalars(tag)]
+            series = ours[names.get(tag, tag)]
+            assert list(zip(series.step.tolist(), series.value.tolist(), strict=True)) == expected
+        assert theirs.Tags()["scalars"]
+        if "eval/loss" in theirs.Tags()["tensors"]:
+            values = [event.tensor_proto.float_val[0] for event in theirs.Tensors("eval/loss")]
+            assert ours["eval_loss"].value.tolist() == values
+        assert "weights" not in ours
