@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ numbers = st.floats(width=32, allow_nan=False)
     st.lists(st.tuples(st.sampled_from(["loss", "x" * 40, "grad_norm"]), numbers), min_size=1, max_size=50), st.data()
 )
 def test_what_is_written_is_read_back(
-    tmp_path_factory: Any, points: list[tuple[str, float]], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, points: list[tuple[str, float]], data: st.DataObject
 ) -> None:
     start = data.draw(st.integers(1, 1 << 40))
     events = [scalar(index, start + index * 3, tag, value) for index, (tag, value) in enumerate(points)]

@@ -121,8 +121,7 @@ def test_a_file_cut_off_anywhere_is_read_up_to_there_or_refused(name: str, tmp_p
         place.write_bytes(whole[:size])
         try:
             run = read_run(place)
-        except InputError as error:
-            assert "\n" not in str(error)
+        except InputError:
             continue
         records.append(run.records)
         if "loss" in run:
@@ -138,14 +137,11 @@ def test_a_file_with_a_flipped_byte_is_read_or_refused(name: str, tmp_path: Path
         place.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         try:
             run = read_run(place)
-        except InputError as error:
-            assert "\n" not in str(error)
-        else:
-            assert run.records <= 12 + 3
-            if "loss" in run and name.startswith(
-                ("events", "run.wandb")
-            ):  # they carry checksums: nothing wrong comes out
-                assert set(run["loss"].value.tolist()) <= {*LOSSES, *np.array(LOSSES, np.float32).tolist()}
+        except InputError:
+            continue
+        assert run.records <= 12 + 3
+        if "loss" in run and name.startswith(("events", "run.wandb")):  # they carry checksums: nothing wrong comes out
+            assert set(run["loss"].value.tolist()) <= {*LOSSES, *np.array(LOSSES, np.float32).tolist()}
 
 
 def test_a_damaged_event_is_left_out_and_told(tmp_path: Path) -> None:

@@ -76,13 +76,14 @@ class FastRecords:
         """Read a block if polars reads it exactly; return whether it did."""
         if not self._types or len(self._types) > MAX_KEYS or not SUMMARY_MARKS.isdisjoint(self._types):
             return False
-        frame = self._parsed(block)
+        frame, stand_ins = self._parsed(block), {}
         if frame is None:
             spelled = _with_numbers_for_nan(block)
             frame = None if spelled is None else self._parsed(spelled)
+            stand_ins = {float(_NAN): np.nan, float(_INFINITY): np.inf}
         if frame is None:
             return False
-        empty = add_frame(self._builder, frame, {float(_NAN): np.nan, float(_INFINITY): np.inf})
+        empty = add_frame(self._builder, frame, stand_ins)
         self.empty += empty or 0
         return empty is not None
 

@@ -43,8 +43,8 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines of iterations and validations and keep those that read like errors."""
-    text = Text(builder)
-    if is_fast(file):
+    text = Text(builder, fast=is_fast(file))
+    if file.encoding in ("utf-8", "utf-8-sig"):
         for block in blocks(file):
             text.take_block(block)
     else:
@@ -54,26 +54,26 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 def follow(file: LogFile, builder: RunBuilder) -> Text:
     """Return what reads the log as it grows."""
-    del file
-    return Text(builder)
+    return Text(builder, fast=is_fast(file))
 
 
 class Text:
     """What has been read of a log so far."""
 
-    def __init__(self, builder: RunBuilder) -> None:
+    def __init__(self, builder: RunBuilder, *, fast: bool = False) -> None:
         self._builder = builder
+        self._fast = fast
         self._line = 0
         self._step: float | None = None
 
-    def take(self, line: str) -> None:
-        """Read one line."""
+    def take(self, line: str, *, whole: bool = True) -> None:
+        """Read one line; the last value of one that is not whole may be cut off."""
         self._line += 1
         if "\x1b" in line:
             line = clean(line)
         if is_error(line):
             self._builder.message(self._line, line)
-        record = _record(line, self._step)
+        record = _record(line if whole else line[: line.rfind("|") + 1], self._step)
         if record:
             self._step = record.get("step", self._step)
             self._builder.record(record)
@@ -81,10 +81,11 @@ class Text:
     def take_block(self, block: bytes) -> None:
         """Read a block of lines."""
         lines = lines_of(block)
-        table = _cells(block)
+        table = _cells(block) if self._fast else None
         if table is None or table.height != len(lines):
-            for line in lines:
+            for line in lines[:-1]:
                 self.take(line)
+            self.take(lines[-1], whole=block.endswith((b"\n", b"\r")))
             return
         fast = _Columns(table)
         before, done = self._line, 0
@@ -132,9 +133,9 @@ def _of_validation(name: str) -> str:
 
 
 def _named(cells: str) -> dict[str, float]:
-    """Return the `name: value` pairs between bars. Without a bar behind it the last one may be cut off."""
+    """Return the `name: value` pairs between bars."""
     record: dict[str, float] = {}
-    for cell in cells.split("|")[:-1]:
+    for cell in cells.split("|"):
         name, _, text = cell.partition(":")
         number = parse_number(text)
         if number is not None:
