@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
     diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    diagnose.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
@@ -89,7 +90,7 @@ def _diagnose(options: argparse.Namespace) -> int:
     from mldebug_mcp.diagnose import diagnose
     from mldebug_mcp.logs import read_run
 
-    run = read_run(options.path, options.config)
+    run = read_run(options.path, options.config, options.run)
     answer = diagnose(run, read_run(options.reference) if options.reference else None)
     if options.json:
         _print_json(answer)

@@ -32,6 +32,7 @@ def diagnose_run(
     config: str | Path | None = None,
     reference: str | Path | None = None,
     findings: Sequence[Finding] = (),
+    run: str = "",
 ) -> Diagnosis:
     """Say what is seen in a training log, which causes that fits, and what to check next.
 
@@ -40,6 +41,7 @@ def diagnose_run(
         config: The training configuration (JSON or YAML), where it does not stand beside the log.
         reference: The log or folder of a run that went well, to compare with.
         findings: What other verbs found on the same run; of two findings on one symptom these stand.
+        run: Which run to read, where the path holds several; by default the fullest.
 
     Returns:
         Every symptom with its state, every cause with its probability, best first, and the next steps in order.
@@ -47,7 +49,7 @@ def diagnose_run(
     Raises:
         InputError: a path cannot be used; the message says why and what to do.
     """
-    return diagnose(read_run(path, config), read_run(reference) if reference is not None else None, findings)
+    return diagnose(read_run(path, config, run), read_run(reference) if reference is not None else None, findings)
 
 
 def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Diagnosis:

@@ -24,8 +24,9 @@ def matches(file: LogFile) -> bool:
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
-    """Read the columns. The one that goes up by whole numbers is the step; the first of the others is the loss or not,
-    as the name of the file says.
+    """Read the columns.
+
+    The one that goes up by whole numbers is the step; the first of the others is the loss if the file's name says so.
     """
     rows = []
     skipped = 0

@@ -10,6 +10,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import mlflow_folder
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
+from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.merge import merged
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.run import Run
@@ -46,9 +47,12 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
 def _configured(run: Run, settings_file: Path | None) -> Run:
     if settings_file is None:
         return run
-    settings = read_config(settings_file)
+    settings = {**run.config, **read_config(settings_file)}
     return replace(
-        run, config={**run.config, **settings}, notes=(*run.notes, f"configuration read from {settings_file.name}")
+        run,
+        config=settings,
+        kind=kind_of_run(run.series, settings),
+        notes=(*run.notes, f"configuration read from {settings_file.name}"),
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.run import Run, Segment
-
-SUMMARY_RECORDS = 1
+from mldebug_mcp.logs.run import Run, Segment, Series
 
 
 def merged(runs: Sequence[tuple[str, Run]]) -> Run:
@@ -63,12 +61,6 @@ def _weight(run: Run) -> tuple[bool, int, bool, int]:
     return ("hf_trainer_state" in run.formats, loss, run.step_name == "step", run.records)
 
 
-def _with(segment: Segment, added: dict[str, object], *, alone: bool) -> Segment:
-    from mldebug_mcp.logs.run import Series
-
-    inside = {
-        name: one if alone else one.between(segment.first_step, segment.last_step)
-        for name, one in added.items()
-        if isinstance(one, Series)
-    }
+def _with(segment: Segment, added: Mapping[str, Series], *, alone: bool) -> Segment:
+    inside = {name: one if alone else one.between(segment.first_step, segment.last_step) for name, one in added.items()}
     return replace(segment, series={**segment.series, **{name: one for name, one in inside.items() if len(one)}})

@@ -34,7 +34,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
         "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_loss", "test/loss", "dev_loss",
         "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
-        "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test", "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss",
+        "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test",
+        "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",

@@ -14,7 +14,8 @@ from pathlib import Path
 from mldebug_mcp.logs.config import FILE_NAMES
 
 LOG_SUFFIXES = (
-    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb", ".db", ".sqlite", ".err",
+    ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
+    ".db", ".sqlite", ".err",
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
 MAX_ENTRIES = 20_000

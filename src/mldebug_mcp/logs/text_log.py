@@ -175,10 +175,8 @@ class _Text:
         if not _WORTH.search(line):
             return
         parsed = parse_line(line)
-        if parsed.telling and not self._builder.formats[-1:] == [format_of(line)]:
-            name = format_of(line)
-            if name is not None and name not in self._builder.formats:
-                self._builder.formats.append(name)
+        if parsed.telling:
+            self._name_format(line)
         if parsed.telling or parsed.counters.values:
             if parsed.telling:
                 self._end_bar()
@@ -188,6 +186,11 @@ class _Text:
         self._rest = self._rest or bool(parsed.metrics or parsed.counters.values)
         if parsed.telling and parsed.counters.values:
             self._learn(line, parsed)
+
+    def _name_format(self, line: str) -> None:
+        name = format_of(line)
+        if name is not None and name not in self._builder.formats:
+            self._builder.formats.append(name)
 
     def _learn(self, line: str, parsed: Parsed) -> None:
         shape = tuple(parsed.metrics)
@@ -204,7 +207,7 @@ class _Text:
         metrics = pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation)
         metrics = {name: value for name, value in metrics.items() if canonical(name) not in ("step", "epoch")}
         if not any(map(is_telling, metrics)):
-            self._bar_steps.bar(bar.head, bar.count, bar.total)
+            self._bar_steps.bar(bar.head, bar.at, bar.total)
             return
         values = dict(counters.values)
         parsed = Parsed(Counters(values), metrics, telling=True, evaluation=evaluation)
@@ -213,11 +216,11 @@ class _Text:
             values |= {"epoch": epoch} if epoch is not None else {}
             key = (f"epoch {epoch}", 0)
         else:
-            key = (bar.head if evaluation or "step" in values else f"{bar.head} {bar.count}", bar.total)
+            key = (bar.head if evaluation or "step" in values else f"{bar.head} {bar.at}", bar.total)
             if "epoch" in values and "step" not in values:
-                parsed.counters.batch = (bar.count, bar.total)
+                parsed.counters.batch = (bar.at, bar.total)
             elif not evaluation:
-                values.setdefault("step", float(bar.count))
+                values.setdefault("step", float(bar.at))
         if self._bar is not None and self._bar.key != key:
             self._end_bar()
         self._bar = _Drawn(key, number, parsed)

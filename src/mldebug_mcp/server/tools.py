@@ -23,6 +23,7 @@ def diagnose_run(
     config: Annotated[
         str | None, Field(description="The training configuration (JSON or YAML), if it is not beside the log")
     ] = None,
+    run: Annotated[str, Field(description="Which run, where the path holds several: a name from the notes")] = "",
     reference: Annotated[
         str | None, Field(description="The log or folder of a run that went well: where, and in what, do the two part?")
     ] = None,
@@ -39,7 +40,7 @@ def diagnose_run(
     from mldebug_mcp.diagnose import diagnose_run as diagnose
     from mldebug_mcp.report.concise import concise
 
-    answer = diagnose(path, config, reference)
+    answer = diagnose(path, config, reference, run=run)
     return answer if detail == "full" else concise(answer)
 
 

@@ -16,7 +16,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.parsed import Parsed
 from mldebug_mcp.logs.lines.template import Template, to_floats
-from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.names import SPELLINGS, canonical
 from mldebug_mcp.logs.numbers import to_number
 
 NEAR = 20

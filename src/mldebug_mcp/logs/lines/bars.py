@@ -27,7 +27,7 @@ class Bar(NamedTuple):
 
     Args:
         head: The text before it: a description, sometimes with an epoch.
-        count: How far it is.
+        at: How far it is.
         total: Where it ends.
         metrics: The text that reports metrics, without the times.
         around: The line without the bar.
@@ -35,7 +35,7 @@ class Bar(NamedTuple):
     """
 
     head: str
-    count: int
+    at: int
     total: int
     metrics: str
     around: str

@@ -1,4 +1,4 @@
-"""Tables in text: a line of column names and lines of values under it (fastai, notebooks of the Trainer, Ultralytics)."""
+"""Tables in text: a line of names and lines of values under it (fastai, the Trainer in notebooks, Ultralytics)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Columns:
         return True
 
     def _cells(self, line: str) -> list[str]:
-        return line.split() if self._spaced else [cell for cell in _GAP.split(line.strip(" |\t\r\n"))]
+        return line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
 
     def _row(self, line: str) -> dict[str, float] | None:
         cells = self._cells(line)

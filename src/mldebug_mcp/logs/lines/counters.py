@@ -21,17 +21,19 @@ _EPOCH_AND_BATCH = tuple(
         r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*:?\s*\[?\s*(?P<epoch>\d+)(?:/\d+)?\s*\]?\s*"
         r"\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
         # timm and ImageNet in evaluation: "Test: [  48/48]"
-        r"^\s*(?P<phase>test|val|eval)\w*\s*(?:\(\w+\))?:?\s*\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
+        r"^\s*(?P<phase>test|val|eval)\w*\s*(?:\(\w+\))?:?\s*"
+        r"\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
         # fairseq "epoch 001:    100 / 1000"
         r"\bepoch\s+(?P<epoch>\d+):\s+(?P<batch>\d+)\s*/\s*(?P<batches>\d+)",
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
         r"\bepoch\s*[:=]?\s*\[?\s*(?P<epoch>\d+)(?:\s*/\s*\d+)?\s*\]?\s*[,|;-]?\s*"
-        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*[:=#]?\s*\[?\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)\s*\]?",
+        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*[:=#]?\s*\[?\s*"
+        r"(?P<batch>\d+)\s*/\s*(?P<batches>\d+)\s*\]?",
     )
 )
 _EPOCH = re.compile(
-    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*\[?\s*(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])"
-    r"(?:\s*(?:/|of)\s*\d+(?:\.\d+)?)?\s*\]?",
+    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*\[?\s*"
+    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*(?:/|of)\s*\d+(?:\.\d+)?)?\s*\]?",
     re.IGNORECASE,
 )
 _STEP = re.compile(

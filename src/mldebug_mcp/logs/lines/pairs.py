@@ -12,16 +12,17 @@ _PAIR = re.compile(
     rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=]\s*|\s+)"
     r"(?P<open>\[|tensor\(\[?|(?:np\.)?float\d+\(|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGT]i?B?\b)?(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?(?![\w.]|[:-]\d|\s?[:=]\s*\w+=)",
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGT]i?B?\b)?"
+    rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?(?![\w.]|[:-]\d|\s?[:=]\s*\w+=)",
     re.IGNORECASE,
 )
 _PROSE = re.compile(
-    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum|target)\b",
+    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b",
     re.IGNORECASE,
 )
 _NOISE_WORDS = frozenset(
-    {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average", "avg",
-     "mean", "and", "current", "set"}
+    {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
+     "avg", "mean", "and", "current", "set"}
 )  # fmt: skip
 _COUNTERS = frozenset({"step", "epoch"})
 _NO_METRICS = frozenset({"v_num", "eta", "ETA", "s"})
