@@ -128,7 +128,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     ),
     "elapsed": (
         "elapsed", "_runtime", "time/time_elapsed", "timeelapsed", "time_elapsed", "wall_time", "elapsed_time",
-        "train_wall", "wall", "total_time", "train_time", "walltime", "train_train_wall",
+        "wall", "train_wall", "total_time", "train_time", "walltime", "train_train_wall",
     ),
     "timestamp": ("timestamp", "_timestamp", "unix_time", "time/unix"),
     "memory": (

@@ -8,19 +8,17 @@ read like errors are kept as messages. `lines/` holds the shapes, `lines.assembl
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
-from mldebug_mcp.logs.lines.bars import Bar, bar_in
+from mldebug_mcp.logs.lines.bars import bar_in
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.columns import Columns
-from mldebug_mcp.logs.lines.counters import Counters, find_counters
 from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
+from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.formats import format_of
-from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.template import Template, learn
@@ -58,14 +56,6 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     text.end()
 
 
-class _Drawn(NamedTuple):
-    """The last drawing of a progress bar that reports metrics."""
-
-    key: tuple[str, int]
-    number: int
-    parsed: Parsed
-
-
 class _Text:
     """What has been read of a text so far."""
 
@@ -77,12 +67,13 @@ class _Text:
         self._box = Box()
         self._columns = Columns()
         self._dict: list[str] = []
-        self._bar: _Drawn | None = None
+        self._bars = DrawnBars(self._records)
         self._bar_steps = BarSteps()
         self._run: list[tuple[str, ...]] = []
         self._run_of: Template | None = None
         self._run_line = 0
         self._dull: set[str] = set()
+        self._inner = False
         self._rest = False
 
     def take(self, number: int, line: str) -> None:
@@ -105,7 +96,7 @@ class _Text:
         """Take a line of a known shape; those in a row are converted together."""
         if template is not self._run_of or len(self._run) >= MAX_RUN:
             self._end_alike()
-            self._end_bar()
+            self._bars.end()
             self._run_of = template
             self._templates.remove(template)
             self._templates.insert(0, template)
@@ -140,7 +131,7 @@ class _Text:
             self._whole_dict(0, dict_in(" ".join(self._dict)))
         self._box.end()
         self._end_box(0)
-        self._end_bar()
+        self._bars.end()
         self._records.end()
         self._bar_steps.settle(self._builder)
 
@@ -156,12 +147,14 @@ class _Text:
             self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
         )
         if row is None and bar is not None:
-            self._take_bar(number, bar)
+            if not self._bars.take(number, bar):
+                self._bar_steps.bar(bar.head, bar.at, bar.total)
             message = bar.around
         if row is not None:
             self._take_row(number, row)
             return True
         if "{" in message and self._take_dict(number, message):
+            self._name_format(line)
             return True
         skipped = _SKIPPED.search(message) if "kipping" in message else None
         if skipped is not None:
@@ -177,9 +170,12 @@ class _Text:
         parsed = parse_line(line)
         if parsed.telling:
             self._name_format(line)
+            self._inner = self._inner or "| train_inner |" in line
+            if self._inner and "| train |" in line:  # fairseq closes an epoch with the mean over it
+                parsed.metrics = {f"epoch_mean/{name}": value for name, value in parsed.metrics.items()}
         if parsed.telling or parsed.counters.values:
             if parsed.telling:
-                self._end_bar()
+                self._bars.end()
             self._records.take(number, parsed)
         elif parsed.metrics:
             self._records.take(number, parsed)
@@ -201,39 +197,9 @@ class _Text:
         if template is not None:
             self._templates = [template, *self._templates[: MAX_TEMPLATES - 1]]
 
-    def _take_bar(self, number: int, bar: Bar) -> None:
-        counters = find_counters(bar.head)
-        evaluation = phase_of(bar.head) == "eval"
-        metrics = pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation)
-        metrics = {name: value for name, value in metrics.items() if canonical(name) not in ("step", "epoch")}
-        if not any(map(is_telling, metrics)):
-            self._bar_steps.bar(bar.head, bar.at, bar.total)
-            return
-        values = dict(counters.values)
-        parsed = Parsed(Counters(values), metrics, telling=True, evaluation=evaluation)
-        if bar.keras:
-            epoch = self._records.epoch
-            values |= {"epoch": epoch} if epoch is not None else {}
-            key = (f"epoch {epoch}", 0)
-        else:
-            key = (bar.head if evaluation or "step" in values else f"{bar.head} {bar.at}", bar.total)
-            if "epoch" in values and "step" not in values:
-                parsed.counters.batch = (bar.at, bar.total)
-            elif not evaluation:
-                values.setdefault("step", float(bar.at))
-        if self._bar is not None and self._bar.key != key:
-            self._end_bar()
-        self._bar = _Drawn(key, number, parsed)
-
-    def _end_bar(self) -> None:
-        """Give the last drawing of a bar to the records."""
-        if self._bar is not None:
-            drawn, self._bar = self._bar, None
-            self._records.take(drawn.number, drawn.parsed)
-
     def _take_row(self, number: int, row: dict[str, float]) -> None:
         if any(map(is_telling, row)):
-            self._end_bar()
+            self._bars.end()
             self._records.whole(number, row)
 
     def _end_box(self, number: int) -> None:
@@ -263,7 +229,7 @@ class _Text:
     def _whole_dict(self, number: int, record: dict[str, object]) -> bool:
         if not any(map(is_telling, record)) and "train_runtime" not in record:
             return False
-        self._end_bar()
+        self._bars.end()
         row = self._records.whole(number, record)
         if row is not None and not any(canonical(name) == "step" for name in record):
             self._bar_steps.printed(row, to_number(record.get("epoch")), regular="loss" in record)

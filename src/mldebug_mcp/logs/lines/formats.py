@@ -18,7 +18,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("torchtune", r"^\s*\d+\|\d+\|Loss:|^Step \d+ \| loss:[\d.naif]+ "),
     ("verl", r"\bstep:\d+ - [\w/.()-]+:[\d.naif-]+ - "),
     ("fairseq", r"\| (?:train|train_inner|valid) \| (?:\{|epoch \d+)|\| epoch \d+ \| (?:valid|loss)"),
-    ("mmengine", r"\b(?:Epoch|Iter)\((?:train|val)\)\s*\["),
+    ("mmengine", r"\b(?:Epoch|Iter)\(train\)\s*\["),
     ("mmcv", r"\bEpoch \[\d+\]\[\d+/\d+\]\s+lr:|\bIter \[\d+/\d+\]\s+lr:"),
     ("detectron2", r"\biter: \d+\s+total_loss:"),
     ("timm", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),

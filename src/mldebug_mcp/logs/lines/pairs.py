@@ -61,7 +61,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     for match in _PAIR.finditer(line):
         name = _metric_name(match["name"], explicit=match["sep"].strip() != "")
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
-        number = parse_number(match["mean"] if evaluation and match["mean"] else match["number"])
+        number = parse_number(match["mean"] if evaluation and match["mean"] and not match["whole"] else match["number"])
         if name is None or number is None or name in _NO_METRICS:
             continue
         if name.lower() in _PHASE_NAME:  # "loss train: 1.7, val: 1.9"

@@ -1,0 +1,77 @@
+"""Bars that report metrics → records: the last drawing for a step counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mldebug_mcp.logs.lines.assembler import Assembler
+from mldebug_mcp.logs.lines.bars import Bar
+from mldebug_mcp.logs.lines.counters import Counters, find_counters
+from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of
+from mldebug_mcp.logs.lines.parsed import Parsed
+from mldebug_mcp.logs.names import canonical, is_telling
+
+
+class _Drawing(NamedTuple):
+    key: tuple[str, int]
+    number: int
+    parsed: Parsed
+
+
+class DrawnBars:
+    """Holds the last drawing of a bar until another step is drawn.
+
+    Args:
+        records: Where the records go.
+    """
+
+    def __init__(self, records: Assembler) -> None:
+        self._records = records
+        self._last: _Drawing | None = None
+        self._evaluation: dict[str, float] = {}
+
+    def take(self, number: int, bar: Bar) -> bool:
+        """Take a drawing; return False if it reports no metric that training prints."""
+        counters = find_counters(bar.head)
+        evaluation = phase_of(bar.head) == "eval"
+        metrics = {
+            name: value
+            for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()
+            if canonical(name) not in ("step", "epoch")
+        }
+        if not any(map(is_telling, metrics)):
+            return False
+        drawing = self._drawing(number, bar, Parsed(Counters(dict(counters.values)), metrics, None, True, evaluation))
+        if self._last is not None and self._last.key != drawing.key:
+            self.end()
+        self._last = drawing
+        return True
+
+    def end(self) -> None:
+        """Give the last drawing to the records."""
+        if self._last is None:
+            return
+        drawing, self._last = self._last, None
+        metrics = drawing.parsed.metrics
+        # A bar goes on showing the last evaluation: what has not changed is not new.
+        shown = {name: value for name, value in metrics.items() if canonical(name).startswith("eval_")}
+        for name in [name for name, value in shown.items() if self._evaluation.get(name) == value]:
+            if len(metrics) > len(shown):
+                del metrics[name]
+        self._evaluation = shown
+        self._records.take(drawing.number, drawing.parsed)
+
+    def _drawing(self, number: int, bar: Bar, parsed: Parsed) -> _Drawing:
+        values = parsed.counters.values
+        if bar.keras:
+            epoch = self._records.epoch
+            if epoch is not None:
+                values["epoch"] = epoch
+            return _Drawing((f"epoch {epoch}", 0), number, parsed)
+        named = parsed.evaluation or "step" in values
+        key = (bar.head if named else f"{bar.head} {bar.at}", bar.total)
+        if "epoch" in values and "step" not in values:
+            parsed.counters.batch = (bar.at, bar.total)
+        elif not parsed.evaluation:
+            values.setdefault("step", float(bar.at))
+        return _Drawing(key, number, parsed)
