@@ -154,8 +154,7 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken."""
-        for text in conventions.apply(self._columns, self.wanted_run or None):
-            self.note(text)
+        conventions.apply(self, self._columns)
         named = self._named_columns()
         step, step_name = self._steps(named)
         starts = self._segment_starts(step)
@@ -194,6 +193,8 @@ class RunBuilder:
                 if depth < MAX_DEPTH:
                     yield from self._flatten(value, f"{name}/", depth + 1)
                 continue
+            if isinstance(value, str) and "/" in value and canonical(name) == "step":
+                value = value.partition("/")[0]  # noqa: PLW2901 - ms-swift: "5/100"
             number = to_number(value)
             if number is not None:
                 yield name, number
@@ -263,16 +264,15 @@ class RunBuilder:
             return [0]
         starts = {0, *(row for row in self._breaks if row < len(step) and step[row] <= step[row - 1])}
         falls = np.flatnonzero(np.diff(step) < 0) + 1
-        if len(falls) > INTERLEAVED * len(step):
+        # A single record out of order is no restart: after a restart the counter stays below where it had been.
+        restarts = [row for row in falls.tolist() if _stays_below(step, row)]
+        stray = len(falls) - len(starts.union(restarts)) + 1
+        if stray > INTERLEAVED * len(step):
             self.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
-            return [0]
-        for row in falls.tolist():
-            # A single record out of order is no restart: after a restart the counter stays below where it had been.
-            following = step[row : row + 3]
-            if len(following) >= 2 and bool(np.all(following < step[row - 1])):
-                starts.add(row)
-        if len(falls) > len(starts) - 1:
-            self.note(f"{len(falls) - len(starts) + 1} record(s) out of order: sorted by step")
+            return sorted(starts)
+        starts.update(restarts)
+        if stray:
+            self.note(f"{stray} record(s) out of order: sorted by step")
         return sorted(starts)
 
     def _pieces(
@@ -309,6 +309,12 @@ def _stands_still(values: Floats, share: float) -> bool:
 
 def _ascends(values: Floats) -> bool:
     return bool(np.all(values[1:] > values[:-1]))
+
+
+def _stays_below(step: Floats, row: int) -> bool:
+    """Say whether the counter goes on from where it fell to, or fell to where the log began."""
+    following = step[row : row + 3]
+    return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
 
 
 def _at(step: Floats, rows: NDArray[np.int64]) -> Floats:

@@ -1,53 +1,53 @@
 """What a log means beyond its names: conventions that show only when all columns are known.
 
-Each is a function that changes the columns where its convention holds, and returns what to say about it.
+Each is a function that changes the columns where its convention holds, and says so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mldebug_mcp.logs.columns import Column
 from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.several import choose_run
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.builder import RunBuilder
 
 Columns = dict[str, Column]
 
 _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 
 
-def apply(columns: Columns, run: str | None = None) -> list[str]:
-    """Apply every convention to the columns of a log (raw name → column) and return the notes."""
-    notes = wandb_export(columns, run)
+def apply(builder: RunBuilder, columns: Columns) -> None:
+    """Apply every convention to the columns of a log (raw name → column); the builder is told what held."""
+    wandb_export(builder, columns)
     for convention in _CONVENTIONS:
         note = convention(columns)
         if note:
-            notes.append(note)
-    return notes
+            builder.note(note)
 
 
-def wandb_export(columns: Columns, run: str | None = None) -> list[str]:
+def wandb_export(builder: RunBuilder, columns: Columns) -> None:
     """CSV exported from a W&B chart: "run - metric" beside "run - metric__MIN" and "__MAX".
 
     The bounds of a chart's bucket are no metrics. Where the chart shows several runs, one is read.
     """
     found = {name: match for name in columns if (match := _EXPORT.fullmatch(name))}
     if not any(match["bound"] for match in found.values()):
-        return []
+        return
     sizes: dict[str, int] = {}
     for name, match in found.items():
         sizes[match["run"]] = max(sizes.get(match["run"], 0), len(columns[name]))
-    chosen = run if run in sizes else max(sizes, key=lambda name: sizes[name])
+    chosen = choose_run(builder, "the export", sizes, {})
     for name, match in found.items():
         column = columns.pop(name)
         if match["run"] == chosen and not match["bound"]:
             columns[match["metric"]] = column
-    if len(sizes) == 1:
-        return [f"exported from W&B: the run is {chosen!r}"]
-    others = ", ".join(repr(name) for name in sizes if name != chosen)
-    return [f"exported from W&B with {len(sizes)} runs: {chosen!r} is read; others: {others} (name one with run=)"]
 
 
 def gym_monitor(columns: Columns) -> str | None:

@@ -15,10 +15,9 @@ from mldebug_mcp.logs.merge import merged
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, RunFolder, runs_in
+from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
-
-_SHOWN = 8
 
 
 def read_run(path: str | Path, config: str | Path | None = None, run: str = "") -> Run:
@@ -33,15 +32,18 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         InputError: the path is missing, unreadable, binary, empty, or holds no metrics; or it has no such run.
     """
     place = Path(path)
+    if "\0" in str(path):
+        raise InputError(f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte)")
     try:
-        found, home = _read_folder(place, run) if place.is_dir() else (_read_log(place, run), place.parent)
-        return _configured(replace(found, path=str(path)), find_config(home) if config is None else Path(config))
+        if place.is_dir():
+            found, settings_file = _read_folder(place, run)
+        else:
+            found, settings_file = _read_log(place, run), find_config(place.parent)
+        return _configured(replace(found, path=str(path)), settings_file if config is None else Path(config))
     except OSError as error:
         raise InputError(f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error})") from None
     except UnicodeError as error:
         raise InputError(f"{shorten(str(path), 200)}: not text in a known encoding ({error})") from None
-    except ValueError as error:  # a NUL byte in the path
-        raise InputError(f"{shorten(str(path), 200)}: not a usable path ({error})") from None
 
 
 def _configured(run: Run, settings_file: Path | None) -> Run:
@@ -72,39 +74,37 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
     return run
 
 
-def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path]:
-    """Read one run of a folder; the notes name the others."""
+def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path | None]:
+    """Read one run of a folder, and find its configuration; the notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
     if mlflow_folder.read_folder(folder, builder):
-        return builder.build(str(folder)), folder
+        return builder.build(str(folder)), None
     places = runs_in(folder)
-    if wanted and any(place.name == wanted for place in places):
-        places = [place for place in places if place.name == wanted]
-    read = [(place, run) for place in places if (run := _read_place(place, wanted)) is not None]
+    if len(places) == 1:
+        run = _read_place(places[0], wanted)
+        read = [] if run is None else [(places[0], run)]
+    else:
+        read = [(place, run) for place in places if (run := _read_place(place)) is not None]
     if not read:
         raise InputError(
             f"{shorten(str(folder), 200)}: no training log found in this folder "
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
             "name the log file itself"
         )
-    own = [item for item in read if item[0].name == "." and item[1].series]
-    place, run = own[0] if own else max(read, key=lambda item: (bool(item[1].series), item[1].records))
-    if len(read) > 1:
-        others = ", ".join(
-            f"{shorten(item[0].name, 60)} ({item[1].records} records)" for item in read if item[0] is not place
-        )
-        run = replace(
-            run,
-            notes=(
-                *run.notes,
-                f"{len(read)} runs found; read {place.name}; others: {shorten(others, 400)}; name one with run=",
-            ),
-        )
-    return run, place.folder
+    if len(read) == 1:
+        return read[0][1], read[0][0].config()
+    builder = RunBuilder()
+    builder.wanted_run = wanted or next((place.name for place, run in read if place.name == "." and run.series), "")
+    chosen = choose_run(builder, str(folder), {place.name: run.records for place, run in read}, {})
+    place, run = next(item for item in read if item[0].name == chosen)
+    if not builder.notes:
+        others = ", ".join(place.name for place, _ in read if place.name != chosen)
+        builder.note(f"the run of this folder itself is read; runs below it: {shorten(others, 300)}")
+    return replace(run, notes=(*run.notes, *builder.notes)), place.config()
 
 
-def _read_place(place: RunFolder, wanted: str) -> Run | None:
+def _read_place(place: RunFolder, wanted: str = "") -> Run | None:
     """Read the logs of one run; what is no log is passed over."""
     runs = []
     for files in _together(place.files):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mldebug_mcp.logs.config import FILE_NAMES
+from mldebug_mcp.logs.config import FILE_NAMES, find_config
 
 LOG_SUFFIXES = (
     ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
@@ -55,6 +55,11 @@ class RunFolder:
     name: str
     folder: Path
     files: list[Path] = field(default_factory=list)
+
+    def config(self) -> Path | None:
+        """Return the run's configuration: in its folder, or beside one of its logs."""
+        places = dict.fromkeys([self.folder, *(file.parent for file in self.files)])
+        return next((found for place in places if (found := find_config(place)) is not None), None)
 
 
 def runs_in(folder: Path) -> list[RunFolder]:

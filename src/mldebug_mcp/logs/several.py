@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.text import shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.builder import RunBuilder
 
 _SHOWN = 8
 

@@ -44,7 +44,7 @@ _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
 
 def matches(file: LogFile) -> bool:
     """Any text: this reader comes last."""
-    return bool(file.head)
+    return not file.binary
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
@@ -187,6 +187,8 @@ class _Text:
         name = format_of(line)
         if name is not None and name not in self._builder.formats:
             self._builder.formats.append(name)
+            if name == "fairseq":
+                self._builder.note("fairseq logs its losses in bits (base 2): a nat is 1.44 bits")
 
     def _learn(self, line: str, parsed: Parsed) -> None:
         shape = tuple(parsed.metrics)

@@ -56,6 +56,8 @@ def to_floats(texts: Iterable[str]) -> list[float]:
 def learn(line: str, parsed: Parsed) -> Template | None:
     """Make the template of a line that was parsed, or None if its numbers cannot be told apart."""
     spans = [match.span() for match in _NUMBER.finditer(line)]
+    if not all(map(math.isfinite, parsed.metrics.values())):
+        return None  # a NaN is a word: the next line of this shape will show its place
     if parsed.counters.batch or parsed.counters.rounded or not 1 < len(spans) <= 90:
         return None
     probes = [_FIRST_PROBE + index for index in range(len(spans))]

@@ -1,0 +1,129 @@
+"""Hostile, broken and odd input: a bounded answer or a clear error, never a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import Run, read_run
+
+SAMPLES = Path(__file__).parent / "samples"
+TEXT = "".join(f"step {step}: loss {3 - step / 10:.4f}, lr 1e-4\n" for step in range(1, 11))
+STATE = json.dumps({"log_history": [{"step": step, "loss": 1.5, "epoch": 0.5} for step in range(1, 6)]})
+
+
+def _read_bytes(content: bytes, name: str) -> Run | None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        try:
+            return read_run(path)
+        except InputError:
+            return None
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    content=st.binary(max_size=400), name=st.sampled_from(["a.log", "a.json", "a.jsonl", "a.csv", "trainer_state.json"])
+)
+def test_random_bytes_are_read_or_refused(content: bytes, name: str) -> None:
+    _read_bytes(content, name)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="step los:=0123456789.,|%/[]{}'\"<>it\r\n -e", max_size=300))
+def test_random_text_that_looks_like_a_log_is_read_or_refused(text: str) -> None:
+    _read_bytes(text.encode(), "a.log")
+
+
+@pytest.mark.parametrize("sample", ["trainer_stdout", "stable_baselines3", "composer", "yolo", "verl", "keras"])
+def test_a_log_cut_at_any_byte_is_read_or_refused(sample: str) -> None:
+    content = (SAMPLES / f"{sample}.log").read_bytes()
+    whole = read_run(SAMPLES / f"{sample}.log")
+    for end in range(0, len(content), 7):
+        run = _read_bytes(content[:end], "train.log")
+        assert run is None or run.records <= whole.records + 1
+
+
+def test_a_state_cut_at_any_byte_keeps_its_whole_records() -> None:
+    content = STATE.encode()
+    for end in range(len(content)):
+        run = _read_bytes(content[:end], "trainer_state.json")
+        assert run is None or run.records <= 5
+    assert (run := _read_bytes(content[:-3], "trainer_state.json")) is not None
+    assert run.records == 4
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp866"])
+def test_encodings_are_read_or_refused_by_name(encoding: str) -> None:
+    marked = encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32")
+    text = ("Modèle é\n" if encoding != "cp866" else "Модель\n") + TEXT
+    run = _read_bytes(text.encode(encoding), "train.log")
+    if marked or encoding in ("latin-1", "cp866"):
+        assert run is not None
+        assert run["loss"].value.tolist() == pytest.approx([3 - step / 10 for step in range(1, 11)])
+    else:
+        assert run is None
+
+
+def test_one_line_of_ten_megabytes_is_skipped_and_told() -> None:
+    run = _read_bytes(TEXT.encode() + b"x" * 10_000_000 + b"\n" + b"step 11: loss 1.5, lr 1e-4\n", "train.log")
+    assert run is not None
+    assert run.records == 11
+    assert any("4 MiB" in note for note in run.notes)
+
+
+def test_deep_json_is_refused() -> None:
+    assert _read_bytes(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "a.json") is None
+    assert _read_bytes(b"[" * 100_000, "a.json") is None
+
+
+def test_gzip_is_refused_as_binary() -> None:
+    assert _read_bytes(gzip.compress(TEXT.encode()), "train.log") is None
+
+
+def test_a_sparse_gigabyte_of_zeros_is_refused_without_reading_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(InputError, match="binary"):
+        read_run(path)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "train.log")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_run(tmp_path / "train.log")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1%" * 5000, "loss " * 4000, "step " + "1" * 20000, "a=" * 9000, "{'a': " * 3000, "| " * 9000, "Epoch [" * 2800,
+     "[rank" * 4000, "INFO - " * 2800, "9" * 300 + "/" + "9" * 300 + " [", "\x1b[31m" * 4000],
+)  # fmt: skip
+def test_a_line_made_to_trap_a_pattern_is_passed_over(line: str) -> None:
+    run = _read_bytes((line + "\n" + TEXT).encode(), "train.log")
+    assert run is not None
+    assert run.records >= 10
+
+
+def test_control_characters_do_not_reach_the_answer() -> None:
+    run = _read_bytes(b"RuntimeError: \x1b]0;owned\x07\xe2\x80\xaeevil \x1b[2J\n" + TEXT.encode(), "train.log")
+    assert run is not None
+    assert all(character.isprintable() for message in run.messages for character in message.text)
+
+
+def test_a_log_with_ten_thousand_metrics_is_bounded_and_told() -> None:
+    lines = "".join(f"step {index}: loss_{index} 1.5\n" for index in range(10_000))
+    run = _read_bytes(lines.encode(), "train.log")
+    assert run is not None
+    assert len(run.series) <= 2001
+    assert any("left out" in note for note in run.notes)

@@ -1,0 +1,96 @@
+"""A folder: the logs of one run are merged, several runs are kept apart, the configuration is found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import read_run
+
+ROWS = [{"step": step, "loss": 3.0 - step / 100} for step in range(10, 60, 10)]
+
+
+def _jsonl(path: Path, rows: list[dict[str, float]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_logs_of_one_run_are_merged_by_step_and_nothing_counts_twice(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / "train.log").write_text(
+        "".join(f"step {row['step']} loss {row['loss']:.4f} grad_norm 1.5\n" for row in ROWS)
+    )
+    run = read_run(tmp_path)
+    assert run.records == 5
+    assert run["loss"].step.tolist() == [10, 20, 30, 40, 50]
+    assert run["grad_norm"].step.tolist() == [10, 20, 30, 40, 50]
+    assert run.segments[0].series["grad_norm"].value.tolist() == [1.5] * 5
+    assert any("merged" in note for note in run.notes)
+
+
+def test_error_lines_of_the_other_logs_are_kept(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / "stderr.err").write_text("Traceback (most recent call last):\nRuntimeError: CUDA out of memory\n")
+    assert [message.text for message in read_run(tmp_path).messages][-1] == "RuntimeError: CUDA out of memory"
+
+
+def test_runs_beside_one_another_are_kept_apart_and_chosen_by_name(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "lr_1e-4" / "metrics.jsonl", ROWS)
+    _jsonl(tmp_path / "lr_1e-3" / "metrics.jsonl", [{**row, "loss": 9.0} for row in ROWS[:3]])
+    run = read_run(tmp_path)
+    assert run["loss"].value[0] == 2.9
+    assert any("lr_1e-3 (3)" in note for note in run.notes)
+    assert read_run(tmp_path, run="lr_1e-3")["loss"].value.tolist() == [9.0, 9.0, 9.0]
+
+
+def test_a_run_that_is_not_there_is_an_error_that_lists_those_that_are(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "a" / "metrics.jsonl", ROWS)
+    _jsonl(tmp_path / "b" / "metrics.jsonl", ROWS)
+    with pytest.raises(InputError, match=r"no run 'c'.*a \(5.*b \(5"):
+        read_run(tmp_path, run="c")
+
+
+def test_the_newest_trainer_state_stands_for_all_checkpoints(tmp_path: Path) -> None:
+    for step in (10, 100, 20):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        history = [{"step": one, "loss": 1.0} for one in range(5, step + 1, 5)]
+        (folder / "trainer_state.json").write_text(json.dumps({"log_history": history}))
+    run = read_run(tmp_path)
+    assert run.records == 20
+    assert run.last_step == 100
+
+
+def test_a_wandb_run_folder_is_read_with_its_configuration(tmp_path: Path) -> None:
+    files = tmp_path / "run-20260101_100000-abc" / "files"
+    files.mkdir(parents=True)
+    (files / "output.log").write_text("".join(f"step {row['step']} loss {row['loss']:.4f}\n" for row in ROWS))
+    (files / "wandb-summary.json").write_text('{"train/loss": 2.5, "train/global_step": 50, "_timestamp": 1.5e9}')
+    (files / "config.yaml").write_text("wandb_version: 1\nlearning_rate:\n  desc: null\n  value: 0.003\n")
+    run = read_run(tmp_path)
+    assert run["loss"].value.tolist() == pytest.approx([2.9, 2.8, 2.7, 2.6, 2.5])
+    assert run.config["learning_rate"] == 0.003
+
+
+def test_hydra_keeps_the_configuration_in_a_hidden_folder(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "config.yaml").write_text("optimizer:\n  lr: 0.01\ntrainer:\n  max_epochs: 3\n")
+    run = read_run(tmp_path)
+    assert run.config["learning_rate"] == 0.01
+    assert run.config["num_train_epochs"] == 3
+
+
+def test_a_pickled_configuration_is_never_opened(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / "training_args.bin").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
+    assert "training_args.bin" not in " ".join(read_run(tmp_path).notes)
+    assert not Path("owned").exists()
+
+
+def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no training log found.*trainer_state\.json"):
+        read_run(tmp_path)

@@ -1,0 +1,95 @@
+"""Restarts, resumes, appended runs, writers that share a log, ranks that print alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mldebug_mcp.logs import Run, read_run
+
+
+def _jsonl(folder: Path, rows: list[dict[str, float]]) -> Run:
+    path = folder / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_run(path)
+
+
+def _text(folder: Path, text: str) -> Run:
+    path = folder / "train.log"
+    path.write_text(text)
+    return read_run(path)
+
+
+def test_a_resume_that_goes_back_replaces_what_it_repeats(tmp_path: Path) -> None:
+    steps = [*range(1, 41), *range(31, 61)]
+    run = _jsonl(tmp_path, [{"step": step, "loss": 1.0 + (index >= 40)} for index, step in enumerate(steps)])
+    assert [(segment.first_step, segment.last_step) for segment in run.segments] == [(1, 40), (31, 60)]
+    assert run["loss"].step.tolist() == list(range(1, 61))
+    assert run["loss"].at(35) == 2.0
+    assert run["loss"].at(30) == 1.0
+
+
+def test_one_record_out_of_order_is_no_restart(tmp_path: Path) -> None:
+    steps = [*range(1, 30), 31, 30, *range(32, 60)]
+    run = _jsonl(tmp_path, [{"step": step, "loss": float(step)} for step in steps])
+    assert len(run.segments) == 1
+    assert run["loss"].value.tolist() == [float(step) for step in range(1, 60)]
+
+
+def test_two_writers_of_one_log_are_no_restarts(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": 1.0} for index in range(50) for step in (10 * index + 30, 10 * index + 10)]
+    run = _jsonl(tmp_path, rows)
+    assert len(run.segments) == 1
+    assert any("several writers" in note for note in run.notes)
+
+
+def test_runs_appended_to_one_text_are_segments(tmp_path: Path) -> None:
+    one = "".join(f"Epoch {epoch}/5: Loss={2.0 / epoch:.4f}\n" for epoch in range(1, 6))
+    run = _text(tmp_path, one * 3)
+    assert len(run.segments) == 3
+    assert run.records == 15
+
+
+def test_a_step_that_starts_again_with_each_epoch_is_counted_on(tmp_path: Path) -> None:
+    lines = [
+        f"Epoch [{epoch}][{batch}/100] loss: {epoch + batch / 100:.2f}\n" for epoch in (1, 2, 3) for batch in (50, 100)
+    ]
+    run = _text(tmp_path, "".join(lines))
+    assert run["loss"].step.tolist() == [50, 100, 150, 200, 250, 300]
+    assert len(run.segments) == 1
+
+
+def test_ranks_that_print_alike_count_once(tmp_path: Path) -> None:
+    lines = [f"[rank{rank}]: step {step} loss {step + rank / 10}\n" for step in range(1, 21) for rank in (0, 1, 2, 3)]
+    run = _text(tmp_path, "".join(lines))
+    assert run.records == 20
+    assert run["loss"].value.tolist() == [float(step) for step in range(1, 21)]
+    assert any("60 line(s) that 3 other rank(s)" in note for note in run.notes)
+
+
+def test_stdout_that_came_in_a_burst_still_has_its_steps(tmp_path: Path) -> None:
+    bars = "".join(f"\r {step}%|#| {step}/100 [00:01<00:01, 9.99it/s]" for step in range(1, 101))
+    dicts = "".join(
+        f"{{'loss': {3 - k / 10:.1f}, 'learning_rate': 1e-05, 'epoch': {k * 0.2:.1f}}}\n" for k in range(1, 11)
+    )
+    run = _text(tmp_path, bars + "\n" + dicts)
+    assert run["loss"].step.tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    assert any("worked out" in note for note in run.notes)
+
+
+def test_settings_and_prose_with_numbers_are_no_records(tmp_path: Path) -> None:
+    text = (
+        "loss_weight: 2.0\nmax_steps: 1000\nwarmup steps: 100\nmodel saved at step 5\n"
+        + "".join(f"step {step}: loss 1.5\n" for step in (1, 2, 3))
+        + "Best loss 1.5 at step 1\nFinal loss: 1.5\n"
+    )
+    run = _text(tmp_path, text)
+    assert run["loss"].step.tolist() == [1, 2, 3]
+    assert run.records == 3
+
+
+def test_the_word_nan_in_a_counter_is_no_nan(tmp_path: Path) -> None:
+    counters = "number of skipped iterations:   0 | number of nan iterations:   0 |"
+    run = _text(tmp_path, "".join(f"step {step:8d}/ 100 | lm loss: 2.5E+00 | {counters}\n" for step in range(1, 31)))
+    assert run["nan_iterations"].value.tolist() == [0.0] * 30
+    assert run["loss"].value.tolist() == [2.5] * 30

@@ -1,0 +1,169 @@
+"""Conventions of tables and JSON documents: what counts the steps, what is a clock, which names stand for what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import Run, read_run
+
+
+def _read(folder: Path, name: str, text: str) -> Run:
+    path = folder / name
+    path.write_text(text)
+    return read_run(path)
+
+
+def test_stable_baselines_counts_environment_steps_and_logs_minus_the_entropy(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path,
+        "progress.csv",
+        "time/iterations,rollout/ep_rew_mean,time/total_timesteps,train/entropy_loss,train/approx_kl,time/time_elapsed\n"
+        "1,-20.5,2048,,,2\n2,-19.25,4096,-1.375,0.0125,4\n",
+    )
+    assert run["reward"].step.tolist() == [2048, 4096]
+    assert run["entropy"].value.tolist() == [1.375]
+    assert run["approx_kl"].value.tolist() == [0.0125]
+    assert run["elapsed"].value.tolist() == [2, 4]
+
+
+def test_an_episode_monitor_counts_the_steps_of_its_episodes(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path, "0.monitor.csv", '#{"t_start": 1.5, "env_id": "A"}\nr,l,t\n-5.0,10,1.5\n-4.0,20,3.0\n-3.5,5,4.5\n'
+    )
+    assert run["reward"].step.tolist() == [10, 30, 35]
+    assert run["reward"].value.tolist() == [-5.0, -4.0, -3.5]
+    assert any("monitor" in note for note in run.notes)
+
+
+def test_openai_baselines_names_its_losses(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path,
+        "progress.csv",
+        "TimeElapsed,loss_vf_loss,EpRewMean,TimestepsSoFar,loss_ent,loss_kl\n2.5,0.05,0.1,1024,1.25,0.001\n4.5,0.04,0.2,2048,1.2,0.002\n",
+    )
+    assert run["value_loss"].step.tolist() == [1024, 2048]
+    assert run["entropy"].value.tolist() == [1.25, 1.2]
+    assert run["reward"].value.tolist() == [0.1, 0.2]
+
+
+def test_ultralytics_results_count_epochs_and_their_time_is_a_clock(tmp_path: Path) -> None:
+    names = ("epoch", "time", "train/box_loss", "metrics/mAP50(B)", "val/box_loss", "lr/pg0")
+    rows = (
+        (1, 10.5, 1.234, 0.511, 1.345, 0.001),
+        (2, 20.5, 1.134, 0.521, 1.245, 0.002),
+        (3, 30.5, 1.034, 0.5, 1.1, 0.003),
+    )
+    text = "".join(",".join(f"{cell:>23}" for cell in row) + "\n" for row in (names, *rows))
+    run = _read(tmp_path, "results.csv", text)
+    assert run.step_name == "epoch"
+    assert run["box_loss"].value.tolist() == [1.234, 1.134, 1.034]
+    assert run["eval_box_loss"].value.tolist() == [1.345, 1.245, 1.1]
+    assert run["learning_rate"].value.tolist() == [0.001, 0.002, 0.003]
+    assert "elapsed" in run
+    assert "time" not in run
+
+
+def test_a_keras_log_with_several_runs_has_several_segments(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path,
+        "training.csv",
+        "epoch,accuracy,loss,val_loss\n0,0.5,1.5,1.6\n1,0.6,1.4,1.5\n2,0.7,1.3,1.4\nepoch,accuracy,loss,val_loss\n0,0.4,1.7,1.8\n1,0.5,1.6,1.7\n",
+    )
+    assert [segment.series["loss"].value.tolist() for segment in run.segments] == [[1.5, 1.4, 1.3], [1.7, 1.6]]
+
+
+def test_a_batch_counter_inside_epochs_is_counted_on(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path, "gan.csv", "Epoch,Batch,Gen Loss,Disc Loss\n0,0,0.5,1.1\n0,1,0.6,1.2\n1,0,0.7,1.3\n1,1,0.8,1.4\n"
+    )
+    assert run["Gen Loss"].step.tolist() == [0, 1, 2, 3]
+
+
+def test_a_chart_exported_from_wandb_is_named_by_its_metric(tmp_path: Path) -> None:
+    name = "brave-sun-1 - train/loss"
+    text = f'"Step","{name}","{name}__MIN","{name}__MAX"\n"4","2.5","2.5","2.5"\n"8","2.25","2.25","2.25"\n'
+    run = _read(tmp_path, "export.csv", text)
+    assert set(run.series) == {"loss"}
+    assert run["loss"].value.tolist() == [2.5, 2.25]
+
+
+def test_a_chart_with_several_runs_gives_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text(
+        "Step,a - loss,a - loss__MIN,a - loss__MAX,b - loss,b - loss__MIN,b - loss__MAX\n"
+        "1,2.5,2.5,2.5,3.5,3.5,3.5\n2,2.25,2.25,2.25,3.25,3.25,3.25\n3,2.125,2.125,2.125,,,\n"
+    )
+    assert read_run(path)["loss"].value.tolist() == [2.5, 2.25, 2.125]
+    assert read_run(path, run="b")["loss"].value.tolist() == [3.5, 3.25]
+
+
+def test_columns_without_a_header_are_guessed_and_the_guess_is_told(tmp_path: Path) -> None:
+    run = _read(tmp_path, "train_loss.txt", "1.5 0\n1.25 100\n1.125 200\n1.0 300\n")
+    assert run["loss"].step.tolist() == [0, 100, 200, 300]
+    assert run["loss"].value.tolist() == [1.5, 1.25, 1.125, 1.0]
+    assert any("guessed" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("values", [{"1": 10.5, "5": 10.25, "10": 10.125}, [10.5, 10.25, 10.125]])
+def test_golden_values_are_read_at_their_steps(tmp_path: Path, values: object) -> None:
+    document = {"lm loss": {"start_step": 1, "end_step": 10, "step_interval": 5, "values": values}}
+    run = _read(tmp_path, "golden_values.json", json.dumps(document))
+    assert run["loss"].value.tolist() == [10.5, 10.25, 10.125]
+    assert run["loss"].step.tolist() == ([1, 5, 10] if isinstance(values, dict) else [1, 6, 11])
+
+
+def test_mmcv_json_keeps_validation_apart(tmp_path: Path) -> None:
+    lines = [
+        {"env_info": "Python 3.10", "seed": 0},
+        {"mode": "train", "epoch": 1, "iter": 50, "lr": 0.01, "loss": 2.5},
+        {"mode": "train", "epoch": 1, "iter": 100, "lr": 0.02, "loss": 2.25},
+        {"mode": "val", "epoch": 1, "iter": 625, "lr": 0.02, "bbox_mAP": 0.125},
+        {"mode": "train", "epoch": 2, "iter": 50, "lr": 0.02, "loss": 2.0},
+    ]
+    run = _read(tmp_path, "run.log.json", "\n".join(map(json.dumps, lines)))
+    assert run["loss"].value.tolist() == [2.5, 2.25, 2.0]
+    assert run["loss"].step.tolist() == [50, 100, 150]
+    assert run["eval_bbox_map"].value.tolist() == [0.125]
+
+
+def test_all_results_of_the_trainer_are_a_summary(tmp_path: Path) -> None:
+    run = _read(
+        tmp_path, "all_results.json", '{"epoch": 3.0, "eval_loss": 0.5, "train_loss": 0.75, "train_runtime": 10.5}'
+    )
+    assert run.records == 1
+    assert "loss" not in run
+    assert run["summary/eval_loss"].value.tolist() == [0.5]
+
+
+def test_ms_swift_writes_its_step_with_the_total(tmp_path: Path) -> None:
+    rows = [
+        {"loss": 2.5, "learning_rate": 1e-5, "epoch": 0.1, "global_step/max_steps": "5/100", "percentage": "5.00%"},
+        {"loss": 2.25, "learning_rate": 2e-5, "epoch": 0.2, "global_step/max_steps": "10/100", "percentage": "10.00%"},
+    ]
+    run = _read(tmp_path, "logging.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert run["loss"].step.tolist() == [5, 10]
+
+
+def test_a_nan_that_the_trainer_hides_is_told(tmp_path: Path) -> None:
+    history = [
+        {"step": 10, "epoch": 0.1, "loss": 2.5, "grad_norm": 1.0, "learning_rate": 1e-5},
+        {"step": 20, "epoch": 0.2, "loss": 2.5, "grad_norm": float("nan"), "learning_rate": 1e-5},
+    ]
+    run = _read(tmp_path, "trainer_state.json", json.dumps({"log_history": history}))
+    assert any("logging_nan_inf_filter" in note for note in run.notes)
+
+
+def test_a_text_without_metrics_or_errors_is_refused_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no metrics found"):
+        _read(tmp_path, "notes.txt", "Dear diary, today I trained a model.\nIt was good.\n")
+
+
+def test_a_log_of_errors_alone_is_read_for_its_errors(tmp_path: Path) -> None:
+    run = _read(tmp_path, "crash.log", "RuntimeError: CUDA error: out of memory\n")
+    assert run.records == 0
+    assert [message.line for message in run.messages] == [1]
+    assert any("no metrics" in note for note in run.notes)
