@@ -94,3 +94,28 @@ def test_a_pickled_configuration_is_never_opened(tmp_path: Path) -> None:
 def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no training log found.*trainer_state\.json"):
         read_run(tmp_path)
+
+
+def test_logs_in_a_folder_of_the_evaluation_are_evaluation_metrics(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "train" / "metrics.jsonl", ROWS)
+    _jsonl(tmp_path / "validation" / "metrics.jsonl", [{"step": 50, "loss": 4.5}])
+    run = read_run(tmp_path)
+    assert run["loss"].value[-1] == 2.5
+    assert run["eval_loss"].value.tolist() == [4.5]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "  lr .............................. 0.00015\n  clip_grad ....................... 1.0\n"
+        "  train_iters ..................... 500\n  fp16 ............................ True\n"
+        "  padded_vocab_size ............... 50304\n",
+        "Namespace(lr=0.00015, clip_grad=1.0, train_iters=500, fp16=True, padded_vocab_size=50304, name='a, b')\n",
+    ],
+)
+def test_the_arguments_printed_at_the_head_are_the_configuration(tmp_path: Path, printed: str) -> None:
+    (tmp_path / "train.log").write_text(printed + "step 1: loss 2.5\nstep 2: loss 2.25\n")
+    run = read_run(tmp_path / "train.log")
+    settings = ("learning_rate", "max_grad_norm", "max_steps", "vocab_size")
+    assert [run.config[name] for name in settings] == [0.00015, 1.0, 500, 50304]
+    assert run.config["fp16"] is True

@@ -11,10 +11,10 @@ from mldebug_mcp.logs import mlflow_folder
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.merge import merged
+from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, RunFolder, runs_in
+from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, RunFolder, runs_in
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
@@ -109,9 +109,12 @@ def _read_place(place: RunFolder, wanted: str = "") -> Run | None:
     runs = []
     for files in _together(place.files):
         try:
-            runs.append((shorten(str(files[0].relative_to(place.folder)), 80), _read_log(files[0], wanted, files[1:])))
+            run = _read_log(files[0], wanted, files[1:])
         except InputError:
             continue
+        if files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS:
+            run = of_evaluation(run)
+        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
     return merged(runs) if runs else None
 
 

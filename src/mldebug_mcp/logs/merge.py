@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mldebug_mcp.logs.kinds import kind_of_run
+from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.run import Run, Segment, Series
 
 
@@ -53,6 +54,17 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         messages=tuple(messages),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def of_evaluation(run: Run) -> Run:
+    """Return a log of evaluations alone with its metrics named as such: `loss` is `eval_loss`."""
+
+    def renamed(series: Mapping[str, Series]) -> dict[str, Series]:
+        names = {name: name if name.startswith("eval_") else canonical(f"eval_{name}") for name in series}
+        return {names[name]: replace(one, name=names[name]) for name, one in series.items()}
+
+    segments = tuple(replace(segment, series=renamed(segment.series)) for segment in run.segments)
+    return replace(run, series=renamed(run.series), segments=segments)
 
 
 def _weight(run: Run) -> tuple[bool, int, bool, int]:

@@ -28,7 +28,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
-        "reduced_train_loss", "train_total_loss",
+        "reduced_train_loss", "epoch_loss", "train_total_loss",
     ),
     "eval_loss": (
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",

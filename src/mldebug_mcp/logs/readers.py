@@ -24,6 +24,7 @@ from mldebug_mcp.logs import (
     wandb_file,
 )
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.printed_settings import printed_settings
 from mldebug_mcp.logs.source import LogFile
 
 
@@ -62,6 +63,7 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     reader = next(reader for reader in READERS if reader.matches(file))
     builder.formats.append(reader.NAME)
     reader.read(file, builder)
+    builder.configure(printed_settings(file.head))
     if file.skipped_lines:
         builder.note(f"skipped {file.skipped_lines} line(s) of more than 4 MiB")
 

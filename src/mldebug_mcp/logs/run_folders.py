@@ -18,6 +18,8 @@ LOG_SUFFIXES = (
     ".db", ".sqlite", ".err",
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
+EVALUATION_FOLDERS = frozenset({"eval", "val", "validation", "test"})
+"""Folders in a run whose logs are of its evaluation, as Keras writes them for TensorBoard."""
 MAX_ENTRIES = 20_000
 """Entries of a folder and those below that are looked at."""
 MAX_FILES = 200
@@ -27,6 +29,7 @@ MAX_DEPTH = 4
 _CHECKPOINT = re.compile(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
+     "validation",
      "test", "events", "runs", "summaries", "output", "outputs", "results", "vis_data", "out"}
 )  # fmt: skip
 _IGNORED = frozenset(

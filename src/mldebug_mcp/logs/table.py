@@ -38,7 +38,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
         names = [name for name in header if name.strip()]
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
-        if len(rows[0]) == len(header) and _is_data(rows[0]):
+        if rows and len(rows[0]) == len(header) and _is_data(rows[0]):
             return delimiter, comments
     return None
 
