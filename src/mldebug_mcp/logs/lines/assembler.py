@@ -7,13 +7,14 @@ that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.lines.counters import Counters
+from mldebug_mcp.logs.lines.leftovers import Leftovers
 from mldebug_mcp.logs.lines.parsed import Parsed
 from mldebug_mcp.logs.lines.template import Template, to_floats
 from mldebug_mcp.logs.names import SPELLINGS, canonical
@@ -21,9 +22,6 @@ from mldebug_mcp.logs.numbers import to_number
 
 NEAR = 20
 """Lines below a record in which metrics without a counter belong to it."""
-MAX_SHAPES = 1000
-"""Kinds of lines without a counter that are kept."""
-
 _WORDS = re.compile(r"[A-Za-z]{3,}")
 
 
@@ -46,8 +44,9 @@ class Assembler:
         self._heading = False
         self._epoch: float | None = None
         self._epoch_base: float | None = None
-        self._orphans: dict[tuple[str, ...], list[tuple[float, ...]]] = defaultdict(list)
-        self._unknown: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
+        self._leftovers = Leftovers(builder)
+        self._told = 0
+        self._counted = 0
         self._owner: dict[tuple[str, ...], int] = {}
         self._other_ranks: Counter[int] = Counter()
         self._rounded: dict[int, float] = {}
@@ -66,12 +65,14 @@ class Assembler:
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
         values = self._placed(parsed)
+        self._told += parsed.telling
+        self._counted += parsed.telling and (bool(values) or bool(self._counters))
         if parsed.telling and values:
             self._with_counter(number, values, parsed)
         elif parsed.telling:
             self._without_counter(number, parsed.metrics)
         elif values and len(parsed.metrics) > 1 and not self._builder.records:
-            self._unknown[tuple(parsed.metrics)].append({**values, **parsed.metrics})
+            self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not self._is_remark(parsed):
             self._open(number, values, {}, heading=True)
         elif not values and self._counters and number - self._line <= NEAR // 4:
@@ -85,6 +86,7 @@ class Assembler:
                 self.take(self._line, template.parsed(row))
             return
         self.flush()
+        self._told, self._counted = self._told + len(rows), self._counted + len(rows)
         texts = list(zip(*rows, strict=True))
         columns = {
             name: np.array(to_floats(texts[place])) * factor
@@ -116,11 +118,7 @@ class Assembler:
         """Finish: give what is left to the builder and say what was left out."""
         self.flush()
         builder = self._builder
-        if not builder.records:
-            self._take_the_best()
-        elif self._orphans:
-            count = sum(map(len, self._orphans.values()))
-            builder.note(f"left out {count} line(s) with metrics but without a step or an epoch")
+        self._leftovers.end()
         if self._other_ranks:
             ranks = len(self._other_ranks)
             builder.note(
@@ -129,6 +127,11 @@ class Assembler:
             )
         if self._rounded:
             self._restore_steps()
+        if self._told and self._builder.formats[1:] == []:
+            self._builder.note(
+                f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
+                "stand by a step or an epoch, and are read as records"
+            )
 
     def _is_echo(self, parsed: Parsed) -> bool:
         """Say whether another rank prints lines of this shape too."""
@@ -180,8 +183,7 @@ class Assembler:
                 counters = self._counters
                 self._open(number, counters, metrics, heading=True)
                 return
-        if len(self._orphans) < MAX_SHAPES:
-            self._orphans[tuple(metrics)].append(tuple(metrics.values()))
+        self._leftovers.take(metrics, known=True)
 
     def _add(self, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
@@ -193,28 +195,6 @@ class Assembler:
         self.flush()
         self._line, self._heading = number, heading
         self._counters, self._block = counters, dict(metrics)
-
-    def _take_the_best(self) -> None:
-        """No line was sure to be a record: take those that repeat."""
-        shape = max(self._unknown, key=lambda names: len(self._unknown[names]), default=())
-        if len(self._unknown.get(shape, ())) >= 3:
-            for record in self._unknown[shape]:
-                self._builder.numbers(record)
-            example = ", ".join(shape[:4])
-            self._builder.note(
-                f"text of unknown shape: lines with a counter that repeat are read as records ({example})"
-            )
-            return
-        for names, rows in self._best_orphans():
-            for row in rows:
-                self._builder.numbers(dict(zip(names, row, strict=True)))
-
-    def _best_orphans(self) -> list[tuple[tuple[str, ...], list[tuple[float, ...]]]]:
-        """Return the lines without a counter that come most often; those that come once only if there are no others."""
-        most = max((len(rows) for rows in self._orphans.values()), default=0)
-        if most < 2:
-            return [(names, rows) for names, rows in self._orphans.items() if "loss" in map(canonical, names)][:1]
-        return [(names, rows) for names, rows in self._orphans.items() if len(rows) == most][:1]
 
     def _restore_steps(self) -> None:
         """Undo "6K": where the exact steps before it go up by one interval, so do those after it."""

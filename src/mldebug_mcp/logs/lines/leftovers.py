@@ -1,0 +1,79 @@
+"""Lines that may be records: metrics without a counter, or a counter beside names that nobody knows.
+
+They count only if the log has nothing better. Of such lines the shape that comes most often is read.
+"""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.names import canonical
+
+Shape = tuple[str, ...]
+
+MAX_SHAPES = 1000
+"""Shapes of lines that are kept."""
+SURE = 2000
+"""Lines of one shape in a log without a single sure record, from which on they are its records."""
+REPEATED = 3
+"""Lines of one shape of unknown names that make it a record; chosen: two may be chance."""
+
+
+class Leftovers:
+    """Keeps such lines by shape.
+
+    Args:
+        builder: Where they go if nothing better comes.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._rows: dict[Shape, list[tuple[float, ...]]] = {}
+        self._known: dict[Shape, bool] = {}
+        self._accepted: Shape | None = None
+        self.left_out = 0
+
+    def take(self, values: dict[str, float], *, known: bool) -> None:
+        """Take a line; `known` says that its names are those of metrics."""
+        shape = tuple(values)
+        if shape == self._accepted:
+            self._builder.numbers(values)
+            return
+        rows = self._rows.get(shape)
+        if self._builder.records or (rows is None and len(self._rows) >= MAX_SHAPES):
+            self.left_out += known
+            return
+        if rows is None:
+            rows = self._rows[shape] = []
+            self._known[shape] = known
+        rows.append(tuple(values.values()))
+        if len(rows) >= SURE:
+            self._accept(shape)
+
+    def end(self) -> None:
+        """Give the best shape to the builder if it has no records, else count the lines as left out."""
+        if self._builder.records:
+            self.left_out += sum(len(rows) for shape, rows in self._rows.items() if self._known[shape])
+        else:
+            shape = self._best()
+            if shape is not None:
+                self._accept(shape)
+        if self.left_out:
+            self._builder.note(f"left out {self.left_out} line(s) with metrics but without a step or an epoch")
+
+    def _best(self) -> Shape | None:
+        """Return the shape that repeats most; a line that stands alone counts only if it names the loss."""
+        counts = {shape: len(rows) for shape, rows in self._rows.items()}
+        repeated = {shape: count for shape, count in counts.items() if count >= (2 if self._known[shape] else REPEATED)}
+        if repeated:
+            return max(repeated, key=lambda shape: repeated[shape])
+        return next((shape for shape in counts if self._known[shape] and "loss" in map(canonical, shape)), None)
+
+    def _accept(self, shape: Shape) -> None:
+        self._accepted = shape
+        for row in self._rows.pop(shape):
+            self._builder.numbers(dict(zip(shape, row, strict=True)))
+        if not self._known[shape]:
+            names = ", ".join(shape[:5])
+            self._builder.note(
+                f"names of no known metric: lines with a counter that repeat are read as records ({names})"
+            )
