@@ -106,6 +106,17 @@ def test_an_empty_event_file_beside_another_does_no_harm(tmp_path: Path) -> None
     assert read_run(tmp_path)["loss"].value.tolist() == [1, 2]
 
 
+def test_a_huge_record_is_passed_over_and_scalars_behind_it_are_read(tmp_path: Path) -> None:
+    image = message(5, message(1, message(1, b"picture") + message(4, b"x" * (9 << 20))))
+    path = tmp_path / "events.out.tfevents.1"
+    path.write_bytes(event_file([scalar(1, 1, "loss", 1)]))
+    with path.open("ab") as file:
+        length = struct.pack("<Q", len(image))
+        file.write(length + struct.pack("<I", masked_crc32c_of(length)) + image + b"\0\0\0\0")
+        file.write(event_file([scalar(2, 2, "loss", 2)]))
+    assert read_run(path)["loss"].value.tolist() == [1, 2]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_values_are_those_of_tensorboards_own_reader(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

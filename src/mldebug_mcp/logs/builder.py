@@ -51,6 +51,7 @@ class RunBuilder:
         self._rows = 0
         self._events = 0
         self._breaks: list[int] = []
+        self._shared_steps: dict[tuple[range, ...], Floats] = {}
         self._left_out: Counter[str] = Counter()
         self._repeated: dict[str, int] = {}
         self._config: dict[str, Scalar] = {}
@@ -157,6 +158,7 @@ class RunBuilder:
         conventions.apply(self, self._columns)
         named = self._named_columns()
         step, step_name = self._steps(named)
+        self._shared_steps = {}
         starts = self._segment_starts(step)
         series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
         segments = _segments(self._pieces(named, step, starts, step_name))
@@ -284,13 +286,24 @@ class RunBuilder:
                 at, value = column.arrays()
                 inside = slice(*np.searchsorted(at, [first, last]))
                 if name != step_name and inside.start < inside.stop:
-                    piece[name] = _sorted(Series(name, _at(step, at)[inside], value[inside]))[0]
+                    piece[name] = _sorted(Series(name, self._steps_of(column, step)[inside], value[inside]))[0]
             yield piece
+
+    def _steps_of(self, column: Column, step: Floats) -> Floats:
+        """Return the steps of a metric's values; metrics that stand in the same records share one array."""
+        stretches = column.stretches
+        if stretches == (range(len(step)),):
+            return step
+        if stretches is None:
+            return step[column.arrays()[0]]
+        if stretches not in self._shared_steps:
+            self._shared_steps[stretches] = step[column.arrays()[0]]
+        return self._shared_steps[stretches]
 
     def _series(self, name: str, column: Column, step: Floats, starts: list[int]) -> Series:
         """Return a metric over the whole run. After a resume, what was logged again replaces what it repeats."""
         at, value = column.arrays()
-        steps = _at(step, at)
+        steps = self._steps_of(column, step)
         keep = np.ones(len(at), dtype=bool)
         for row in starts[1:]:
             split = int(np.searchsorted(at, row))
@@ -315,11 +328,6 @@ def _stays_below(step: Floats, row: int) -> bool:
     """Say whether the counter goes on from where it fell to, or fell to where the log began."""
     following = step[row : row + 3]
     return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
-
-
-def _at(step: Floats, rows: NDArray[np.int64]) -> Floats:
-    """Return the steps of some records; without a copy where that is all of them."""
-    return step if len(rows) == len(step) else step[rows]
 
 
 def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:

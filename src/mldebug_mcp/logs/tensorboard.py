@@ -7,6 +7,7 @@ Schemas: event.proto, summary.proto and tensor.proto in tensorflow/core and tens
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -51,10 +52,9 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
         with file.path.open("rb") as stream:
             rest = b""
             while not events.broken and (data := stream.read(_BLOCK_BYTES)):
-                data = rest + data  # a record goes on over the edge of blocks
-                rest = data[events.take(data) :]
-                if len(rest) > _MAX_EVENT:
-                    events.broken = True
+                whole = rest + data
+                rest = whole[events.take(whole) :]
+                stream.seek(events.ahead, io.SEEK_CUR)
         _tell(file, events, rest, builder)
         scalars.end_of_file()
     add_points(builder, scalars.points())
@@ -113,6 +113,8 @@ class _Events:
     def __init__(self, scalars: _Scalars) -> None:
         self._scalars = scalars
         self._lengths: dict[bytes, int] = {}
+        self.ahead = 0
+        """Bytes of a large record that stand behind the data last taken: it holds no scalar and need not be read."""
         self.count = 0
         self.damaged = 0
         self.broken = False
@@ -121,14 +123,18 @@ class _Events:
         """Read the whole records at the beginning of `data` and return where the first that is cut off begins."""
         starts: list[int] = []
         ends: list[int] = []
-        at = 0
+        at = self.ahead = 0
         while (header := data[at : at + _HEADER]) and len(header) == _HEADER:
             length = self._lengths.get(header)
             if length is None:
                 length = self._checked_length(header)
             start = at + _HEADER
-            if length < 0 or start + length + _FOOTER > len(data):
-                self.broken = length < 0
+            if length < 0:
+                self.broken = True
+                break
+            if start + length + _FOOTER > len(data):
+                if length > _BLOCK_BYTES:
+                    self.ahead, at = start + length + _FOOTER - len(data), len(data)
                 break
             starts.append(start)
             ends.append(start + length)
