@@ -29,8 +29,8 @@ def make_jsonl(path: Path, count: int) -> Path:
         for step in range(count):
             file.write(
                 f'{{"step": {step}, "epoch": {step / count:.5f}, "loss": {loss[step]:.6f}, '
-                f'"grad_norm": {norm[step]:.5f}, "learning_rate": {1e-4 * (1 - step / count):.6e}, "entropy": {entropy[step]:.5f}, '
-                f'"reward": {loss[step] / 7:.5f}, "num_tokens": {step * 2048}}}\n'
+                f'"grad_norm": {norm[step]:.5f}, "learning_rate": {1e-4 * (1 - step / count):.6e}, '
+                f'"entropy": {entropy[step]:.5f}, "reward": {loss[step] / 7:.5f}, "num_tokens": {step * 2048}}}\n'
             )
             if step % 1000 == 999:
                 file.write(f'{{"step": {step}, "eval_loss": {loss[step] + 0.1:.6f}}}\n')
