@@ -93,3 +93,15 @@ def test_the_word_nan_in_a_counter_is_no_nan(tmp_path: Path) -> None:
     run = _text(tmp_path, "".join(f"step {step:8d}/ 100 | lm loss: 2.5E+00 | {counters}\n" for step in range(1, 31)))
     assert run["nan_iterations"].value.tolist() == [0.0] * 30
     assert run["loss"].value.tolist() == [2.5] * 30
+
+
+def test_many_evaluations_of_one_step_keep_their_step(tmp_path: Path) -> None:
+    rows = [{"step": step, f"eval_set{k}_loss": float(k)} for step in (500, 1000) for k in range(20)]
+    run = _jsonl(tmp_path, rows)
+    assert run.step_name == "step"
+    assert run["eval_set3_loss"].step.tolist() == [500, 1000]
+
+
+def test_an_evaluation_that_stands_in_the_record_of_no_step_is_carried_to_the_last(tmp_path: Path) -> None:
+    run = _text(tmp_path, "step 10: loss 2.5\nstep 20: loss 2.25\nval loss 2.0\nstep 30: loss 2.0\n")
+    assert run["eval_loss"].step.tolist() == [20]

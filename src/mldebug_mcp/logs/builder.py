@@ -236,7 +236,7 @@ class RunBuilder:
             finite = np.isfinite(value)
             if not finite.all():
                 at, value = at[finite], value[finite]
-            if len(at) * 2 >= self.records and not _stands_still(value, 0.75 if name == "step" else 0.5):
+            if len(at) * 2 >= self.records and not _stands_still(value, name):
                 # A record without a step belongs to the last one seen.
                 step = _carried_forward(at, value, self._rows)
                 return (self._unrolled(step, named.get("epoch")) if name == "step" else step), name
@@ -315,9 +315,17 @@ class RunBuilder:
         return series
 
 
-def _stands_still(values: Floats, share: float) -> bool:
-    """Say whether a counter repeats itself in more than this share of the records: then it is no counter of them."""
-    return len(values) > 2 and not _ascends(values) and float(np.mean(values[1:] == values[:-1])) > share
+def _stands_still(values: Floats, name: str) -> bool:
+    """Say whether a counter repeats itself so often that it is no counter of the records.
+
+    Several evaluations of one step repeat it rightly, many records within one epoch do not make the epoch their step.
+    """
+    if len(values) < 3 or _ascends(values):
+        return False
+    rises = np.diff(values)
+    if name == "step" and bool(np.all(rises >= 0)):
+        return not bool(np.any(rises))
+    return float(np.mean(rises == 0)) > (0.75 if name == "step" else 0.5)
 
 
 def _ascends(values: Floats) -> bool:

@@ -76,7 +76,8 @@ class Text:
         record = _record(line if whole else line[: line.rfind("|") + 1], self._step)
         if record:
             self._step = record.get("step", self._step)
-            self._builder.record(record)
+            # A validation belongs to the iteration above it and is no record of its own.
+            self._builder.numbers(record, event=_ITERATION.search(line) is None)
 
     def take_block(self, block: bytes) -> None:
         """Read a block of lines."""

@@ -15,7 +15,7 @@ MAX_SHAPES = 1000
 SURE = 2000
 """Lines of one shape in a log without a single sure record, from which on they are its records."""
 REPEATED = 3
-"""Lines of one shape of unknown names that make it a record; chosen: two may be chance."""
+"""Lines of one shape that make it a record; chosen: two may be chance."""
 
 
 class Leftovers:
@@ -63,7 +63,7 @@ class Leftovers:
     def _best(self) -> Shape | None:
         """Return the shape that repeats most; a line that stands alone counts only if it names the loss."""
         counts = {shape: len(rows) for shape, rows in self._rows.items()}
-        repeated = {shape: count for shape, count in counts.items() if count >= (2 if self._known[shape] else REPEATED)}
+        repeated = {shape: count for shape, count in counts.items() if count >= REPEATED}
         if repeated:
             return max(repeated, key=lambda shape: repeated[shape])
         return next((shape for shape in counts if self._known[shape] and "loss" in map(canonical, shape)), None)
