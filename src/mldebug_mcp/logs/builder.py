@@ -19,6 +19,7 @@ from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
+from mldebug_mcp.logs.steps import ascends, segment_starts, step_axis
 from mldebug_mcp.text import shorten
 
 MAX_METRICS = 2000
@@ -27,10 +28,6 @@ MAX_NAME = 200
 """Characters of a metric name."""
 MAX_DEPTH = 8
 """Levels of nesting read from a record."""
-
-INTERLEAVED = 0.05
-"""Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not
-restart every twenty records."""
 
 MAX_MESSAGES = 100
 """Error lines kept per run."""
@@ -157,9 +154,9 @@ class RunBuilder:
         """Make the Run from everything taken."""
         conventions.apply(self, self._columns)
         named = self._named_columns()
-        step, step_name = self._steps(named)
+        step, step_name = step_axis(self, named)
         self._shared_steps = {}
-        starts = self._segment_starts(step)
+        starts = segment_starts(self, step, self._breaks)
         series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
         segments = _segments(self._pieces(named, step, starts, step_name))
         if len(segments) > 1:
@@ -226,57 +223,6 @@ class RunBuilder:
         by_identity = {id(column): order[raw] for raw, column in self._columns.items()}
         return dict(sorted(named.items(), key=lambda item: by_identity[id(item[1])]))
 
-    def _steps(self, named: Mapping[str, Column]) -> tuple[Floats, str]:
-        """Return the step of every record, shape (records,), and what a step is."""
-        for name in ("step", "epoch"):
-            column = named.get(name)
-            if column is None:
-                continue
-            at, value = column.arrays()
-            finite = np.isfinite(value)
-            if not finite.all():
-                at, value = at[finite], value[finite]
-            if len(at) * 2 >= self.records and not _stands_still(value, name):
-                # A record without a step belongs to the last one seen.
-                step = _carried_forward(at, value, self._rows)
-                return (self._unrolled(step, named.get("epoch")) if name == "step" else step), name
-        if self._rows:
-            self.note("the log has no step counter: records are counted instead")
-        return np.arange(1, self._rows + 1, dtype=np.float64), "record"
-
-    def _unrolled(self, step: Floats, epochs: Column | None) -> Floats:
-        """Count on over epochs where the step counter starts again with each of them."""
-        if epochs is None or not len(epochs):
-            return step
-        epoch = _carried_forward(*epochs.arrays(), self._rows)
-        falls = np.flatnonzero(np.diff(step) < 0) + 1
-        if not len(falls) or not bool(np.all(epoch[falls] > epoch[falls - 1])):
-            return step
-        self.note("the step counter starts again with each epoch: steps are counted on over epochs")
-        rises = np.diff(step)
-        interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
-        offset = np.zeros(self._rows)
-        # A counter that starts at 0 begins one interval after the last step of the epoch before.
-        offset[falls] = step[falls - 1] + np.where(step[falls] == 0, interval, 0.0)
-        return step + np.cumsum(offset)
-
-    def _segment_starts(self, step: Floats) -> list[int]:
-        """Return the rows at which a segment starts: where the step counter falls back and goes on from there."""
-        if not len(step):
-            return [0]
-        starts = {0, *(row for row in self._breaks if row < len(step) and step[row] <= step[row - 1])}
-        falls = np.flatnonzero(np.diff(step) < 0) + 1
-        # A single record out of order is no restart: after a restart the counter stays below where it had been.
-        restarts = [row for row in falls.tolist() if _stays_below(step, row)]
-        stray = len(falls) - len(starts.union(restarts)) + 1
-        if stray > INTERLEAVED * len(step):
-            self.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
-            return sorted(starts)
-        starts.update(restarts)
-        if stray:
-            self.note(f"{stray} record(s) out of order: sorted by step")
-        return sorted(starts)
-
     def _pieces(
         self, named: Mapping[str, Column], step: Floats, starts: list[int], step_name: str
     ) -> Iterator[dict[str, Series]]:
@@ -315,40 +261,9 @@ class RunBuilder:
         return series
 
 
-def _stands_still(values: Floats, name: str) -> bool:
-    """Say whether a counter repeats itself so often that it is no counter of the records.
-
-    Several evaluations of one step repeat it rightly, many records within one epoch do not make the epoch their step.
-    """
-    if len(values) < 3 or _ascends(values):
-        return False
-    rises = np.diff(values)
-    if name == "step" and bool(np.all(rises >= 0)):
-        return not bool(np.any(rises))
-    return float(np.mean(rises == 0)) > (0.75 if name == "step" else 0.5)
-
-
-def _ascends(values: Floats) -> bool:
-    return bool(np.all(values[1:] > values[:-1]))
-
-
-def _stays_below(step: Floats, row: int) -> bool:
-    """Say whether the counter goes on from where it fell to, or fell to where the log began."""
-    following = step[row : row + 3]
-    return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
-
-
-def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
-    """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
-    if len(at) == rows:
-        return value
-    last = np.searchsorted(at, np.arange(rows), side="right") - 1
-    return value[np.maximum(last, 0)]
-
-
 def _sorted(series: Series) -> tuple[Series, int]:
     """Return the series ascending by step, with the last value of each step, and how many other values were dropped."""
-    if _ascends(series.step):
+    if ascends(series.step):
         return series, 0
     order = np.argsort(series.step, kind="stable")
     step, value = series.step[order], series.value[order]
