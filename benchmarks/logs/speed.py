@@ -3,7 +3,8 @@
     python benchmarks/logs/speed.py [--scale 1.0] [--repeat 3] [--folder FOLDER]
 
 The data is made once, from a fixed seed: a million JSONL records, a Megatron log and a TensorBoard event file. Each
-command runs in a process of its own, in turn with what it is compared with; the figures are medians. `diagnose` is the
+command runs in a process of its own, in turn with what it is compared with; the figures are medians. On a busy machine
+CPU seconds say more than wall time; they are those of the whole process, imports and all. `diagnose` is the
 whole command, with the start of the interpreter; `read` is `mldebug_mcp.logs.read_run` alone. The last rows show that
 the cost grows with the size and no faster.
 """
@@ -30,7 +31,8 @@ path = sys.argv[1]
 start = time.perf_counter()
 {body}
 seconds = time.perf_counter() - start
-print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]), file=sys.stderr)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]), file=sys.stderr)
 """
 WAYS = {
     "polars": MEASURED.format(setup="import polars", body="polars.read_ndjson(path)"),
@@ -50,15 +52,16 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Median seconds and the largest memory of a way to read a file, in MB."""
+    """Median seconds, median CPU seconds of the whole process, and the largest memory of a way to read a file, in MB."""
 
     seconds: float
+    cpu: float
     memory: float
 
 
 def measure(ways: tuple[str, ...], path: Path, repeat: int) -> dict[str, Cost]:
     """Run the ways in turn."""
-    runs: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+    runs: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
     for _ in range(repeat):
         for way in ways:
             done = subprocess.run(
@@ -70,8 +73,8 @@ def measure(ways: tuple[str, ...], path: Path, repeat: int) -> dict[str, Cost]:
             )
             runs[way].append(tuple(json.loads(done.stderr.splitlines()[-1])))
     return {
-        way: Cost(statistics.median(seconds for seconds, _ in costs), max(memory for _, memory in costs))
-        for way, costs in runs.items()
+        way: Cost(statistics.median(seconds), statistics.median(cpu), max(memory))
+        for way, (seconds, cpu, memory) in ((way, zip(*costs, strict=True)) for way, costs in runs.items())
     }
 
 
@@ -80,9 +83,13 @@ def show(title: str, path: Path, costs: dict[str, Cost], ratios: tuple[tuple[str
     size = path.stat().st_size / 1e6
     print(f"\n{title} ({size:.0f} MB)")
     for way, cost in costs.items():
-        print(f"  {way:<26}{cost.seconds:8.3f} s {size / cost.seconds:8.0f} MB/s {cost.memory:8.0f} MB")
+        print(
+            f"  {way:<26}{cost.seconds:8.3f} s {size / cost.seconds:8.0f} MB/s "
+            f"{cost.cpu:8.3f} CPU s {cost.memory:8.0f} MB"
+        )
     for one, other in ratios:
-        print(f"  {one} / {other}: {costs[one].seconds / costs[other].seconds:.2f}")
+        wall, cpu = costs[one].seconds / costs[other].seconds, costs[one].cpu / costs[other].cpu
+        print(f"  {one} / {other}: {wall:.2f} (CPU {cpu:.2f})")
 
 
 def main() -> None:

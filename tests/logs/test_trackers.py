@@ -150,7 +150,7 @@ def test_a_damaged_event_is_left_out_and_told(tmp_path: Path) -> None:
     (tmp_path / "events.out.tfevents.x").write_bytes(whole)
     run = read_run(tmp_path / "events.out.tfevents.x")
     assert len(run["eval_loss"]) == 2
-    assert any("1 record(s) whose checksum is wrong" in note for note in run.notes)
+    assert any("skipped 1 damaged record(s)" in note for note in run.notes)
 
 
 def test_mlruns_lines_that_are_cut_off_are_told(tmp_path: Path) -> None:
