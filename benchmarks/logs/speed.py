@@ -52,7 +52,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Median seconds, median CPU seconds of the whole process, and the largest memory of a way to read a file, in MB."""
+    """What reading a file costs: median seconds, median CPU seconds of the whole process, most memory in MB."""
 
     seconds: float
     cpu: float
