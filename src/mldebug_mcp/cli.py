@@ -75,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(explain)
     explain.set_defaults(command=_explain)
 
+    error = commands.add_parser("error", help="say what an error message means and what to do")
+    error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
+    _add_json(error)
+    error.set_defaults(command=_error)
+
     serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=_serve)
     return parser
@@ -124,6 +129,20 @@ def _explain(options: argparse.Namespace) -> int:
         from mldebug_mcp.report import console_for, print_explanation
 
         print_explanation(console_for(), answer)
+    return DONE
+
+
+def _error(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.explain_error import explain_error, explain_lines
+
+    text = " ".join(options.text)
+    answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_error
+
+        print_error(console_for(), answer)
     return DONE
 
 

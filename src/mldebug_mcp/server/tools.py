@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models import Diagnosis, Explanation, SearchResult, State, Update
+from mldebug_mcp.models import Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -94,7 +94,9 @@ def search_folklore(
 
 @answers
 def explain(
-    id: Annotated[str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")],  # noqa: A002
+    id: Annotated[  # noqa: A002 - the word that users see
+        str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")
+    ],
 ) -> Explanation:
     """Explain an id from another answer, whole.
 
@@ -105,5 +107,22 @@ def explain(
     return look_up(id)
 
 
-TOOLS = (diagnose_run, update_diagnosis, search_folklore, explain)
+@answers
+def explain_error(
+    text: Annotated[
+        str, Field(description="An error message, a traceback or log text of any length, or the path of a log file")
+    ],
+) -> ErrorExplanation:
+    """Explain an error message, traceback or crash log of training: CUDA out of memory, NCCL, shapes, Hub ...
+
+    Finds the first real error of a long log of many ranks (the cause, not the other ranks' echoes), says which ranks
+    and which line of the user's code, and gives the cause, the fix and what it is often mistaken for. Where the
+    message is not known, it says what class of problem it is and what to try.
+    """
+    from mldebug_mcp.diagnose.explain_error import explain_error as explain_message
+
+    return explain_message(text)
+
+
+TOOLS = (diagnose_run, update_diagnosis, search_folklore, explain, explain_error)
 """In the order in which clients list them."""
