@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
-    from mldebug_mcp.knowledge.search import search_folklore
+    from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.logs import Run, Series, read_run
     from mldebug_mcp.models import Diagnosis, Explanation, Finding, Hypothesis, NextStep, SearchResult, State
 
@@ -23,7 +23,7 @@ _HOME = {
     "diagnose_run": "diagnose",
     "explain": "diagnose.explain",
     "update_diagnosis": "diagnose.update",
-    "search_folklore": "knowledge.search",
+    "search_folklore": "diagnose.search",
     "Run": "logs",
     "Series": "logs",
     "read_run": "logs",

@@ -66,6 +66,12 @@ def _parser() -> argparse.ArgumentParser:
         "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
     )
     search.add_argument("--topic", help="only this topic, such as loss_spike")
+    search.add_argument(
+        "--kind",
+        choices=["quote", "cause", "symptom", "error", "menu", "any"],
+        default="any",
+        help="only entries of this kind (default any)",
+    )
     search.add_argument("--limit", type=int, default=5, help="how many quotes at most (default 5)")
     _add_json(search)
     search.set_defaults(command=_search)
@@ -107,9 +113,9 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    from mldebug_mcp.knowledge.search import search_folklore
+    from mldebug_mcp.diagnose.search import search_folklore
 
-    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.limit)
+    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
     if options.json:
         _print_json(answer)
     else:

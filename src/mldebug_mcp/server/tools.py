@@ -80,16 +80,19 @@ def search_folklore(
     topic: Annotated[
         str | None, Field(description="Only this topic, such as loss_spike, learning_rate, nan_inf, chat_template")
     ] = None,
-    limit: Annotated[int, Field(description="How many quotes at most", ge=1, le=20)] = 5,
+    kind: Annotated[
+        Literal["quote", "cause", "symptom", "error", "menu", "any"], Field(description="Only entries of this kind")
+    ] = "any",
+    limit: Annotated[int, Field(description="How many quotes and how many other entries at most", ge=1, le=20)] = 5,
 ) -> SearchResult:
     """Search what experienced practitioners wrote about debugging training: verbatim quotes with their sources.
 
     Karpathy, Bekman, Schulman, OPT, PaLM, Axolotl and others, with author, title, URL and place. Use it for advice on
     a problem, or to back a hypothesis with a source. Quote the text as it stands, with its source, or not at all.
     """
-    from mldebug_mcp.knowledge.search import search_folklore as search
+    from mldebug_mcp.diagnose.search import search_folklore as search
 
-    return search(query, domain, topic, limit)
+    return search(query, domain, topic, kind, limit)
 
 
 @answers
