@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mldebug_mcp.diagnose.search import search_folklore
+from mldebug_mcp.models import EntryHit, QuoteHit
 
 Question = dict[str, object]
 LOAD = """
@@ -30,7 +31,8 @@ print((time.perf_counter() - start) * 1000)
 def rank(question: Question) -> int | None:
     """Return the rank of the first right hit among the first five, from 1, or None."""
     answer = search_folklore(str(question["question"]), limit=5)
-    hits = sorted([*answer.quotes, *answer.entries], key=lambda hit: -hit.score)[:5]
+    found: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
+    hits = sorted(found, key=lambda hit: -hit.score)[:5]
     right = question["right"]
     assert isinstance(right, list)
     return next((place for place, hit in enumerate(hits, start=1) if hit.id in right), None)

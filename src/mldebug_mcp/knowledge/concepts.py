@@ -49,9 +49,11 @@ STACK = re.compile(
 )
 """Words that name a stack: with one of them the specific entries come first, without one the general ones."""
 
-_STOPPED = """a about after all am an and any are as at be because been but by can could did do does doing don for from get
-gets good had has have how i if in into is isn it its just like me much my no not of off on one or our out over s should so
-some t than that the their then there they this to up us was we what when where which while who why will with would you
-your"""
+_STOPPED = """
+a about after all am an and any are as at be because been but by can could did do does doing don for from get
+gets good had has have how i if in into is isn it its just like me much my no not of off on one or our out
+over s should so some t than that the their then there they this to up us was we what when where which while
+who why will with would you your
+"""
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""
