@@ -86,6 +86,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(error)
     error.set_defaults(command=_error)
 
+    evidence = commands.add_parser("evidence", help="check the records that all quotes come from")
+    actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
+    verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
+    verify.add_argument(
+        "--copies", metavar="DIR", help="a folder with copies of the originals, read instead of the web"
+    )
+    verify.add_argument("--offline", action="store_true", help="only check the records against each other")
+    verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
+    _add_json(verify)
+    verify.set_defaults(command=_verify)
+
     serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=_serve)
     return parser
@@ -150,6 +161,21 @@ def _error(options: argparse.Namespace) -> int:
 
         print_error(console_for(), answer)
     return DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from mldebug_mcp.knowledge.verification import verify
+
+    answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_evidence
+
+        print_evidence(console_for(), answer)
+    return FOUND if options.check and (answer.changed or answer.problems) else DONE
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
 from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State, Update
 from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
+from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "EntryHit",
     "ErrorExplanation",
     "ErrorMatch",
+    "EvidenceReport",
     "Explanation",
     "Finding",
     "FirstError",
@@ -23,6 +25,7 @@ __all__ = [
     "NextStep",
     "Number",
     "Parting",
+    "QuoteCheck",
     "QuoteHit",
     "RunSummary",
     "SearchResult",
