@@ -60,7 +60,9 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     """Find the first real error in the lines of a log and explain it; the lines are read once and not kept."""
     head: list[str] = []
     log = read_failures(_remembering(lines, head), lambda line: bool(match(line, warnings=True)))
-    judged = [_judge(failure) for failure in log.failures]
+    # A chain of exceptions is one failure: its last exception stands for it.
+    within_chains = {id(failure.earlier) for failure in log.failures}
+    judged = [_judge(failure) for failure in log.failures if id(failure) not in within_chains]
     judged = [one for one in judged if one.weight > 0]
     if not judged:
         return _from_words("\n".join(head), log)

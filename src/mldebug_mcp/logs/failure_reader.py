@@ -35,7 +35,7 @@ _PREFIX = re.compile(
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 _BARE_EXCEPTION = re.compile(
-    r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|OutOfResources|BackendCompilerFailed|Unsupported))"
+    r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported))"
     r"(?::(?: |$)|$)"
 )
 _WRAPPERS = re.compile(r"RemoteTraceback|RayTaskError|ProcessRaisedException|ChildFailedError")
@@ -46,7 +46,7 @@ _SIGNS = (
     "incompatible", "forked", "ran out of", "hit config", "untagged", "undefined symbol", "fatbin", "No space", "quota",
     "nable", "annot", "upported", "not found", "bbox", "assistant_", "xitcode", "exit status", "unallocated",
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
-    "Broken pipe", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
+    "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
 )  # fmt: skip
 _NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in|Exception ignored")
 _RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
