@@ -94,8 +94,8 @@ def test_of_a_chain_the_message_that_is_known_counts() -> None:
         TRACEBACK
         + "KeyError: 'qwen9'\n\nDuring handling of the above exception, another exception occurred:\n\n"
         + TRACEBACK
-        + "ValueError: The checkpoint you are trying to load has model type `qwen9` but Transformers does not recognize "
-        "this architecture.\n"
+        + "ValueError: The checkpoint you are trying to load has model type `qwen9` but Transformers does not "
+        "recognize this architecture.\n"
     )
     assert explain_error(log).matches[0].id == "unknown_model_type"
 

@@ -79,7 +79,7 @@ def test_warnings_count_only_when_they_are_asked_for() -> None:
         ("CUDA out of memory.", False),
     ],
 )
-def test_fragmentation_is_read_from_the_numbers_of_the_message(text: str, fragmented: bool) -> None:  # noqa: FBT001
+def test_fragmentation_is_read_from_the_numbers_of_the_message(text: str, fragmented: bool) -> None:
     assert is_fragmented(text) is fragmented
 
 
