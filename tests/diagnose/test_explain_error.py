@@ -79,6 +79,16 @@ def test_the_prefixes_of_launchers_name_the_rank(prefix: str) -> None:
     assert first(explain_error(log)) == ("KeyError", ["3"])
 
 
+def test_the_prefixes_of_an_inference_engine_are_taken_off() -> None:
+    prefix = "(EngineCore_0 pid=6940) ERROR 08-19 12:28:29 [core.py:502] "
+    log = "\n".join(prefix + line for line in (TRACEBACK + "KeyError: 'label'").splitlines())
+    dead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above)"
+    answer = explain_error(f"{log}\n{dead}")
+    assert first(answer) == ("KeyError", [])
+    assert answer.error is not None
+    assert answer.error.user_frame.startswith("/home/me/proj/train.py:20")
+
+
 def test_of_a_chain_of_exceptions_the_first_is_the_cause() -> None:
     log = (
         TRACEBACK

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.errors import CatalogueError
-from mldebug_mcp.knowledge.catalogue import catalogue, knowledge_folder, read_catalogue
+from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.catalogue import catalogue, read_catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
 

@@ -8,19 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from mldebug_mcp.errors import CatalogueError
+from mldebug_mcp.files import knowledge_folder
 from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
 from mldebug_mcp.knowledge.evidence import read_evidence
 from mldebug_mcp.knowledge.menus import MENUS, read_menus
 from mldebug_mcp.knowledge.playbook import CAUSES, FILE, read_causes, read_sections
 from mldebug_mcp.models import Citation
-
-_PACKAGE = Path(__file__).parent.parent
-
-
-def knowledge_folder() -> Path:
-    """Return where the knowledge files stand: inside an installed package, or at the root of the repository."""
-    installed = _PACKAGE / "data"
-    return installed if installed.is_dir() else _PACKAGE.parent.parent
 
 
 @dataclass(frozen=True, slots=True)

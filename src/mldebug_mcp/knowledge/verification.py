@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.knowledge.catalogue import catalogue, knowledge_folder
+from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.catalogue import catalogue
 from mldebug_mcp.knowledge.consistency import problems
 from mldebug_mcp.knowledge.entries import Quote
 from mldebug_mcp.knowledge.evidence import normalised

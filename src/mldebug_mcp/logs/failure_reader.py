@@ -30,7 +30,7 @@ MAX_SHAPES = 5_000
 _PREFIX = re.compile(
     r"\[(?:rank|default|Rank )(?P<a>\d+)\]: ?|\[\d+,(?P<b>\d+)\]<std\w{3}>: ?|(?P<c>\d{1,5}): (?=[ \w])|"
     r"rank ?(?P<d>\d+)[:\]] ?|\((?:[\w:.]+ )?pid=(?P<e>\d+)[^)]{0,80}\) ?|"
-    r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d [\w./ ]{1,60}:\d+\] ?"
+    r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")

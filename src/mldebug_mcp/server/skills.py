@@ -20,6 +20,8 @@ from mcp.server.mcpserver.resources import FunctionResource
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CacheableResult, PaginatedRequestParams, PaginatedResult, RequestParams
 
+from mldebug_mcp.files import knowledge_folder
+
 NAME = "mldebug"
 ROOT = f"skill://{NAME}/"
 URI = f"{ROOT}SKILL.md"
@@ -60,7 +62,7 @@ class SkillExtension(Extension):
 
     def resources(self) -> Sequence[ResourceBinding]:
         """The skill, the playbook and the reference pages; the evidence records are a template."""
-        folder = _folder()
+        folder = knowledge_folder()
         pages = [folder / "SKILL.md", folder / "PLAYBOOK.md", *sorted((folder / "references").glob("*.md"))]
         return [ResourceBinding(_resource(path.relative_to(folder).as_posix())) for path in pages]
 
@@ -90,14 +92,8 @@ def add_evidence(server: MCPServer[Any]) -> None:
         return _text(f"evidence/{record}")
 
 
-def _folder() -> Path:
-    from mldebug_mcp.knowledge.catalogue import knowledge_folder
-
-    return knowledge_folder()
-
-
 def _text(name: str) -> str:
-    return (_folder() / name).read_bytes().decode("utf-8")
+    return (knowledge_folder() / name).read_bytes().decode("utf-8")
 
 
 def _resource(name: str) -> FunctionResource:
@@ -116,7 +112,7 @@ def _manifest() -> dict[str, Any]:
     """Return the skill's entry: its frontmatter and all its files with digest and size."""
     import yaml
 
-    folder = _folder()
+    folder = knowledge_folder()
     pages = [path for part in ("references", "evidence") for path in sorted((folder / part).glob("*.md"))]
     names = ["SKILL.md", "PLAYBOOK.md", *(path.relative_to(folder).as_posix() for path in pages)]
     frontmatter = yaml.safe_load(_text("SKILL.md").split("---\n", 2)[1])
