@@ -85,10 +85,12 @@ def search_folklore(
     ] = "any",
     limit: Annotated[int, Field(description="How many quotes and how many other entries at most", ge=1, le=20)] = 5,
 ) -> SearchResult:
-    """Search what experienced practitioners wrote about debugging training: verbatim quotes with their sources.
+    """Search what is known about training trouble: quotes of practitioners, causes, symptoms, error messages.
 
-    Karpathy, Bekman, Schulman, OPT, PaLM, Axolotl and others, with author, title, URL and place. Use it for advice on
-    a problem, or to back a hypothesis with a source. Quote the text as it stands, with its source, or not at all.
+    `quotes` are what experienced practitioners wrote (Karpathy, Bekman, Schulman, OPT, PaLM, Axolotl and others),
+    verbatim with author, title, URL and place; `entries` are causes, symptoms, menus by situation and known error
+    messages, to be read whole with explain. Use it for advice on a problem, or to back a hypothesis with a source.
+    Quote the text as it stands, with its source, or not at all.
     """
     from mldebug_mcp.diagnose.search import search_folklore as search
 
