@@ -67,7 +67,6 @@ class _BlockParser:
             "td_open": self._cell,
             "tr_close": self._close_row,
             "fence": self._code,
-            "code_block": self._code,
         }
         for token in self._tokens:
             handler = handlers.get(token.type)
