@@ -11,19 +11,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mldebug_mcp.diagnose import diagnose_run
     from mldebug_mcp.diagnose.explain import explain
+    from mldebug_mcp.diagnose.explain_error import explain_error
+    from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
-    from mldebug_mcp.knowledge.search import search_folklore
     from mldebug_mcp.logs import Run, Series, read_run
-    from mldebug_mcp.models import Diagnosis, Explanation, Finding, Hypothesis, NextStep, SearchResult, State
+    from mldebug_mcp.models import (
+        Diagnosis,
+        ErrorExplanation,
+        Explanation,
+        Finding,
+        Hypothesis,
+        NextStep,
+        SearchResult,
+        State,
+    )
 
 __version__ = "0.1.0"
 
 _HOME = {
     "diagnose_run": "diagnose",
     "explain": "diagnose.explain",
+    "explain_error": "diagnose.explain_error",
     "update_diagnosis": "diagnose.update",
-    "search_folklore": "knowledge.search",
+    "search_folklore": "diagnose.search",
     "Run": "logs",
     "Series": "logs",
     "read_run": "logs",
@@ -33,6 +44,7 @@ _HOME = {
     "MissingExtraError": "errors",
     "UnknownIdError": "errors",
     "Diagnosis": "models",
+    "ErrorExplanation": "models",
     "Explanation": "models",
     "Finding": "models",
     "Hypothesis": "models",
@@ -44,6 +56,7 @@ _HOME = {
 __all__ = [
     "CatalogueError",
     "Diagnosis",
+    "ErrorExplanation",
     "Explanation",
     "Finding",
     "Hypothesis",
@@ -58,6 +71,7 @@ __all__ = [
     "UnknownIdError",
     "diagnose_run",
     "explain",
+    "explain_error",
     "read_run",
     "search_folklore",
     "update_diagnosis",

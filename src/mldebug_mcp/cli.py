@@ -66,6 +66,12 @@ def _parser() -> argparse.ArgumentParser:
         "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
     )
     search.add_argument("--topic", help="only this topic, such as loss_spike")
+    search.add_argument(
+        "--kind",
+        choices=["quote", "cause", "symptom", "error", "menu", "any"],
+        default="any",
+        help="only entries of this kind (default any)",
+    )
     search.add_argument("--limit", type=int, default=5, help="how many quotes at most (default 5)")
     _add_json(search)
     search.set_defaults(command=_search)
@@ -74,6 +80,22 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
     _add_json(explain)
     explain.set_defaults(command=_explain)
+
+    error = commands.add_parser("error", help="say what an error message means and what to do")
+    error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
+    _add_json(error)
+    error.set_defaults(command=_error)
+
+    evidence = commands.add_parser("evidence", help="check the records that all quotes come from")
+    actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
+    verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
+    verify.add_argument(
+        "--copies", metavar="DIR", help="a folder with copies of the originals, read instead of the web"
+    )
+    verify.add_argument("--offline", action="store_true", help="only check the records against each other")
+    verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
+    _add_json(verify)
+    verify.set_defaults(command=_verify)
 
     serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=_serve)
@@ -102,9 +124,9 @@ def _diagnose(options: argparse.Namespace) -> int:
 
 
 def _search(options: argparse.Namespace) -> int:
-    from mldebug_mcp.knowledge.search import search_folklore
+    from mldebug_mcp.diagnose.search import search_folklore
 
-    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.limit)
+    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
     if options.json:
         _print_json(answer)
     else:
@@ -125,6 +147,35 @@ def _explain(options: argparse.Namespace) -> int:
 
         print_explanation(console_for(), answer)
     return DONE
+
+
+def _error(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.explain_error import explain_error, explain_lines
+
+    text = " ".join(options.text)
+    answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_error
+
+        print_error(console_for(), answer)
+    return DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from mldebug_mcp.knowledge.verification import verify
+
+    answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_evidence
+
+        print_evidence(console_for(), answer)
+    return FOUND if options.check and (answer.changed or answer.problems) else DONE
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 
 from mldebug_mcp.errors import UnknownIdError
-from mldebug_mcp.knowledge import Cause, Quote, Source, catalogue
+from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
+from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.models import Explanation
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.text import shorten
 
 
 def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
-    """Return a symptom, cause, quote or source, whole.
+    """Return a symptom, cause, menu, quote, source or known error, whole.
 
     Args:
         id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`.
@@ -30,7 +31,13 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
         return _quote(known.quotes[name])
     if name in known.sources:
         return _source(known.sources[name])
-    everything = [*symptoms(), *known.causes, *known.quotes, *known.sources]
+    if name in known.menus:
+        return _menu(known.menus[name])
+    if name in known_errors():
+        return _error(known_errors()[name])
+    everything = [
+        *symptoms(), *known.causes, *known.menus, *known.quotes, *known.sources, *known_errors(),
+    ]  # fmt: skip
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
     hint = (
         f"did you mean {', '.join(close)}?" if close else "ids stand in the answers of diagnose_run and search_folklore"
@@ -90,3 +97,26 @@ def _source(source: Source) -> Explanation:
         id=source.id, kind="source", title=source.title, text=text + (f"\n\n{source.notes}" if source.notes else ""),
         citations=[quote.cite() for quote in quotes], related=[quote.id for quote in quotes],
     )  # fmt: skip
+
+
+def _menu(menu: Menu) -> Explanation:
+    return Explanation(
+        id=menu.id,
+        kind="menu",
+        title=menu.id.removeprefix("menu_").replace("_", " "),
+        text=menu.markdown,
+        citations=catalogue().cite(menu.quotes),
+        related=list(menu.causes),
+    )
+
+
+def _error(error: KnownError) -> Explanation:
+    source = catalogue().sources.get(error.source)
+    where = f"{source.title} ({source.url})" if source else error.source
+    message = f"`{error.message}`\n\n" if error.message else ""
+    text = (
+        f"{message}Cause ({error.credence}): {error.cause}\n\nFix: {error.fix}\n\n"
+        f"Mistaken for: {error.mistaken_for}\n\nSource: {where}, {error.locator}."
+    )
+    related = list(error.causes) + ([source.id] if source else [])
+    return Explanation(id=error.id, kind="error", title=error.cause, text=text, related=related)

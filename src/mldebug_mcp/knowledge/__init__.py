@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mldebug_mcp.knowledge.catalogue import Catalogue, catalogue
-from mldebug_mcp.knowledge.entries import Cause, Quote, Source
+from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
 
-__all__ = ["Catalogue", "Cause", "Quote", "Source", "catalogue"]
+__all__ = ["Catalogue", "Cause", "Menu", "Quote", "Source", "catalogue"]

@@ -8,27 +8,22 @@ from functools import lru_cache
 from pathlib import Path
 
 from mldebug_mcp.errors import CatalogueError
-from mldebug_mcp.knowledge.entries import Cause, Quote, Source
+from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.entries import Cause, Menu, Quote, Source
 from mldebug_mcp.knowledge.evidence import read_evidence
-from mldebug_mcp.knowledge.playbook import FILE, read_playbook
+from mldebug_mcp.knowledge.menus import MENUS, read_menus
+from mldebug_mcp.knowledge.playbook import CAUSES, FILE, read_causes, read_sections
 from mldebug_mcp.models import Citation
-
-_PACKAGE = Path(__file__).parent.parent
-
-
-def knowledge_folder() -> Path:
-    """Return where the knowledge files stand: inside an installed package, or at the root of the repository."""
-    installed = _PACKAGE / "data"
-    return installed if installed.is_dir() else _PACKAGE.parent.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Causes, quotes and sources by id."""
+    """Causes, quotes, sources and menus by id."""
 
     causes: Mapping[str, Cause]
     quotes: Mapping[str, Quote]
     sources: Mapping[str, Source]
+    menus: Mapping[str, Menu]
 
     def cite(self, ids: Iterator[str] | tuple[str, ...]) -> list[Citation]:
         """Return the quotes with these ids as answers carry them."""
@@ -52,14 +47,18 @@ def read_catalogue(folder: Path) -> Catalogue:
                 f"evidence/{quote.source.id}.md", 1, f"{quote.id} stands in {quotes[quote.id].source.id} too"
             )
         quotes[quote.id] = quote
-    causes = {cause.id: cause for cause in read_playbook(folder / FILE)}
-    for cause in causes.values():
-        for missing in set(cause.quotes) - quotes.keys():
-            raise CatalogueError(FILE, 1, f"{cause.id} cites {missing}, which no record holds")
-        for missing in set(cause.mistaken_for) - causes.keys():
-            raise CatalogueError(FILE, 1, f"{cause.id} is mistaken for {missing}, which has no section")
+    parts = read_sections(folder / FILE)
+    causes = {cause.id: cause for cause in read_causes(parts.get(CAUSES, []))}
+    menus = {menu.id: menu for menu in read_menus(parts.get(MENUS, []))}
+    entries: list[Cause | Menu] = [*causes.values(), *menus.values()]
+    for entry in entries:
+        for missing in set(entry.quotes) - quotes.keys():
+            raise CatalogueError(FILE, 1, f"{entry.id} cites {missing}, which no record holds")
+        linked = entry.mistaken_for if isinstance(entry, Cause) else entry.causes
+        for missing in set(linked) - causes.keys():
+            raise CatalogueError(FILE, 1, f"{entry.id} names {missing}, which has no section")
     sources = {quote.source.id: quote.source for quote in quotes.values()}
-    return Catalogue(causes, quotes, sources)
+    return Catalogue(causes, quotes, sources, menus)
 
 
 @lru_cache(maxsize=1)

@@ -100,3 +100,26 @@ class Cause(Entry):
     def prior_for(self, kind: str) -> float:
         """Return the prior weight for a kind of run."""
         return self.prior.get(kind, self.prior["any"])
+
+
+class MenuItem(Entry):
+    """What is seen in a situation, and the causes to think of."""
+
+    seen: str
+    causes: tuple[str, ...]
+
+
+class Menu(Entry):
+    """A section of PLAYBOOK.md by situation."""
+
+    id: str
+    summary: str = Field(description="The situation, as Markdown.")
+    first: str = Field(description="The first check, as Markdown.")
+    items: tuple[MenuItem, ...]
+    quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
+    markdown: str = Field(description="The section as it stands in the file.")
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """All causes that the menu leads to, in order."""
+        return tuple(dict.fromkeys(cause for item in self.items for cause in item.causes))

@@ -1,10 +1,11 @@
-"""PLAYBOOK.md → causes. The grammar of a section stands at the head of that file."""
+"""PLAYBOOK.md → its sections, and from those the causes. The grammar stands at the head of that file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NoReturn, cast
 
@@ -15,11 +16,13 @@ from mldebug_mcp.models import NextStep
 
 FILE = "PLAYBOOK.md"
 
-_LINK = re.compile(r"\]\(evidence/(?P<source>\w+)\.md#(?P<quote>\w+)\)")
+LINK = re.compile(r"\]\(evidence/(?P<source>\w+)\.md#(?P<quote>\w+)\)")
+"""A citation: a link to a quote's record."""
 _LABEL = re.compile(r"\*\*(Against|Next steps|Fix|Disagreement):\*\*\s*")
 _COST = re.compile(r"\s*\((seconds|minutes|hours)\)\s*$")
 _STEP_FIELDS = ("confirms", "refutes", "call")
-_CAUSES = "Causes"
+CAUSES = "Causes"
+"""The part of the file that holds the causes."""
 
 
 @dataclass(slots=True)
@@ -32,46 +35,47 @@ class _Draft:
     steps: list[dict[str, str]] = field(default_factory=list)
 
 
-def read_playbook(path: Path) -> list[Cause]:
-    """Return the causes in file order; raises CatalogueError where a section breaks the grammar."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the file: what stands under one second-level heading."""
+
+    heading: Block
+    blocks: Sequence[Block]
+    markdown: str
+
+
+def read_sections(path: Path) -> dict[str, list[Section]]:
+    """Return the sections of the file by the first-level heading that they stand under."""
     text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    sections = list(_cause_sections(parse_blocks(text)))
-    ends = [section[0].line - 1 for section in sections[1:]] + [len(lines)]
-    return [
-        _cause(section, "\n".join(lines[section[0].line - 1 : end]).strip())
-        for section, end in zip(sections, ends, strict=True)
-    ]
+    lines, blocks = text.splitlines(), parse_blocks(text)
+    tops = [index for index, block in enumerate(blocks) if block.kind == "heading" and block.level <= 2]
+    parts: dict[str, list[Section]] = {}
+    part: list[Section] = []
+    for start, end in pairwise([*tops, len(blocks)]):
+        heading = blocks[start]
+        if heading.level == 1:
+            part = parts.setdefault(heading.text, [])
+            continue
+        last_line = blocks[end].line - 1 if end < len(blocks) else len(lines)
+        part.append(Section(heading, blocks[start + 1 : end], "\n".join(lines[heading.line - 1 : last_line]).strip()))
+    return parts
 
 
-def _cause_sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    inside = False
-    section: list[Block] = []
-    for block in blocks:
-        if block.kind == "heading" and block.level <= 2:
-            if section:
-                yield section
-                section = []
-            if block.level == 1:
-                inside = block.text == _CAUSES
-            elif inside:
-                section = [block]
-        elif section:
-            section.append(block)
-    if section:
-        yield section
+def read_causes(sections: Sequence[Section]) -> list[Cause]:
+    """Return the causes in file order; raises CatalogueError where a section breaks the grammar."""
+    return [_cause(section) for section in sections]
 
 
-def _cause(section: Sequence[Block], markdown: str) -> Cause:
-    draft = _Draft(section[0])
-    for block in section[1:]:
+def _cause(section: Section) -> Cause:
+    draft = _Draft(section.heading)
+    for block in section.blocks:
         _take(draft, block)
     cause = draft.heading.text
     for name in ("Against", "Fix"):
         if not draft.labelled.get(name):
-            _fail(draft.heading, f"{cause}: `**{name}:**` is missing")
+            fail(draft.heading, f"{cause}: `**{name}:**` is missing")
     if not draft.summary or not draft.steps:
-        _fail(draft.heading, f"{cause}: the first paragraph or `**Next steps:**` is missing")
+        fail(draft.heading, f"{cause}: the first paragraph or `**Next steps:**` is missing")
     return Cause(
         id=cause,
         summary=draft.summary,
@@ -82,8 +86,8 @@ def _cause(section: Sequence[Block], markdown: str) -> Cause:
         next_steps=tuple(_next_step(draft, number, step) for number, step in enumerate(draft.steps, start=1)),
         fix=draft.labelled["Fix"],
         disagreement=draft.labelled.get("Disagreement", ""),
-        quotes=tuple(dict.fromkeys(match["quote"] for match in _LINK.finditer(markdown))),
-        markdown=markdown,
+        quotes=tuple(dict.fromkeys(match["quote"] for match in LINK.finditer(section.markdown))),
+        markdown=section.markdown,
     )
 
 
@@ -101,21 +105,21 @@ def _take(draft: _Draft, block: Block) -> None:
             name, colon, value = block.text.partition(":")
             into = draft.steps[-1] if draft.steps else draft.fields
             if not colon or name not in (_STEP_FIELDS if draft.steps else ("prior", "mistaken for")):
-                _fail(block, f"{draft.heading.text}: {name!r} is no field here")
+                fail(block, f"{draft.heading.text}: {name!r} is no field here")
             into[name] = value.strip()
         case _:
-            _fail(block, f"{draft.heading.text}: a {block.kind} does not belong here")
+            fail(block, f"{draft.heading.text}: a {block.kind} does not belong here")
 
 
 def _effect(row: Block) -> Effect:
     if len(row.cells) != 3:
-        _fail(row, "a row has three cells: symptom, how often, source")
+        fail(row, "a row has three cells: symptom, how often, source")
     symptom, word, source = row.cells
-    quotes = tuple(match["quote"] for match in _LINK.finditer(source))
+    quotes = tuple(match["quote"] for match in LINK.finditer(source))
     if word not in map(str, Frequency):
-        _fail(row, f"{word!r} does not say how often; use {', '.join(Frequency)}")
+        fail(row, f"{word!r} does not say how often; use {', '.join(Frequency)}")
     if not quotes and source != "guess":
-        _fail(row, f"{symptom}: cite a quote, or write `guess`")
+        fail(row, f"{symptom}: cite a quote, or write `guess`")
     return Effect(symptom=symptom, frequency=Frequency(word), quotes=quotes)
 
 
@@ -126,16 +130,16 @@ def _prior(draft: _Draft) -> dict[str, float]:
         try:
             prior[kind] = float(weight)
         except ValueError:
-            _fail(draft.heading, f"{draft.heading.text}: `- prior:` is `any N, kind N`, not {part.strip()!r}")
+            fail(draft.heading, f"{draft.heading.text}: `- prior:` is `any N, kind N`, not {part.strip()!r}")
     if prior.get("any", 0) <= 0 or min(prior.values()) <= 0:
-        _fail(draft.heading, f"{draft.heading.text}: `- prior:` needs `any N` with N > 0")
+        fail(draft.heading, f"{draft.heading.text}: `- prior:` needs `any N` with N > 0")
     return prior
 
 
 def _next_step(draft: _Draft, number: int, step: Mapping[str, str]) -> NextStep:
     cost = _COST.search(step["action"])
     if cost is None or not step.get("confirms") or not step.get("refutes"):
-        _fail(
+        fail(
             draft.heading,
             f"{draft.heading.text}: a next step ends in its cost and has `- confirms:` and `- refutes:`",
         )
@@ -155,5 +159,6 @@ def plain(markdown: str) -> str:
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
 
 
-def _fail(block: Block, problem: str) -> NoReturn:
+def fail(block: Block, problem: str) -> NoReturn:
+    """Raise a CatalogueError that names the line of a block."""
     raise CatalogueError(FILE, block.line, problem)

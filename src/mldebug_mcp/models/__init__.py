@@ -5,19 +5,27 @@ from __future__ import annotations
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
 from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State, Update
-from mldebug_mcp.models.knowledge import Citation, Explanation, QuoteHit, SearchResult
+from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
+from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
+from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
 
 __all__ = [
     "Citation",
     "Comparison",
     "Diagnosis",
+    "EntryHit",
+    "ErrorExplanation",
+    "ErrorMatch",
+    "EvidenceReport",
     "Explanation",
     "Finding",
+    "FirstError",
     "Hypothesis",
     "Model",
     "NextStep",
     "Number",
     "Parting",
+    "QuoteCheck",
     "QuoteHit",
     "RunSummary",
     "SearchResult",

@@ -27,11 +27,22 @@ class QuoteHit(Citation):
     score: float
 
 
+class EntryHit(Model):
+    """A cause, symptom, menu or error message that answers a search; `explain` gives it whole."""
+
+    kind: str
+    id: str
+    title: Text
+    summary: Text
+    score: float
+
+
 class SearchResult(Model):
-    """Quotes found by `search_folklore`, best first."""
+    """What `search_folklore` found, best first."""
 
     query: Text
     quotes: list[QuoteHit]
+    entries: list[EntryHit] = Field(default_factory=list, description="Causes, symptoms, menus and error messages.")
     notes: list[Text] = Field(default_factory=list)
 
 
@@ -39,7 +50,7 @@ class Explanation(Model):
     """One entry of the catalogue, whole."""
 
     id: str
-    kind: Literal["symptom", "cause", "quote", "source"]
+    kind: Literal["symptom", "cause", "quote", "source", "menu", "error"]
     title: Text
     text: Text = Field(description="The entry as Markdown.")
     citations: list[Citation] = Field(default_factory=list)

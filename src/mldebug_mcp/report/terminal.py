@@ -174,10 +174,12 @@ def _citation(one: Citation) -> Text:
 
 
 def print_search(console: Console, result: SearchResult) -> None:
-    """Print the quotes found."""
+    """Print what was found."""
     for quote in result.quotes:
         console.print(_citation(quote))
         console.print()
+    for entry in result.entries:
+        console.print(Text.assemble((f"{entry.kind} ", "dim"), (entry.id, "bold yellow"), f": {entry.summary}"))
     for note in result.notes:
         console.print(Text(note, style="dim"))
 

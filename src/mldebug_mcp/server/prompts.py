@@ -19,3 +19,28 @@ def add_prompts(server: MCPServer[Any]) -> None:
             "them, and what speaks against each. Run the cheapest next step that tells them apart before you change "
             "anything, and change one thing at a time. Quote practitioners only verbatim, with their source."
         )
+
+    @server.prompt(title="Why did my loss spike?")
+    def why_did_my_loss_spike(path: str, step: str = "") -> str:
+        """Find out why the loss of a run spiked, and whether anything has to be done about it."""
+        where = f" The spike is near step {step}." if step else ""
+        return (
+            f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it. Say first "
+            "whether the loss came back by itself, how many spikes there are and at which distance, and what gradient "
+            "norm and learning rate did in the steps before. Then read mldebug://menu/menu_loss_spiked and weigh at "
+            "least three hypotheses, among them a harmless spike. If a batch can be saved, say which one. Name the "
+            "cheapest check that tells the leaders apart, and what each of them predicts for it, before any change."
+        )
+
+    @server.prompt(title="Before you train")
+    def before_you_train(task: str, config: str = "") -> str:
+        """Check a training run before it starts: data, first loss, overfitting one batch, schedule, memory, logging."""
+        with_config = f" The configuration is {config!r}." if config else ""
+        return (
+            f"I am about to train: {task}.{with_config} Go through what is cheap to check first, and say for each "
+            "what is expected: one batch decoded with its labels (inspect_batch, where there is one), the first loss "
+            "against that of a uniform guess, overfitting one small batch (probe_overfit), which parameters train, the "
+            "learning rate schedule against the number of optimizer steps, memory at the largest batch, an evaluation "
+            "and a resume early on, and what is logged. Ask search_folklore what practitioners warn of in this kind "
+            "of run, and quote it with its source."
+        )

@@ -61,7 +61,22 @@ def add_resources(server: MCPServer[Any]) -> None:
             (one.id, f"{one.authors}, {one.title} ({one.year}) {one.url}") for one in catalogue().sources.values()
         )
 
-    for kind in ("cause", "symptom", "quote", "source"):
+    @server.resource("mldebug://menus", title="Menus", description="What to think of, by situation", mime_type=markdown)
+    def menus() -> str:
+        from mldebug_mcp.knowledge import catalogue
+        from mldebug_mcp.knowledge.playbook import plain
+
+        return _listing((menu.id, plain(menu.summary)) for menu in catalogue().menus.values())
+
+    @server.resource(
+        "mldebug://errors", title="Errors", description="Every error message that is known", mime_type=markdown
+    )
+    def errors() -> str:
+        from mldebug_mcp.knowledge.errors import known_errors
+
+        return _listing((error.id, error.message or error.cause) for error in known_errors().values())
+
+    for kind in ("cause", "symptom", "quote", "source", "menu", "error"):
         server.resource(
             f"mldebug://{kind}/{{id}}",
             name=kind,
@@ -96,10 +111,19 @@ async def _complete(
     if not isinstance(reference, ResourceTemplateReference):
         return None
     from mldebug_mcp.knowledge import catalogue
+    from mldebug_mcp.knowledge.errors import known_errors
     from mldebug_mcp.symptoms import symptoms
 
     known = catalogue()
-    ids = {"cause": known.causes, "symptom": symptoms(), "quote": known.quotes, "source": known.sources}
-    kind = reference.uri.removeprefix("mldebug://").partition("/")[0]
+    ids: dict[str, Iterable[str]] = {
+        "mldebug://cause": known.causes,
+        "mldebug://symptom": symptoms(),
+        "mldebug://quote": known.quotes,
+        "mldebug://source": known.sources,
+        "mldebug://menu": known.menus,
+        "mldebug://error": known_errors(),
+        "skill://mldebug/evidence": [f"{source}.md" for source in known.sources],
+    }
+    kind = reference.uri.rpartition("/")[0]
     matching = [name for name in ids.get(kind, ()) if argument.value.lower() in name]
     return Completion(values=matching[:100], total=len(matching), has_more=len(matching) > 100)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models import Diagnosis, Explanation, SearchResult, State, Update
+from mldebug_mcp.models import Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -80,30 +80,55 @@ def search_folklore(
     topic: Annotated[
         str | None, Field(description="Only this topic, such as loss_spike, learning_rate, nan_inf, chat_template")
     ] = None,
-    limit: Annotated[int, Field(description="How many quotes at most", ge=1, le=20)] = 5,
+    kind: Annotated[
+        Literal["quote", "cause", "symptom", "error", "menu", "any"], Field(description="Only entries of this kind")
+    ] = "any",
+    limit: Annotated[int, Field(description="How many quotes and how many other entries at most", ge=1, le=20)] = 5,
 ) -> SearchResult:
-    """Search what experienced practitioners wrote about debugging training: verbatim quotes with their sources.
+    """Search what is known about training trouble: quotes of practitioners, causes, symptoms, error messages.
 
-    Karpathy, Bekman, Schulman, OPT, PaLM, Axolotl and others, with author, title, URL and place. Use it for advice on
-    a problem, or to back a hypothesis with a source. Quote the text as it stands, with its source, or not at all.
+    `quotes` are what experienced practitioners wrote (Karpathy, Bekman, Schulman, OPT, PaLM, Axolotl and others),
+    verbatim with author, title, URL and place; `entries` are causes, symptoms, menus by situation and known error
+    messages, to be read whole with explain. Use it for advice on a problem, or to back a hypothesis with a source.
+    Quote the text as it stands, with its source, or not at all.
     """
-    from mldebug_mcp.knowledge.search import search_folklore as search
+    from mldebug_mcp.diagnose.search import search_folklore as search
 
-    return search(query, domain, topic, limit)
+    return search(query, domain, topic, kind, limit)
 
 
 @answers
 def explain(
-    id: Annotated[str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")],  # noqa: A002
+    id: Annotated[  # noqa: A002 - the word that users see
+        str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")
+    ],
 ) -> Explanation:
     """Explain an id from another answer, whole.
 
-    A symptom (how it is judged), a cause (what goes wrong, symptoms, next steps, fix), a quote, or a source.
+    A symptom (how it is judged), a cause (what goes wrong, symptoms, next steps, fix), a menu of causes by situation, a
+    quote, a source, or a known error message.
     """
     from mldebug_mcp.diagnose.explain import explain as look_up
 
     return look_up(id)
 
 
-TOOLS = (diagnose_run, update_diagnosis, search_folklore, explain)
+@answers
+def explain_error(
+    text: Annotated[
+        str, Field(description="An error message, a traceback or log text of any length, or the path of a log file")
+    ],
+) -> ErrorExplanation:
+    """Explain an error message, traceback or crash log of training: CUDA out of memory, NCCL, shapes, Hub ...
+
+    Finds the first real error of a long log of many ranks (the cause, not the other ranks' echoes), says which ranks
+    and which line of the user's code, and gives the cause, the fix and what it is often mistaken for. Where the
+    message is not known, it says what class of problem it is and what to try.
+    """
+    from mldebug_mcp.diagnose.explain_error import explain_error as explain_message
+
+    return explain_message(text)
+
+
+TOOLS = (diagnose_run, update_diagnosis, search_folklore, explain, explain_error)
 """In the order in which clients list them."""

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 
+from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.messages import matching, quoted
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 
-KNOWN = re.compile(
-    r"out of memory|OutOfMemoryError|\bNCCL\b.*(?:timeout|error|abort)|Watchdog caught collective|exitcode: ?-\d+|"
-    r"\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|Segmentation fault|\bKilled\b|device-side assert|\bXid\b|"
-    r"illegal memory access|DataLoader worker .* (?:killed|exited)|Bus error|CheckpointError|uncorrectable ECC",
-    re.IGNORECASE,
-)
+_ANY = re.compile("")
 
 
 @symptom(whole_run=True, sources=("axolotl_stability", "nccl_troubleshooting"), background=0.006)
@@ -23,7 +19,7 @@ def error_message(run: Run) -> Evidence | None:
     Not this when: a line merely reads like an error (a remark: an exception that was caught, or one of the user's own
     code); the log is in a format that holds no messages (then it is unknown).
     """
-    known = matching(run, KNOWN)
+    known = [message for message in matching(run, _ANY) if match(message.text)]
     if not run.messages:
         return None
     kind = "a known error message" if known else "a line that reads like an error"

@@ -1,0 +1,74 @@
+"""How well and how fast search answers: `python -m benchmarks.search` prints recall@5, MRR, load and query times.
+
+`questions.jsonl` holds questions as users put them, each with the ids that a right answer holds. A question counts as
+recalled if one of those ids is among the first five hits of all kinds, in the order of their scores. Questions on even
+lines were used to tune the search, those on odd lines were held out.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from mldebug_mcp.diagnose.search import search_folklore
+from mldebug_mcp.models import EntryHit, QuoteHit
+
+Question = dict[str, object]
+LOAD = """
+import time
+from mldebug_mcp.knowledge import catalogue
+start = time.process_time()
+catalogue()
+print((time.process_time() - start) * 1000)
+"""
+
+
+def rank(question: Question) -> int | None:
+    """Return the rank of the first right hit among the first five, from 1, or None."""
+    answer = search_folklore(str(question["question"]), limit=5)
+    found: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
+    hits = sorted(found, key=lambda hit: -hit.score)[:5]
+    right = question["right"]
+    assert isinstance(right, list)
+    return next((place for place, hit in enumerate(hits, start=1) if hit.id in right), None)
+
+
+def report(name: str, questions: Sequence[Question], *, show_misses: bool) -> None:
+    """Print recall@5 and mean reciprocal rank of some questions."""
+    ranks = [rank(question) for question in questions]
+    recall = sum(place is not None for place in ranks) / len(ranks)
+    reciprocal = statistics.fmean(1 / place if place else 0.0 for place in ranks)
+    print(f"{name:>9}: {len(questions):3d} questions, recall@5 {recall:.3f}, MRR {reciprocal:.3f}")
+    if show_misses:
+        for question, place in zip(questions, ranks, strict=True):
+            if place is None:
+                print(f"           missed: {question['question']}")
+
+
+def main() -> None:
+    """Print the figures; with `--misses` the questions of the tuning half that were missed too."""
+    lines = (Path(__file__).parent / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions: list[Question] = [json.loads(line) for line in lines]
+    search_folklore("warm up")
+    report("tuning", questions[::2], show_misses="--misses" in sys.argv)
+    report("held out", questions[1::2], show_misses=False)
+    times = []
+    for question in questions:
+        start = time.perf_counter()
+        search_folklore(str(question["question"]))
+        times.append((time.perf_counter() - start) * 1000)
+    print(f"    query: median {statistics.median(times):.2f} ms, slowest {max(times):.2f} ms")
+    loads = [
+        float(subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    print(f"     load: median {statistics.median(loads):.0f} ms of processor time (catalogue, in a fresh process)")
+
+
+if __name__ == "__main__":
+    main()

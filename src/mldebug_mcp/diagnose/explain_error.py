@@ -1,0 +1,203 @@
+"""The verb `explain_error`: the first real error of a text or log, what it means and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mldebug_mcp.diagnose.problems import classify
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.knowledge.errors import KnownError, Role, match
+from mldebug_mcp.logs.failure_reader import read_failures
+from mldebug_mcp.logs.failures import Failure, FailureLog
+from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
+from mldebug_mcp.text import shorten
+
+MAX_MATCHES = 3
+MAX_RANKS = 32
+SURVIVED = 40
+"""Mentions of a loss after a failure that show that training survived it: 20 records of most formats (chosen)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A failure with the known errors that it shows."""
+
+    failure: Failure
+    known: tuple[KnownError, ...]
+
+    @property
+    def weight(self) -> int:
+        """How much it looks like the cause: 3 a failure, 2 an echo, 1 a warning, 0 nothing known."""
+        roles = {row.role for row in self.known}
+        if Role.ERROR in roles:
+            return 3
+        if Role.ECHO in roles or self.failure.is_wrapper:
+            return 2
+        return 3 if self.failure.exception and not self.failure.ignored else int(bool(roles))
+
+
+def explain_error(text: str) -> ErrorExplanation:
+    """Find the first real error in a text and explain it.
+
+    Args:
+        text: An error message, a traceback or a whole log; or the path of a log file.
+
+    Raises:
+        InputError: the text is empty, or the file cannot be read.
+    """
+    if not text.strip():
+        raise InputError("the text is empty; give an error message, a traceback, or the path of a log file")
+    if "\n" not in text and len(text) < 4_096 and _is_file(text.strip()):
+        return explain_lines(LogFile.open(Path(text.strip())).lines())
+    return explain_lines(text.splitlines())
+
+
+def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
+    """Find the first real error in the lines of a log and explain it; the lines are read once and not kept."""
+    head: list[str] = []
+    log = read_failures(_remembering(lines, head), lambda line: bool(match(line, warnings=True)))
+    # A chain of exceptions is one failure: its last exception stands for it.
+    within_chains = {id(failure.earlier) for failure in log.failures}
+    judged = [_judge(failure) for failure in log.failures if id(failure) not in within_chains]
+    judged = [one for one in judged if one.weight > 0]
+    if not judged:
+        return _from_words("\n".join(head), log)
+    first = _first(judged, log)
+    return _explanation(first, judged, log)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
+    for line in lines:
+        if len(head) < 40:
+            head.append(line[:400])
+        yield line
+
+
+def _judge(failure: Failure) -> _Judged:
+    """Judge a chain of exceptions by the first of them whose message is known, else by the first."""
+    chain = list(failure.chain())[:10]
+    for one in chain:
+        known = match(one.text, warnings=True)
+        if any(row.role is Role.ERROR for row in known):
+            return _Judged(_with_ranks(one, failure), tuple(known))
+    first = next((one for one in chain if not one.is_wrapper), chain[0])
+    return _Judged(_with_ranks(first, failure), tuple(match(first.text, warnings=True)))
+
+
+def _with_ranks(chosen: Failure, last: Failure) -> Failure:
+    chosen.ranks |= last.ranks
+    return chosen
+
+
+def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
+    """Return the failure that caused the others: the first of those that look most like a cause.
+
+    What training survived for many records comes after what it did not, and the rank that torchelastic names as the
+    first to fail comes before the others.
+    """
+    heaviest = max(one.weight for one in judged)
+    candidates = [one for one in judged if one.weight == heaviest]
+    fatal = [one for one in candidates if log.progress - one.failure.progress < SURVIVED]
+    candidates = fatal or candidates
+    of_root = [one for one in candidates if log.root_rank is not None and log.root_rank in one.failure.ranks]
+    return min(of_root or candidates, key=lambda one: one.failure.line)
+
+
+def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> ErrorExplanation:
+    failure = first.failure
+    same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
+    ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
+    problem = classify(failure.exception, failure.text)
+    return ErrorExplanation(
+        error=FirstError(
+            text=shorten(failure.text, 700),
+            line=failure.line,
+            ranks=ranks[:MAX_RANKS],
+            exception=failure.exception,
+            user_frame=shorten(str(failure.user_frame), 300) if failure.user_frame else "",
+        ),
+        problem="known message" if first.known else problem.name,
+        matches=[_match(row) for row in first.known[:MAX_MATCHES]],
+        advice=_advice(first, problem.advice),
+        notes=_notes(first, same, judged, log, ranks),
+    )
+
+
+def _same(one: _Judged, first: _Judged) -> bool:
+    if first.known or one.known:
+        return bool(first.known and one.known) and one.known[0].id == first.known[0].id
+    return one.failure.text.translate(_DIGITS)[:80] == first.failure.text.translate(_DIGITS)[:80]
+
+
+_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def _advice(first: _Judged, of_class: str) -> str:
+    where = f" Your code is at {shorten(str(first.failure.user_frame), 200)}." if first.failure.user_frame else ""
+    return (first.known[0].fix if first.known else of_class) + where
+
+
+def _notes(
+    first: _Judged, same: Sequence[Failure], judged: Sequence[_Judged], log: FailureLog, ranks: Sequence[str]
+) -> list[str]:
+    notes = []
+    role = first.known[0].role if first.known else Role.ERROR
+    if first.weight == 2:
+        notes.append("this message echoes a failure elsewhere, and nothing in this text shows that failure itself")
+        silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
+        if silent and ranks:
+            notes.append(f"ranks that do not report it, to be looked at first: {', '.join(silent[:MAX_RANKS])}")
+    if role is Role.WARNING and first.weight == 1:
+        notes.append("only warnings stand here: nothing in this text stopped a run")
+    others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
+    if others:
+        lines = ", ".join(f"{one.line} ({one.exception or shorten(one.text, 40)})" for one in others[:5])
+        notes.append(f"{len(others)} other messages, taken as echoes or later errors, at lines {lines}")
+    if len(ranks) > MAX_RANKS:
+        notes.append(f"{len(ranks)} ranks report it; the first {MAX_RANKS} are listed")
+    if log.root_rank is not None:
+        notes.append(f"torchelastic names rank {log.root_rank} as the first to fail")
+    if log.left_out:
+        notes.append(f"{log.left_out} later messages were left out")
+    return notes
+
+
+def _match(row: KnownError) -> ErrorMatch:
+    source = catalogue().sources.get(row.source)
+    return ErrorMatch(
+        id=row.id,
+        message=row.message,
+        cause=row.cause,
+        fix=row.fix,
+        mistaken_for=row.mistaken_for,
+        causes=list(row.causes),
+        credence=row.credence,
+        source=f"{source.title} {source.url} [{source.id}]" if source else row.source,
+        locator=row.locator,
+    )
+
+
+def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
+    """Explain a text without any line that reads like an error: by its beginning as a whole, if that is known."""
+    known = match(head, warnings=True)
+    if known:
+        failure = Failure(1, head)
+        return _explanation(_Judged(failure, tuple(known)), [], log)
+    return ErrorExplanation(
+        error=None,
+        problem="no error found",
+        advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
+        "without a message was mostly killed from outside: look at dmesg and the scheduler's log.",
+        notes=[f"{log.lines} lines read; none reads like an error"],
+    )

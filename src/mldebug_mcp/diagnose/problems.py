@@ -1,0 +1,192 @@
+"""What kind of problem an exception without a known message is, and what to try: by type, then by words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A class of problems."""
+
+    name: str
+    advice: str
+
+
+_UNKNOWN = Problem(
+    "unknown",
+    "Read the innermost frame of your own code and print what goes into it; reproduce with one process, one batch and "
+    "num_workers=0; search the exact message in the issues of the library that raised it.",
+)
+# Each line: exception types, words of the message (empty: any), class, advice. The first that fits counts.
+_TABLE: tuple[tuple[str, str, Problem], ...] = (
+    (
+        r"ModuleNotFoundError|ImportError|PackageNotFoundError",
+        "",
+        Problem(
+            "environment: a package is missing or does not fit",
+            "Check with pip that the package is installed in the interpreter that runs (python -m pip list), and "
+            "that its "
+            "version fits the code; look for a file of yours with the package's name.",
+        ),
+    ),
+    (
+        r"TypeError",
+        r"unexpected keyword argument|missing \d+ required|takes \d+ positional|got multiple values",
+        Problem(
+            "interface: a function is called with arguments that it does not take",
+            "Two versions do not fit: compare the call with the signature in the installed version, then pin or "
+            "upgrade. "
+            "In an overridden method, take over the new signature.",
+        ),
+    ),
+    (
+        r"AttributeError",
+        r"has no attribute",
+        Problem(
+            "interface: an object lacks what is asked of it",
+            "None where an object was expected (print it one line above), or a name that another version of the "
+            "library "
+            "has: check the installed version.",
+        ),
+    ),
+    (
+        r"RuntimeError|ValueError|IndexError|InvalidArgumentError",
+        r"shape|size|dimension|broadcast|must match",
+        Problem(
+            "shapes: two tensors do not fit",
+            "Print the shapes at the frame of your own code, with the batch size set to an unusual number, so "
+            "that it can "
+            "be told apart from other dimensions.",
+        ),
+    ),
+    (
+        r"RuntimeError|TypeError|ValueError",
+        r"dtype|Half|BFloat16|Float|Long|Int\b|device|cuda:|cpu",
+        Problem(
+            "types or devices: tensors of different dtype or device meet",
+            "Print dtype and device of what enters the frame of your own code; cast or move on purpose at one place.",
+        ),
+    ),
+    (
+        r"KeyError",
+        "",
+        Problem(
+            "data: a key or column is missing",
+            "Print the keys of one example and of one batch just before that line; compare with the columns that the "
+            "trainer expects; the name may have been dropped or renamed on the way.",
+        ),
+    ),
+    (
+        r"IndexError|StopIteration",
+        "",
+        Problem(
+            "data: an index is out of range, or the data ended",
+            "Print the length and the index at that line; look for an empty row, an empty split or a wrong label.",
+        ),
+    ),
+    (
+        r"FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError|FileExistsError|OSError|IOError",
+        "",
+        Problem(
+            "files: a path is missing, wrong or not allowed",
+            "Print the absolute path and the working directory; check that the path exists on every node and in the "
+            "container, that it is writable, and that the disk is not full.",
+        ),
+    ),
+    (
+        r"HTTPError|ConnectionError|Timeout\w*|ReadTimeout\w*|SSLError|URLError|RemoteDisconnected|ProtocolError",
+        "",
+        Problem(
+            "network: a server was not reached or refused",
+            "Check that the node has network, the address, and the token; download beforehand and run offline.",
+        ),
+    ),
+    (
+        r"MemoryError",
+        "",
+        Problem(
+            "memory of the host: an allocation failed",
+            "Stream or memory-map the data, fewer workers; look for a list that grows over the run.",
+        ),
+    ),
+    (
+        r"ZeroDivisionError|FloatingPointError|OverflowError",
+        "",
+        Problem(
+            "numbers: a division by zero or an overflow in Python",
+            "Look for an empty batch, an empty split or a count of zero that is divided by; guard it where it arises.",
+        ),
+    ),
+    (
+        r"JSONDecodeError|UnicodeDecodeError|ParserError|YAMLError|ScannerError|UnpicklingError|EOFError|BadZipFile",
+        "",
+        Problem(
+            "files: the content cannot be read",
+            "Look at the first and last lines of the file; it may be cut off, empty, or of another format or encoding.",
+        ),
+    ),
+    (
+        r"AssertionError",
+        "",
+        Problem(
+            "an assumption of the code does not hold",
+            "Read the assertion at the innermost frame: it names what was expected; print both sides of it.",
+        ),
+    ),
+    (
+        r"KeyboardInterrupt",
+        "",
+        Problem(
+            "stopped by hand",
+            "Nothing failed: somebody pressed Ctrl-C or sent SIGINT. Where nobody did, look at the scheduler.",
+        ),
+    ),
+    (
+        r"RecursionError",
+        "",
+        Problem("code: a function calls itself without end", "Look at the pair of frames that repeats."),
+    ),
+    (
+        r"NotImplementedError",
+        "",
+        Problem(
+            "a combination that the library does not offer",
+            "Look in its documentation for what the device, dtype or option needs, or take another one.",
+        ),
+    ),
+    (
+        r"UserWarning|\w*Warning",
+        "",
+        Problem("a warning", "It stopped nothing by itself; look for an exception after it."),
+    ),
+    (
+        r"NameError|UnboundLocalError|SyntaxError|IndentationError",
+        "",
+        Problem(
+            "code: a name or a line of the script is wrong", "Mend the line of the innermost frame of your own code."
+        ),
+    ),
+    (
+        r"ValueError|TypeError",
+        "",
+        Problem(
+            "configuration: a value is not allowed",
+            "The message names the argument; follow it from the frame of your own code back to the configuration.",
+        ),
+    ),
+)
+
+
+def classify(exception: str, message: str) -> Problem:
+    """Return the class of problem that an exception belongs to.
+
+    Args:
+        exception: Its type, without modules; may be empty.
+        message: Its message.
+    """
+    for types, words, problem in _TABLE:
+        if re.fullmatch(types, exception) and (not words or re.search(words, message[:2_000])):
+            return problem
+    return _UNKNOWN

@@ -1,0 +1,167 @@
+"""The verb `search_folklore`: quotes, causes, symptoms, menus and error messages, by the words that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, get_args
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
+from mldebug_mcp.knowledge.entries import Frequency
+from mldebug_mcp.knowledge.errors import KnownError, known_errors
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.knowledge.search_index import Document, Found, Index
+from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
+from mldebug_mcp.symptoms import Symptom, symptoms
+from mldebug_mcp.text import shorten
+
+Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
+
+MAX_LIMIT = 20
+MAX_QUERY = 500
+MAX_CHARACTERS = 5_200
+"""Of an answer as JSON: about 1,500 tokens, at the 3.5 characters per token of such text."""
+SUMMARY = 160
+
+
+def search_folklore(
+    query: str, domain: str | None = None, topic: str | None = None, kind: Kind = "any", limit: int = 5
+) -> SearchResult:
+    """Find what is known about a question, best first.
+
+    Args:
+        query: A question or keywords, as one would put it to a colleague.
+        domain: Only quotes of this domain, such as "rl" or "vision".
+        topic: Only quotes on this topic, such as "loss_spike" or "learning_rate".
+        kind: Only quotes, causes, symptoms, error messages or menus; "any" for all of them.
+        limit: How many quotes and how many other entries at most, 1 to 20 each.
+
+    Raises:
+        InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.
+    """
+    known = catalogue()
+    _check(domain, {name for quote in known.quotes.values() for name in quote.domains}, "domain")
+    _check(topic, {name for quote in known.quotes.values() for name in quote.topics}, "topic")
+    _check(kind, set(get_args(Kind)), "kind")
+    if not any(character.isalnum() for character in query[:MAX_QUERY]):
+        raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
+    found = [one for one in _index().find(query[:MAX_QUERY]) if kind in ("any", one.document.kind)]
+    limit = max(1, min(limit, MAX_LIMIT))
+    quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
+    entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
+    return _within_size(query, quotes[:limit], entries[:limit])
+
+
+def _check(value: str | None, allowed: set[str], name: str) -> None:
+    if value is not None and value not in allowed:
+        raise InputError(f"{name} {shorten(value, 60)!r} does not exist; use one of: {', '.join(sorted(allowed))}")
+
+
+def _is_filed(quote_id: str, domain: str | None, topic: str | None) -> bool:
+    quote = catalogue().quotes[quote_id]
+    return (domain is None or domain in quote.domains) and (topic is None or topic in quote.topics)
+
+
+def _within_size(query: str, quotes: Sequence[Found], entries: Sequence[Found]) -> SearchResult:
+    """Return the answer, without its last hits if it would grow too long."""
+    quote_hits = [_quote_hit(one) for one in quotes]
+    entry_hits = [_entry_hit(one) for one in entries]
+    left_out = 0
+    while sum(map(len, map(QuoteHit.to_json, quote_hits))) + sum(map(len, map(EntryHit.to_json, entry_hits))) > (
+        MAX_CHARACTERS
+    ):
+        (quote_hits if len(quote_hits) >= len(entry_hits) else entry_hits).pop()
+        left_out += 1
+    notes = []
+    if left_out:
+        notes.append(f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them")
+    if not quote_hits and not entry_hits:
+        notes.append("nothing has any of these words; try the words of the symptom, such as 'loss plateau' or 'NaN'")
+    return SearchResult(query=shorten(query, MAX_QUERY), quotes=quote_hits, entries=entry_hits, notes=notes)
+
+
+def _quote_hit(one: Found) -> QuoteHit:
+    return QuoteHit(**catalogue().quotes[one.document.id].cite().model_dump(), score=round(one.score, 3))
+
+
+def _entry_hit(one: Found) -> EntryHit:
+    document = one.document
+    return EntryHit(
+        kind=document.kind,
+        id=document.id,
+        title=shorten(document.title, 80),
+        summary=shorten(document.summary, SUMMARY),
+        score=round(one.score, 3),
+    )
+
+
+@lru_cache(maxsize=1)
+def _index() -> Index:
+    return Index(_documents())
+
+
+def _documents() -> Iterator[Document]:
+    known = catalogue()
+    yield from map(_of_quote, known.quotes.values())
+    yield from map(_of_cause, known.causes.values())
+    yield from map(_of_menu, known.menus.values())
+    yield from map(_of_symptom, symptoms().values())
+    yield from map(_of_error, known_errors().values())
+
+
+def _of_quote(quote: Quote) -> Document:
+    return Document(
+        kind="quote",
+        id=quote.id,
+        title=quote.id,
+        summary=quote.text,
+        text=quote.text,
+        tags=quote.topics + quote.situations,
+        domains=quote.domains,
+        generality=quote.generality,
+        source=f"{quote.source.authors} {quote.source.title}",
+    )
+
+
+def _of_cause(cause: Cause) -> Document:
+    frequent = (Frequency.ALWAYS, Frequency.USUALLY)
+    return Document(
+        kind="cause",
+        id=cause.id,
+        title=cause.id,
+        summary=plain(cause.summary),
+        text=f"{plain(cause.summary)} {plain(cause.fix)}",
+        tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in frequent)),
+        generality=2,
+    )
+
+
+def _of_menu(menu: Menu) -> Document:
+    return Document(
+        kind="menu",
+        id=menu.id,
+        title=menu.id,
+        summary=plain(menu.summary),
+        text=" ".join([plain(menu.summary), plain(menu.first), *(item.seen for item in menu.items)]),
+        tags=(menu.id, menu.id),
+        generality=1,
+    )
+
+
+def _of_symptom(one: Symptom) -> Document:
+    return Document(
+        kind="symptom", id=one.id, title=one.id, summary=one.doc.split("\n", 1)[0], text=one.doc, tags=(one.id, one.id)
+    )
+
+
+def _of_error(error: KnownError) -> Document:
+    return Document(
+        kind="error",
+        id=error.id,
+        title=error.id,
+        summary=f"{error.cause} {error.fix}",
+        text=f"{error.message} {error.cause}",
+        tags=(error.id, *error.causes),
+        generality=5,
+    )

@@ -1,0 +1,107 @@
+"""Error messages that users meet, with cause and fix: `errors.jsonl`, one row each.
+
+The order of the rows is the order of the answer: a row that fits fewer texts stands before one that fits more. Patterns
+meet text of one line, with single spaces, of bounded length, and hold no unbounded repetition, so that no input makes
+them slow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from mldebug_mcp.errors import CatalogueError
+from mldebug_mcp.knowledge.entries import Entry
+from mldebug_mcp.text import clean
+
+FILE = "errors.jsonl"
+MAX_TEXT = 4_000
+"""Characters of a message that the patterns see."""
+
+_SIZE = r"(\d+(?:\.\d+)?) ?([KMG])(?:i?B|b)"
+_UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
+
+
+class Role(StrEnum):
+    """What a message is: the error itself, the echo of another one, or a warning."""
+
+    ERROR = "error"
+    ECHO = "echo"
+    WARNING = "warning"
+
+
+class KnownError(Entry):
+    """A row of `errors.jsonl`."""
+
+    id: str
+    message: str = Field(description="An example; empty where the trouble shows no message.")
+    pattern: str = Field(description="Regular expression; empty where the trouble shows no message.")
+    cause: str
+    fix: str
+    mistaken_for: str
+    causes: tuple[str, ...] = Field(description="Ids of causes of the playbook.")
+    source: str = Field(description="Id of an evidence record, or a URL.")
+    locator: str
+    credence: str
+    role: Role = Role.ERROR
+    condition: str = Field("", description="What the numbers of the message have to say: a key of CONDITIONS.")
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text, of single spaces and bounded length, shows this error."""
+        if not self.pattern or re.search(self.pattern, text) is None:
+            return False
+        return not self.condition or CONDITIONS[self.condition](text)
+
+
+@lru_cache(maxsize=1)
+def known_errors() -> Mapping[str, KnownError]:
+    """Return the rows of `errors.jsonl` by id, in file order; raises CatalogueError where one breaks the grammar."""
+    rows: dict[str, KnownError] = {}
+    lines = (Path(__file__).parent / FILE).read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = KnownError.model_validate(json.loads(line))
+        except (ValueError, ValidationError) as error:
+            raise CatalogueError(FILE, number, str(error).splitlines()[0]) from None
+        if row.id in rows:
+            raise CatalogueError(FILE, number, f"{row.id} stands twice")
+        rows[row.id] = row
+    return rows
+
+
+def match(text: str, *, warnings: bool = False) -> list[KnownError]:
+    """Return the known errors that a message shows, likeliest first.
+
+    Args:
+        text: The message: a line or a few. Only the first 4,000 characters are looked at.
+        warnings: Whether messages that stop nothing count too.
+    """
+    line = " ".join(clean(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
+    return [row for row in known_errors().values() if (warnings or row.role is not Role.WARNING) and row.fits(line)]
+
+
+def is_fragmented(text: str) -> bool:
+    """Return whether an out-of-memory message shows memory that is free, or reserved and unused, beyond the request.
+
+    PyTorch's allocator writes the sizes into the message; where more was free or unused than was asked for, it was not
+    in one piece (PyTorch, "CUDA semantics: memory management"). A process with an allowance runs into that instead.
+    """
+    asked = _size(rf"Tried to allocate {_SIZE}", text)
+    free = _size(rf"{_SIZE} (?:is )?free", text)
+    unused = _size(rf"{_SIZE} is reserved by PyTorch but unallocated", text)
+    has_allowance = re.search(r"[GM]iB allowed", text) is not None
+    return asked is not None and not has_allowance and max(free or 0.0, unused or 0.0) > asked
+
+
+def _size(pattern: str, text: str) -> float | None:
+    found = re.search(pattern, text)
+    return float(found[1]) * _UNITS[found[2]] if found else None
+
+
+CONDITIONS = {"fragmented": is_fragmented}

@@ -1,0 +1,41 @@
+"""The answer of `explain_error`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Text
+
+
+class FirstError(Model):
+    """The first real error of a text: the cause, not the echoes of other ranks."""
+
+    text: Text = Field(description="The line with the error and what follows it, shortened.")
+    line: int = Field(description="Its line number in the text, from 1.")
+    ranks: list[str] = Field(default_factory=list, description="Ranks that report it; empty if none is named.")
+    exception: Text = Field("", description="The type of the exception, if it is one.")
+    user_frame: Text = Field("", description="The innermost frame that is not a library's: file, line, function, code.")
+
+
+class ErrorMatch(Model):
+    """A known message that fits the error."""
+
+    id: str
+    message: Text = Field(description="An example of the message.")
+    cause: Text
+    fix: Text
+    mistaken_for: Text = ""
+    causes: list[str] = Field(default_factory=list, description="Causes of the playbook that it points to.")
+    credence: str = Field(description="How sure it is that the message has this cause.")
+    source: Text = Field(description="Where this is documented.")
+    locator: Text = ""
+
+
+class ErrorExplanation(Model):
+    """What an error message means and what to do."""
+
+    error: FirstError | None = Field(description="None if nothing in the text reads like an error.")
+    problem: Text = Field("", description="The class of problem.")
+    matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")
+    advice: Text = Field("", description="What to try.")
+    notes: list[Text] = Field(default_factory=list, description="Echoes, other errors, what was skipped.")

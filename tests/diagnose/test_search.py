@@ -1,0 +1,99 @@
+"""Search answers questions as users put them, in the order of how well an entry fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp import InputError, search_folklore
+from mldebug_mcp.diagnose.search import Kind
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import EntryHit, QuoteHit
+
+
+def ids(query: str, kind: Kind = "any", limit: int = 5) -> list[str]:
+    answer = search_folklore(query, kind=kind, limit=limit)
+    hits: list[QuoteHit | EntryHit] = [*answer.quotes, *answer.entries]
+    return [hit.id for hit in sorted(hits, key=lambda hit: -hit.score)][:limit]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("loss blew up", "loss_divergence"),
+        ("my loss exploded", "menu_loss_spiked"),
+        ("the loss went to NaN", "menu_nan"),
+        ("stuck on a plateau", "loss_plateau"),
+        ("the model does not learn anything", "menu_not_learning"),
+        ("CUDA out of memory", "menu_out_of_memory"),
+        ("NCCL watchdog timeout", "nccl_watchdog"),
+    ],
+)
+def test_the_words_of_the_field_lead_to_the_same_entries(query: str, expected: str) -> None:
+    assert expected in ids(query, limit=8)
+
+
+def test_a_vague_question_is_answered_with_general_quotes() -> None:
+    known = catalogue().quotes
+    vague = [known[one].generality for one in ids("my model is not learning", kind="quote")]
+    assert sum(vague) / len(vague) < 2.7
+
+
+def test_a_question_that_names_the_stack_is_answered_with_specific_quotes() -> None:
+    known = catalogue().quotes
+    named = [known[one].generality for one in ids("entropy collapse in GRPO with vLLM", kind="quote")]
+    assert sum(named) / len(named) > 3
+
+
+def test_special_domains_come_only_where_they_are_asked_for() -> None:
+    known = catalogue().quotes
+    assert all("diffusion" not in known[one].domains for one in ids("loss is flat", kind="quote"))
+    assert any("diffusion" in known[one].domains for one in ids("blurry diffusion samples", kind="quote"))
+
+
+def test_only_the_kind_that_is_asked_for_is_given() -> None:
+    for kind in ("cause", "symptom", "error", "menu"):
+        answer = search_folklore("loss spike out of memory", kind=kind)
+        assert answer.quotes == []
+        assert {hit.kind for hit in answer.entries} == {kind}
+
+
+def test_topic_and_domain_filter_the_quotes() -> None:
+    answer = search_folklore("training trouble reward", domain="rl", topic="reward", limit=20)
+    known = catalogue().quotes
+    assert answer.quotes
+    assert all("rl" in known[hit.id].domains and "reward" in known[hit.id].topics for hit in answer.quotes)
+    assert answer.entries == []
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    assert search_folklore("loss spikes after warmup") == search_folklore("loss spikes after warmup")
+
+
+@pytest.mark.parametrize("limit", [1, 5, 20])
+def test_an_answer_stays_within_about_fifteen_hundred_tokens(limit: int) -> None:
+    answer = search_folklore("why does my loss spike and diverge in training", limit=limit)
+    assert len(answer.to_json()) < 6_000
+    assert len(answer.quotes) <= limit
+    assert len(answer.entries) <= limit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"query": ""}, "the query is empty"),
+        ({"query": "?!"}, "the query is empty"),
+        ({"query": "x", "domain": "cooking"}, "domain 'cooking' does not exist; use one of: diffusion"),
+        ({"query": "x", "topic": "cooking"}, "topic 'cooking' does not exist"),
+        ({"query": "x", "kind": "cooking"}, "kind 'cooking' does not exist"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(arguments: dict[str, str], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        search_folklore(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "query", ['" OR *', "NEAR(a b)", "loss' --", "a" * 10_000, "\x00loss", "\ud800 loss", "the of and"]
+)
+def test_the_syntax_of_the_index_and_hostile_text_do_no_harm(query: str) -> None:
+    search_folklore(query).to_json()

@@ -1,0 +1,171 @@
+"""The knowledge files agree with each other, and would be caught if they did not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.errors import CatalogueError
+from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.catalogue import catalogue, read_catalogue
+from mldebug_mcp.knowledge.consistency import documents, problems
+from mldebug_mcp.knowledge.markdown import parse_blocks
+
+ROOT = knowledge_folder()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a copy of the knowledge files that a test may break."""
+    for name in ("SKILL.md", "PLAYBOOK.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name in ("references", "evidence"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def found(folder: Path) -> str:
+    return "\n".join(problems(folder, read_catalogue(folder)))
+
+
+def test_the_files_that_ship_agree_with_each_other() -> None:
+    assert list(problems(ROOT, catalogue())) == []
+
+
+@pytest.mark.parametrize("document", documents(ROOT), ids=lambda path: path.name)
+def test_one_changed_character_of_any_quote_is_noticed(document: Path, copy: Path) -> None:
+    quotes = [block for block in parse_blocks(document.read_text(encoding="utf-8")) if block.kind == "quote"]
+    for quote in quotes[:3]:
+        words = quote.text.split("\n")[0]
+        target = copy / document.relative_to(ROOT)
+        change(target, words, words.replace("e", "x", 1))
+        assert "not the words of" in found(copy)
+        shutil.copy(document, target)
+
+
+def test_one_changed_character_of_a_record_is_noticed(copy: Path) -> None:
+    change(copy / "evidence" / "bloom_lessons.md", "shift elsewhere", "shift elsewhen")
+    assert "bloom_seed_change_failed: the digest does not fit the text" in found(copy)
+
+
+def test_a_quote_without_its_record_is_noticed(copy: Path) -> None:
+    change(
+        copy / "SKILL.md", "evidence/karpathy_recipe.md#karpathy_recipe_fails_silently", "evidence/nobody.md#nothing"
+    )
+    assert "no record holds nobody.md#nothing" in found(copy)
+
+
+def test_a_cause_without_a_citation_of_its_main_claim_is_noticed(copy: Path) -> None:
+    change(
+        copy / "PLAYBOOK.md",
+        "([Axolotl](evidence/axolotl_stability.md#axolotl_spike_one_sample)).\n\n- prior",
+        ".\n\n- prior",
+    )
+    assert "bad_batch: the main claim has no citation" in found(copy)
+
+
+def test_a_citation_that_resolves_nowhere_stops_the_catalogue(copy: Path) -> None:
+    change(copy / "PLAYBOOK.md", "bekman_mle.md#bekman_bad_data_pocket", "bekman_mle.md#bekman_no_such_quote")
+    with pytest.raises(CatalogueError, match="bekman_no_such_quote, which no record holds"):
+        read_catalogue(copy)
+
+
+def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
+    for cause in catalogue().causes.values():
+        assert cause.next_steps
+        assert cause.effects or cause.id == "healthy"
+
+
+def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:
+    known = catalogue()
+    assert {quote.source.id for quote in known.quotes.values()} == set(known.sources)
+    assert len(known.sources) >= 97
+    assert len(known.quotes) >= 300
+
+
+SITUATIONS = {
+    "menu_loss_spiked", "menu_nan", "menu_not_learning", "menu_train_good_eval_bad", "menu_reward_does_not_move",
+    "menu_out_of_memory", "menu_it_hangs", "menu_slow", "menu_resumed_and_worse", "menu_good_numbers_not_believed",
+}  # fmt: skip
+
+
+def test_menus_lead_to_every_cause() -> None:
+    known = catalogue()
+    assert set(known.menus) >= SITUATIONS
+    assert {cause for menu in known.menus.values() for cause in menu.causes} >= set(known.causes)
+    assert all(menu.first and menu.quotes for menu in known.menus.values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("**First:** look at the steps before", "Look at the steps before", "a menu is a paragraph"),
+        ("- in the first steps or as", "- in the first steps, as", ""),
+        ("[bad_batch](#bad_batch), [adam", "[bad_batch](#no_batch), [adam", ""),
+        ("one jump that recovers: [bad", "one jump that recovers [bad", "an item of a menu is"),
+        (
+            "[hardware_fault](#hardware_fault)\n\n## menu_nan",
+            "[ghost](#ghost)\n\n## menu_nan",
+            "names ghost, which has no",
+        ),
+    ],
+)
+def test_a_menu_that_breaks_the_grammar_is_named(copy: Path, old: str, new: str, problem: str) -> None:
+    change(copy / "PLAYBOOK.md", old, new)
+    if not problem:
+        assert read_catalogue(copy).menus["menu_loss_spiked"].items
+        return
+    with pytest.raises(CatalogueError, match=problem):
+        read_catalogue(copy)
+
+
+# The skill
+
+
+def frontmatter() -> dict[str, object]:
+    import yaml
+
+    loaded: dict[str, object] = yaml.safe_load((ROOT / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)[1])
+    return loaded
+
+
+def test_the_skill_keeps_to_the_open_specification() -> None:
+    fields = frontmatter()
+    assert set(fields) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    assert fields["name"] == "mldebug"
+    assert 0 < len(str(fields["description"])) <= 1024
+    assert len(str(fields.get("compatibility", ""))) <= 500
+
+
+def test_the_skill_is_short_enough_to_be_loaded_whole() -> None:
+    body = (ROOT / "SKILL.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    assert body.count("\n") < 500
+    # 3.5 characters per token is what such text takes.
+    assert len(body) / 3.5 < 5_000
+
+
+def test_the_reference_implementation_of_the_specification_accepts_the_skill(copy: Path) -> None:
+    validator = pytest.importorskip("skills_ref.validator")
+    shutil.copytree(copy, copy / "mldebug", ignore=shutil.ignore_patterns("mldebug"))
+    assert validator.validate(copy / "mldebug") == []
+
+
+def test_questions_of_the_search_benchmark_name_ids_that_exist() -> None:
+    from mldebug_mcp.knowledge.errors import known_errors
+    from mldebug_mcp.symptoms import symptoms
+
+    known = catalogue()
+    ids = {*known.quotes, *known.causes, *known.menus, *known_errors(), *symptoms()}
+    lines = (Path(__file__).parents[2] / "benchmarks" / "search" / "questions.jsonl").read_text().splitlines()
+    assert len(lines) >= 150
+    for line in lines:
+        assert set(json.loads(line)["right"]) & ids
