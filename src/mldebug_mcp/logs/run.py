@@ -72,7 +72,7 @@ class Message:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One training run as read from its logs.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
@@ -51,11 +53,17 @@ def loss_spike(run: Run) -> Evidence | None:
     synthetic curves with normal, lognormal and heavy-tailed noise (`benchmarks/symptoms.py`).
     """
     loss = run["loss"].finite
-    found = [spike for spike in find_spikes(loss.value) if spike.recovered is not False]
+    found = [spike for spike in jumps(run) if spike.recovered is not False]
     if not found or len(found) > max(5, len(loss) // 50):
         return None
     worst = max(found, key=lambda spike: spike.height)
     return _evidence(run, loss.step, loss.value, found, worst)
+
+
+@lru_cache(maxsize=1)
+def jumps(run: Run) -> list[Spike]:
+    """Return the jumps of the loss of a run; other symptoms ask for the same."""
+    return find_spikes(run["loss"].finite.value)
 
 
 def find_spikes(values: Floats) -> list[Spike]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_spike import find_spikes
+from mldebug_mcp.symptoms.run.loss_spike import jumps
 from mldebug_mcp.text import figure
 
 AT_ONCE = 0.02
@@ -19,7 +19,7 @@ def loss_spike_single(run: Run) -> Evidence | None:
     length was chosen by hand. Judged only where the loss jumps at all, so that one jump does not count twice.
     """
     loss = run["loss"].finite
-    found = find_spikes(loss.value)
+    found = jumps(run)
     if not found:
         raise CannotTell("the loss does not jump")
     if len(found) > 1 or not found[0].recovered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_spike import find_spikes
+from mldebug_mcp.symptoms.run.loss_spike import jumps
 from mldebug_mcp.text import figure
 
 LEAST = 2
@@ -18,7 +18,7 @@ def loss_spikes_recur(run: Run) -> Evidence | None:
     judged only where the loss jumps at all, so that one jump does not count twice.
     """
     loss = run["loss"].finite
-    found = find_spikes(loss.value)
+    found = jumps(run)
     if not found:
         raise CannotTell("the loss does not jump")
     if not LEAST <= len(found) <= max(5, len(loss) // 20):
