@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_weight, fitted, moved
+from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import State
+from mldebug_mcp.symptoms import symptoms
+
+PRESENT, ABSENT, UNKNOWN = State.PRESENT, State.ABSENT, State.UNKNOWN
+
+
+def test_counts_keep_apart_what_was_seen_what_was_judged_and_who_is_healthy() -> None:
+    causes, healthy = count(
+        [
+            LabelledRun(("bad_batch", "lr_too_high"), {"loss_spike": PRESENT, "loss_zero": ABSENT}),
+            LabelledRun(("bad_batch",), {"loss_spike": ABSENT, "loss_zero": UNKNOWN}),
+            LabelledRun(("healthy",), {"loss_spike": ABSENT}),
+        ]
+    )
+    assert causes == {"bad_batch": {"loss_spike": (1, 2), "loss_zero": (0, 1)}}
+    assert healthy == {"loss_spike": (0, 1)}
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.floats(0.001, 0.95))
+def test_a_share_lies_between_the_word_and_what_was_counted(seen: int, more: int, word: float) -> None:
+    runs = seen + more
+    share = moved((seen, runs), word)
+    counted = seen / runs if runs else word
+    assert min(word, counted) - 1e-12 <= share <= max(word, counted) + 1e-12
+
+
+def test_a_word_counts_as_much_as_four_runs() -> None:
+    assert moved((4, 4), 0.5) == pytest.approx(0.75)
+    assert moved((0, 0), 0.5) == 0.5
+
+
+def test_the_weight_under_which_the_right_causes_are_most_probable_is_found() -> None:
+    runs = [LabelledRun(("bad_batch",), {})] * 3
+    assert fit_weight(runs, lambda _, weight: {"bad_batch": 1 - abs(weight - 0.6)}) == pytest.approx(0.6)
+
+
+def test_numbers_that_were_counted_move_what_the_ranking_uses() -> None:
+    numbers = Fitted(
+        provenance="a test", causes={"bad_batch": {"loss_spike": (0, 96)}}, healthy={"loss_spike": (96, 96)}
+    )
+    by_hand = {one.id: one for one in candidates("any", {}, Fitted(provenance="none"))}
+    counted = {one.id: one for one in candidates("any", {}, numbers)}
+    assert counted["bad_batch"].frequency["loss_spike"] < 0.05 < by_hand["bad_batch"].frequency["loss_spike"]
+    assert backgrounds(numbers)["loss_spike"] > 0.9
+
+
+def test_the_numbers_that_ship_name_only_causes_and_symptoms_that_exist_and_where_they_come_from() -> None:
+    numbers = fitted()
+    assert numbers.provenance
+    assert numbers.causes.keys() <= catalogue().causes.keys()
+    assert {symptom for seen in (*numbers.causes.values(), numbers.healthy) for symptom in seen} <= symptoms().keys()
