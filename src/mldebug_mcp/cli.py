@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_json(diagnose)
     diagnose.set_defaults(command=_diagnose)
 
+    _add_batch(commands)
     search = commands.add_parser("search", help="find what practitioners said, verbatim and cited")
     search.add_argument("query", nargs="+", help="a question or keywords")
     search.add_argument(
@@ -102,6 +103,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_batch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    batch = commands.add_parser("batch", help="say what a tokenized batch or data set really trains the model on")
+    batch.add_argument(
+        "path",
+        metavar="PATH",
+        help="JSON, JSONL, parquet, Arrow or save_to_disk folder, safetensors, npz or .pt; or text, with --tokenizer",
+    )
+    batch.add_argument("--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json")
+    batch.add_argument("--model", metavar="CONFIG", help="the model's config.json")
+    batch.add_argument(
+        "--purpose",
+        metavar="P",
+        default="auto",
+        help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
+    )
+    batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
+    batch.add_argument(
+        "--check", action="store_true", help="exit with 1 if a finding is graver than info"
+    )
+    _add_json(batch)
+    batch.set_defaults(command=_batch)
+
+
 def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
@@ -121,6 +145,24 @@ def _diagnose(options: argparse.Namespace) -> int:
 
         print_diagnosis(console_for(), answer, run)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+
+
+def _batch(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.batch import inspect_batch
+
+    answer = inspect_batch(options.path, options.tokenizer, options.model, options.purpose)
+    if options.html:
+        from mldebug_mcp.report.batch_html import write_page
+
+        write_page(answer, options.html)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.batch_terminal import print_inspection
+
+        print_inspection(console_for(), answer)
+    return FOUND if options.check and any(one.severity != "info" for one in answer.findings) else DONE
 
 
 def _search(options: argparse.Namespace) -> int:

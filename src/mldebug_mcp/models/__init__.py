@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RowView
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
 from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State, Update
 from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
@@ -10,6 +11,9 @@ from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
 
 __all__ = [
+    "BatchFinding",
+    "BatchInspection",
+    "BatchSummary",
     "Citation",
     "Comparison",
     "Diagnosis",
@@ -21,12 +25,14 @@ __all__ = [
     "Finding",
     "FirstError",
     "Hypothesis",
+    "Leak",
     "Model",
     "NextStep",
     "Number",
     "Parting",
     "QuoteCheck",
     "QuoteHit",
+    "RowView",
     "RunSummary",
     "SearchResult",
     "SettingDifference",

@@ -1,0 +1,116 @@
+"""A tokenized batch or data set, as the checks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.model_config import ModelConfig
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.roles import RowRoles, read_roles
+from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.tokenizer import Tokenizer
+
+Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "vlm"]
+PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "vlm")
+
+MAX_ROLE_TOKENS = 200_000
+"""Tokens of a batch that are decoded to look for role markers. Decoding is Python's work, not numpy's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that reading found out and a check reports: in which rows, in words."""
+
+    check: str
+    summary: str
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What was read.
+
+    Args:
+        path: The file or folder, as the user gave it.
+        formats: Names of the readers that read it.
+        purpose: What the batch is for, given or inferred.
+        purpose_given: Whether the user said so.
+        rows: Rows (preference pairs count once).
+        sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" where that is a column.
+        classes: One class label for each row, where that is what the labels are.
+        class_rows: The number of the row of each class label.
+        floats: Float inputs by column name.
+        columns: The columns of the file.
+        tokenizer, model: What was given beside the batch.
+        problems: What reading found.
+        notes: What was skipped or guessed.
+    """
+
+    path: str
+    formats: tuple[str, ...]
+    purpose: Purpose
+    purpose_given: bool
+    rows: int
+    sides: tuple[Sequences, ...] = ()
+    classes: Ints | None = None
+    class_rows: Ints | None = None
+    floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    integers: Mapping[str, Ints] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    tokenizer: Tokenizer | None = None
+    model: ModelConfig = field(default_factory=ModelConfig)
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def side(self, name: str) -> Sequences | None:
+        """Return the token rows of this name, or None."""
+        return next((side for side in self.sides if side.name == name), None)
+
+    @property
+    def trained_sides(self) -> tuple[Sequences, ...]:
+        """The token rows for which it is known where the loss is taken."""
+        return tuple(side for side in self.sides if side.trained is not None)
+
+    @property
+    def full_sides(self) -> tuple[Sequences, ...]:
+        """The token rows that begin at the beginning: not the completions of a batch whose prompts stand apart."""
+        prompt = self.side("prompt")
+        return self.sides if prompt is None else (prompt,)
+
+    @property
+    def bos(self) -> int | None:
+        """The token that begins a text, from the tokenizer, else from the model's configuration."""
+        return self.tokenizer.bos if self.tokenizer is not None else self.model.bos
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a turn or a text, from the tokenizer and its template, else from the configuration."""
+        return self.tokenizer.ends if self.tokenizer is not None else frozenset(self.model.eos)
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many token ids the model knows, or else the tokenizer."""
+        if self.model.vocab_size is not None:
+            return self.model.vocab_size
+        return self.tokenizer.size if self.tokenizer is not None else None
+
+    @cached_property
+    def roles(self) -> tuple[RowRoles, ...]:
+        """The rows decoded, with the role spans that their markers show; empty without a tokenizer."""
+        found: list[RowRoles] = []
+        if self.tokenizer is None:
+            return ()
+        budget = MAX_ROLE_TOKENS
+        for side in self.sides:
+            for index in range(side.rows):
+                budget -= int(side.ids.offsets[index + 1] - side.ids.offsets[index])
+                if budget < 0:
+                    return tuple(found)
+                found.append(read_roles(side, index, self.tokenizer))
+        return tuple(found)

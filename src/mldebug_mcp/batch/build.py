@@ -1,0 +1,290 @@
+"""Columns → `Batch`: find out what each column is, hold the lengths against each other, infer the purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mldebug_mcp.batch import columns as names
+from mldebug_mcp.batch.batch import Batch, Problem, Purpose
+from mldebug_mcp.batch.columns import Kind, depth, find, row_count
+from mldebug_mcp.batch.model_config import ModelConfig
+from mldebug_mcp.batch.padding import padding_token
+from mldebug_mcp.batch.purpose import infer_purpose, is_preference
+from mldebug_mcp.batch.ragged import Bools, Floats, Ints, Ragged
+from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+MAX_PROBLEM_ROWS = 1000
+
+
+@dataclass(slots=True)
+class Context:
+    """What is known beside the file: the same for each piece of a large one.
+
+    Args:
+        path: As the user gave it.
+        formats: The readers used.
+        purpose: As the user gave it, or None to infer it.
+        first: The number of the piece's first row.
+    """
+
+    path: str
+    formats: tuple[str, ...] = ()
+    purpose: Purpose | None = None
+    tokenizer: Tokenizer | None = None
+    model: ModelConfig = field(default_factory=ModelConfig)
+    first: int = 0
+
+
+@dataclass(slots=True)
+class _Found:
+    """What building one batch has found so far."""
+
+    table: Table
+    context: Context
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
+        numbers = tuple(self.context.first + int(row) for row in rows[:MAX_PROBLEM_ROWS])
+        self.problems.append(Problem(check, summary, numbers))
+
+
+def build(table: Table, context: Context) -> Batch:
+    """Make a batch of a table.
+
+    Raises:
+        InputError: no column is one that the checks know, or the token ids are no numbers.
+    """
+    found = _Found(table, context, notes=list(table.notes))
+    wanted = _sides_in(table)
+    sides = [side for name in wanted if (side := _side(found, name)) is not None]
+    classes, class_rows = _classes(found, sides)
+    floats = _floats(found)
+    if not sides and not floats and classes is None:
+        known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
+        seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
+        raise InputError(
+            f"{shorten(context.path, 200)}: no column of a batch (columns: {seen}); wanted are {known}, ..."
+        )
+    sides = _split_preference_halves(sides, table, context.purpose)
+    purpose = context.purpose or infer_purpose(sides, classes is not None, floats, context, table)
+    rows = max([_rows_of(sides), 0 if classes is None else len(classes), *(len(array) for array in floats.values())])
+    _missing(found)
+    return Batch(
+        path=context.path,
+        formats=context.formats,
+        purpose=purpose,
+        purpose_given=context.purpose is not None,
+        rows=rows,
+        sides=tuple(_with_prompt_apart(sides)),
+        classes=classes,
+        class_rows=class_rows,
+        floats=floats,
+        integers=_integers(found),
+        columns=tuple(table.columns),
+        tokenizer=context.tokenizer,
+        model=context.model,
+        problems=tuple(found.problems),
+        notes=tuple(found.notes),
+    )
+
+
+def _rows_of(sides: list[Sequences]) -> int:
+    return max((int(side.numbers.max(initial=-1)) - int(side.numbers.min(initial=0)) + 1 for side in sides), default=0)
+
+
+def _sides_in(table: Table) -> tuple[str, ...]:
+    have = {side for side in names.SIDES if find(table.columns, side, "ids")}
+    if {"chosen", "rejected"} <= have or ("chosen" in have or "rejected" in have):
+        return tuple(side for side in ("prompt", "chosen", "rejected") if side in have)
+    if find(table.columns, "", "ids"):
+        return ("",)
+    return tuple(side for side in ("prompt", "completion") if side in have)
+
+
+def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
+    """Return a column of a side as rows, or None if there is none or it is of another shape."""
+    name = find(found.table.columns, side, kind)
+    if name is None or (not side and kind == "loss_mask" and find(found.table.columns, "completion", "ids")):
+        return None
+    column = found.table.columns[name]
+    if kind != "ids" and (depth(column) > 2 or (depth(column) == 1 and _ids_depth(found, side) > 1)):
+        if kind == "positions":
+            found.notes.append(f"{name} has {depth(column)} dimensions and was not checked")
+        return None
+    try:
+        rows, missing = names.ragged(column)
+    except (TypeError, ValueError, OverflowError) as error:
+        if kind == "ids":
+            raise InputError(
+                f"{shorten(found.context.path, 200)}: {name} {error}; give token ids as lists of whole numbers"
+            ) from None
+        found.problem("schema_mismatch", f"{name} {error}", [])
+        return None
+    if missing:
+        found.problem("schema_mismatch", f"{len(missing)} row(s) lack {name}", missing)
+    return rows
+
+
+def _ids_depth(found: _Found, side: str) -> int:
+    name = find(found.table.columns, side, "ids")
+    return 0 if name is None else depth(found.table.columns[name])
+
+
+def _side(found: _Found, name: str) -> Sequences | None:
+    ids = _read(found, name, "ids")
+    if ids is None:
+        return None
+    kinds: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
+    columns = {kind: _read(found, name, kind) for kind in kinds}
+    if found.context.model.encoder_decoder or "decoder_input_ids" in found.table.columns:
+        columns["labels"] = None
+        found.notes.append(
+            "labels of an encoder-decoder model stand apart from input_ids and were not compared with them"
+        )
+    keep = np.ones(ids.rows, np.bool_)
+    for kind, column in columns.items():
+        if column is None:
+            continue
+        agreeing = _agreeing(found, name, kind, ids, column)
+        if agreeing is None:
+            columns[kind] = None
+        else:
+            keep &= agreeing
+    kept = np.flatnonzero(keep)
+    if len(kept) < ids.rows:
+        ids = ids.take(kept)
+        columns = {kind: None if column is None else column.take(kept) for kind, column in columns.items()}
+    labels = find(found.table.columns, name, "labels") or ""
+    pad, may_end = padding_token(ids, columns["attention"], columns["labels"], found.context)
+    return Sequences(
+        name=name,
+        ids=ids,
+        numbers=kept + found.context.first,
+        labels=columns["labels"],
+        attention=columns["attention"],
+        positions=columns["positions"],
+        loss_mask=columns["loss_mask"],
+        shifted_by_design=labels.removeprefix(f"{name}_") in names.NEXT_TOKEN_NAMES,
+        documents_masked=_documents_masked(found.table, name, columns["attention"]),
+        pad=pad,
+        pad_may_end=may_end,
+    )
+
+
+def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged) -> Bools | None:
+    """Return which rows of a column are as long as their token ids; None if the column as a whole does not fit."""
+    name, ids_name = find(found.table.columns, side, kind), find(found.table.columns, side, "ids")
+    if column.rows != ids.rows:
+        found.problem("length_mismatch", f"{name} has {column.rows} rows, {ids_name} has {ids.rows}", [])
+        return None
+    wrong = np.flatnonzero(column.lengths != ids.lengths)
+    if not len(wrong):
+        return np.ones(ids.rows, np.bool_)
+    row = int(wrong[0])
+    found.problem(
+        "length_mismatch",
+        f"{name} and {ids_name} differ in length in {len(wrong)} of {ids.rows} row(s): in row "
+        f"{found.context.first + row} {int(column.lengths[row])} and {int(ids.lengths[row])}",
+        wrong,
+    )
+    return None if 2 * len(wrong) > ids.rows else column.lengths == ids.lengths
+
+
+def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool:
+    if any(mark in table.columns for mark in names.DOCUMENT_MARKS):
+        return True
+    if attention is not None:
+        # Numbered documents (1 1 1 2 2) in the mask, as Axolotl's multipack writes them.
+        return bool(len(attention.flat)) and int(attention.flat.max()) > 1
+    name = find(table.columns, side, "attention")
+    return name is not None and depth(table.columns[name]) > 2
+
+
+def _classes(found: _Found, sides: list[Sequences]) -> tuple[Ints | None, Ints | None]:
+    if any(side.labels is not None for side in sides):
+        return None, None
+    for name in names.CLASS_NAMES:
+        if name not in found.table.columns:
+            continue
+        column = found.table.columns[name]
+        rows = row_count(column)
+        if names.is_float(column) or (labels := names.class_labels(column, rows)) is None:
+            continue
+        if sides and rows != sides[0].rows:
+            continue
+        return labels, np.arange(rows, dtype=np.int64) + found.context.first
+    return None, None
+
+
+def _floats(found: _Found) -> dict[str, Floats]:
+    arrays = {}
+    for name, column in found.table.columns.items():
+        if names.is_float(column) or (name in names.FLOAT_INPUTS and not isinstance(column, Ragged)):
+            array = names.numbers(column)
+            if array is not None and array.size:
+                arrays[name] = array
+    return arrays
+
+
+def _integers(found: _Found) -> dict[str, Ints]:
+    arrays: dict[str, Ints] = {}
+    for name in ("image_grid_thw", "num_images", "image_sizes"):
+        if name in found.table.columns:
+            try:
+                arrays[name] = np.asarray(found.table.columns[name], np.int64)
+            except (TypeError, ValueError):
+                found.notes.append(f"{name} is no array of whole numbers and was not used")
+    return arrays
+
+
+def _missing(found: _Found) -> None:
+    """Report columns that some rows have and others lack."""
+    known = set(names.FLOAT_INPUTS) | set(names.CLASS_NAMES)
+    kinds: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
+    for kind in kinds:
+        known |= {find(found.table.columns, side, kind) or "" for side in ("", *names.SIDES)}
+    reported = " ".join(problem.summary for problem in found.problems)
+    for name, rows in found.table.rows_without.items():
+        if name in known and f"lack {name}" not in reported:
+            found.problems.append(Problem("schema_mismatch", f"{len(rows)} row(s) lack {name}", tuple(rows)))
+
+
+def _split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
+    """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it."""
+    if len(sides) != 1 or sides[0].name or not is_preference(sides[0], table, purpose):
+        return sides
+    side, half = sides[0], sides[0].rows // 2
+    return [_part(side, "chosen", np.arange(half)), _part(side, "rejected", np.arange(half, 2 * half))]
+
+
+def _part(side: Sequences, name: str, rows: Ints) -> Sequences:
+    def take(column: Ragged | None) -> Ragged | None:
+        return None if column is None else column.take(rows)
+
+    return Sequences(
+        name, side.ids.take(rows), np.arange(len(rows)) + int(side.numbers[0]), take(side.labels), take(side.attention),
+        take(side.positions), take(side.loss_mask), pad=side.pad, pad_may_end=side.pad_may_end,
+    )  # fmt: skip
+
+
+def _with_prompt_apart(sides: list[Sequences]) -> list[Sequences]:
+    """Completions whose prompts stand in a column of their own are trained on as a whole."""
+    by_name = {side.name: side for side in sides}
+    if "prompt" not in by_name or len(sides) == 1:
+        return sides
+    return [side if side.name == "prompt" or side.trained is not None else _trained_whole(side) for side in sides]
+
+
+def _trained_whole(side: Sequences) -> Sequences:
+    mask = side.attention if side.attention is not None else Ragged(side.content.astype(np.int8), side.ids.offsets)
+    return Sequences(
+        side.name, side.ids, side.numbers, side.labels, side.attention, side.positions, mask,
+        pad=side.pad, pad_may_end=side.pad_may_end,
+    )  # fmt: skip

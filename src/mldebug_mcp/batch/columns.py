@@ -1,0 +1,146 @@
+"""Which column is what: the names that trainers use for token ids, labels, masks and inputs, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.ragged import Ints, Ragged, as_integers, offsets_of, whole_numbers
+from mldebug_mcp.batch.table import Column
+
+Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
+
+SIDES = ("chosen", "rejected", "prompt", "completion")
+_NAMES: Mapping[Kind, tuple[str, ...]] = {
+    "ids": ("input_ids", "token_ids", "tokens", "input_tokens", "ids"),
+    "labels": ("labels", "label_ids", "targets", "target_ids"),
+    "attention": ("attention_mask",),
+    "positions": ("position_ids", "positions"),
+    "loss_mask": ("loss_mask", "completion_mask", "assistant_masks", "assistant_mask", "completion_masks"),
+}
+NEXT_TOKEN_NAMES = frozenset({"targets", "target_ids"})
+"""Label columns that by their name hold the next tokens, as in nanoGPT and Megatron: shifted by design."""
+CLASS_NAMES = ("labels", "label", "label_ids", "class", "classes", "target", "targets", "y")
+DOCUMENT_MARKS = (
+    "seq_lengths",
+    "cu_seq_lens_q",
+    "cu_seqlens",
+    "cu_seq_lens",
+    "seq_idx",
+    "document_ids",
+    "sequence_ids",
+)
+"""Columns that keep packed documents apart without position ids."""
+FLOAT_INPUTS = ("pixel_values", "images", "image", "inputs", "features", "x", "input_values", "input_features")
+"""Inputs that a network expects on the scale of 1. Embeddings, log-probabilities and rewards are on other scales."""
+RAW = frozenset(
+    {"messages", "conversations", "conversation", "text", "prompt", "completion", "chosen", "rejected", "instruction"}
+)
+"""Columns of text that is not tokenized yet."""
+
+
+def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
+    """Return the name of the column that holds this for a side ("" for a plain batch), or None."""
+    for name in _NAMES[kind]:
+        for spelt in (name,) if not side else (f"{side}_{name}", f"{name}_{side}"):
+            if spelt in columns:
+                return spelt
+    if kind == "attention" and side in ("prompt", "completion") and f"{side}_mask" in columns:
+        return f"{side}_mask"
+    return None
+
+
+def depth(column: Column) -> int:
+    """Return how deeply numbers are nested in a column: 1 for one per row, 2 for a list per row, and so on."""
+    if isinstance(column, Ragged):
+        return 2
+    if isinstance(column, np.ndarray):
+        return column.ndim
+    value: object = next((row for row in column if row is not None), None)
+    found = 1
+    while isinstance(value, (list, tuple, np.ndarray)):
+        if isinstance(value, np.ndarray):
+            return found + value.ndim
+        found += 1
+        value = value[0] if value else None
+    return found
+
+
+def row_count(column: Column) -> int:
+    """Return how many rows a column has."""
+    return column.rows if isinstance(column, Ragged) else len(column)
+
+
+def ragged(column: Column) -> tuple[Ragged, list[int]]:
+    """Return a column as rows of integers, and the numbers of the rows that lack a value.
+
+    Raises:
+        TypeError, ValueError: it holds something else.
+    """
+    if isinstance(column, Ragged):
+        return column, []
+    if isinstance(column, np.ndarray):
+        array = as_integers(column)
+        return Ragged.rectangle(array.reshape(1, -1) if array.ndim == 1 else array), []
+    if depth(column) == 1:
+        return Ragged.of([cast("list[int]", column)]), []
+    missing = [number for number, row in enumerate(column) if row is None]
+    rows: list[Any] = [[] if row is None else row for row in column]
+    if not all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
+        raise TypeError("holds a mixture of lists and other values")
+    return Ragged.of(rows), missing
+
+
+def class_labels(column: Column, rows: int) -> Ints | None:
+    """Return one whole number for each row, or None if the column holds something else."""
+    if isinstance(column, Ragged):
+        return column.flat.astype(np.int64) if column.rows == rows and bool(np.all(column.lengths == 1)) else None
+    try:
+        if isinstance(column, np.ndarray):
+            flat = column.reshape(-1) if column.ndim == 1 or column.shape[1:] == (1,) else None
+            return None if flat is None or len(flat) != rows else as_integers(flat).astype(np.int64)
+        values = [row[0] if isinstance(row, (list, tuple)) and len(row) == 1 else row for row in column]
+        return whole_numbers(values).astype(np.int64) if len(values) == rows else None
+    except (TypeError, ValueError):
+        return None
+
+
+def numbers(column: Column) -> npt.NDArray[np.float64] | None:
+    """Return a column of floats as one array, rows first; flat if the rows differ in shape; None if it is none."""
+    if isinstance(column, Ragged):
+        return None
+    try:
+        array = np.asarray(column)
+        if array.dtype.kind in "fiu" and array.ndim:
+            return array.astype(np.float64)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return np.concatenate([np.asarray(row, np.float64).reshape(-1) for row in column])
+    except (TypeError, ValueError):
+        return None
+
+
+def is_float(column: Column) -> bool:
+    """Whether a column holds numbers with fractions."""
+    if isinstance(column, Ragged):
+        return False
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind == "f"
+    value: object = next((row for row in column if row is not None), None)
+    while isinstance(value, (list, tuple)):
+        value = next((one for one in value if one is not None), None)
+    return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+
+
+def ones_like(rows: Ragged) -> Ragged:
+    """Return rows of the same lengths that hold ones."""
+    return Ragged(np.ones(len(rows.flat), np.int8), rows.offsets)
+
+
+def joined(first: Ragged, second: Ragged) -> Ragged:
+    """Return the rows that hold a one where both do."""
+    return Ragged(((first.flat != 0) & (second.flat != 0)).astype(np.int8), offsets_of(first.lengths))

@@ -1,0 +1,221 @@
+"""Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one.
+
+Conversations get a mask of the assistant's turns. Where the template has {% generation %} marks, they tell; else each
+turn is found by rendering the conversation up to it, which is how TRL and Axolotl do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mldebug_mcp.batch.columns import row_count
+from mldebug_mcp.batch.ragged import Ragged
+from mldebug_mcp.batch.sequences import IGNORE
+from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+Message = Mapping[str, object]
+_SPEAKERS = {
+    "human": "user",
+    "user": "user",
+    "gpt": ASSISTANT,
+    "assistant": ASSISTANT,
+    "model": ASSISTANT,
+    "system": "system",
+}
+
+
+class NotAConversationError(ValueError):
+    """A row's messages have another form. The message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A tokenized row and, where it is known, what is trained on."""
+
+    ids: list[int]
+    trained: list[bool] | None = None
+
+    @property
+    def labels(self) -> list[int]:
+        """The labels: every token that is not known to be masked."""
+        if self.trained is None:
+            return self.ids
+        return [token if use else IGNORE for token, use in zip(self.ids, self.trained, strict=True)]
+
+
+def tokenize(table: Table, tokenizer: Tokenizer, purpose: str | None) -> Table:
+    """Return the table with token ids and labels in place of its text.
+
+    Raises:
+        InputError: the columns or the rows have a form that no trainer takes, or the chat template fails.
+    """
+    names = set(table.columns)
+    if {"chosen", "rejected"} <= names:
+        return _preferences(table, tokenizer)
+    if "prompt" in names and not names & {"completion", "messages", "text"}:
+        rows = _each(table, ("prompt",), lambda row: Row(_prompt(row["prompt"], tokenizer)))
+        return _made(table, {"input_ids": [row.ids for row in rows]}, "rendered the prompts for generation")
+    make, how = _maker(names, tokenizer)
+    rows = _each(table, tuple(names), make)
+    columns = {"input_ids": [row.ids for row in rows]}
+    if purpose != "generation":
+        columns["labels"] = [row.labels for row in rows]
+    return _made(table, columns, how)
+
+
+def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], Row], str]:
+    chat = next((name for name in ("messages", "conversations", "conversation") if name in names), None)
+    if chat is not None:
+        note = (
+            "rendered the conversations with the chat template and masked all but the assistant's turns; "
+            "TRL does so with assistant_only_loss=True, and without it trains on every token"
+        )
+        return (lambda row: _conversation(row[chat], tokenizer)), note
+    if {"prompt", "completion"} <= names:
+        return (lambda row: _completion(row["prompt"], row["completion"], tokenizer)), (
+            "tokenized prompt and completion and masked the prompt, as TRL does"
+        )
+    if "instruction" in names and names & {"output", "response"}:
+        return (
+            lambda row: _instruction(row, tokenizer)
+        ), "took instruction and output as a conversation"
+    if "text" in names:
+        return (
+            lambda row: _text(row["text"], tokenizer)
+        ), "tokenized the text and added the end token, as TRL does; nothing is masked"
+    raise InputError(
+        "text columns of a form that no trainer takes; give messages, prompt and completion, chosen and rejected, "
+        "or text"
+    )
+
+
+def _each(table: Table, names: tuple[str, ...], make: Callable[[Message], Row]) -> list[Row]:
+    columns = {name: _listed(table.columns[name]) for name in names}
+    count = max(map(len, columns.values()), default=0)
+    rows = []
+    for number in range(count):
+        record = {name: column[number] for name, column in columns.items() if number < len(column)}
+        try:
+            rows.append(make(record))
+        except NotAConversationError as error:
+            raise InputError(f"row {number}: {error}; give messages with role and content") from None
+        except Exception as error:  # noqa: BLE001 - a chat template is a program and raises anything
+            raise InputError(
+                f"row {number}: the chat template or tokenizer failed: {shorten(str(error), 160)}"
+            ) from None
+    return rows
+
+
+def _listed(column: Column) -> Sequence[object]:
+    return column if isinstance(column, list) else [None] * row_count(column)
+
+
+def _made(table: Table, columns: Mapping[str, list[list[int]]], note: str) -> Table:
+    made: dict[str, Column] = {name: Ragged.of(rows) for name, rows in columns.items()}
+    return Table(made, notes=[*table.notes, note])
+
+
+def messages_of(value: object) -> list[dict[str, object]]:
+    """Return a conversation as messages with role and content; ShareGPT's from and value are taken too."""
+    if not isinstance(value, list) or not value:
+        raise NotAConversationError("holds no list of messages")
+    found: list[dict[str, object]] = []
+    for message in value:
+        if not isinstance(message, dict):
+            raise NotAConversationError("a message is no object")
+        if "role" in message:
+            found.append({key: one for key, one in message.items() if one is not None})
+        elif "from" in message and "value" in message:
+            speaker = str(message["from"])
+            found.append({"role": _SPEAKERS.get(speaker, speaker), "content": message["value"]})
+        else:
+            raise NotAConversationError("a message has neither role and content nor from and value")
+    return found
+
+
+def _render(messages: list[dict[str, object]], tokenizer: Tokenizer, *, prompt: bool = False) -> list[int]:
+    if tokenizer.chat_template is None:
+        raise NotAConversationError("the tokenizer has no chat template to render messages with")
+    return tokenizer.encode(tokenizer.render(messages, add_generation_prompt=prompt), special=False)
+
+
+def _conversation(value: object, tokenizer: Tokenizer) -> Row:
+    messages = messages_of(value)
+    ids = _render(messages, tokenizer)
+    trained = [False] * len(ids)
+    for number, message in enumerate(messages):
+        if message.get("role") != ASSISTANT:
+            continue
+        before = len(_common(_render(messages[:number], tokenizer, prompt=True), ids)) if number else 0
+        after = len(_common(_render(messages[: number + 1], tokenizer), ids))
+        trained[before:after] = [True] * (after - before)
+    return Row(ids, trained)
+
+
+def _common(one: list[int], two: list[int]) -> list[int]:
+    """Return what two rows begin with."""
+    least = min(len(one), len(two))
+    return one[: next((place for place in range(least) if one[place] != two[place]), least)]
+
+
+def _prompt(value: object, tokenizer: Tokenizer) -> list[int]:
+    return (
+        _render(messages_of(value), tokenizer, prompt=True)
+        if isinstance(value, list)
+        else tokenizer.encode(_words(value))
+    )
+
+
+def _completion(prompt: object, completion: object, tokenizer: Tokenizer) -> Row:
+    first = _prompt(prompt, tokenizer)
+    if isinstance(prompt, list):
+        whole = _render([*messages_of(prompt), *messages_of(completion)], tokenizer)
+    else:
+        whole = _ended(tokenizer.encode(_words(prompt) + _words(completion)), tokenizer)
+    masked = len(_common(first, whole))
+    return Row(whole, [place >= masked for place in range(len(whole))])
+
+
+def _instruction(row: Message, tokenizer: Tokenizer) -> Row:
+    more = row.get("input")
+    asked = _words(row["instruction"]) + (f"\n{more}" if isinstance(more, str) and more else "")
+    said = _words(row.get("output", row.get("response")))
+    return _conversation([{"role": "user", "content": asked}, {"role": ASSISTANT, "content": said}], tokenizer)
+
+
+def _text(value: object, tokenizer: Tokenizer) -> Row:
+    return Row(_ended(tokenizer.encode(_words(value)), tokenizer))
+
+
+def _words(value: object) -> str:
+    if not isinstance(value, str):
+        raise NotAConversationError("a text column holds no text")
+    return value
+
+
+def _ended(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+    """Return the row with the end token, which TRL's SFTTrainer adds where it is missing."""
+    return ids if tokenizer.eos is None or ids[-1:] == [tokenizer.eos] else [*ids, tokenizer.eos]
+
+
+def _preferences(table: Table, tokenizer: Tokenizer) -> Table:
+    explicit = "prompt" in table.columns
+    columns: dict[str, list[list[int]]] = {}
+    for side in ("chosen", "rejected"):
+        names = ("prompt", side) if explicit else (side,)
+
+        def make(row: Message, side: str = side) -> Row:
+            if explicit:
+                return _completion(row["prompt"], row[side], tokenizer)
+            return _conversation(row[side], tokenizer) if isinstance(row[side], list) else _text(row[side], tokenizer)
+
+        rows = _each(table, names, make)
+        columns[f"{side}_input_ids"] = [row.ids for row in rows]
+        if explicit:
+            columns[f"{side}_labels"] = [row.labels for row in rows]
+    return _made(table, columns, "rendered both sides of each pair as TRL does")

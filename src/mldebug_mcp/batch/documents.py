@@ -1,0 +1,56 @@
+"""Where one document ends and the next begins inside a row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.sequences import Sequences
+
+NOWHERE: Ints = np.empty(0, np.int64)
+
+
+def document_starts(batch: Batch, side: Sequences) -> Ints:
+    """Return the flat positions at which a further document begins inside a row.
+
+    A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
+    conversation; then a second system turn begins one.
+    """
+    bos = batch.bos
+    if bos is not None and bos not in batch.ends:
+        starts = np.flatnonzero(side.ids.flat == bos)
+        if len(starts):
+            return _inside(side, starts, bos)
+    if _ends_are_turns(batch):
+        return _second_systems(batch, side)
+    ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
+    return _inside(side, ends + 1, None)
+
+
+def _inside(side: Sequences, starts: Ints, bos: int | None) -> Ints:
+    start, stop = side.bounds
+    starts = starts[starts < len(side.ids.flat)]
+    row = side.ids.row_of(starts)
+    inside: Ints = starts[(starts > start[row]) & (starts < stop[row])]
+    if bos is None or not len(inside):
+        return inside
+    first: Ints = inside[side.ids.flat[inside - 1] != bos]
+    return first
+
+
+def _ends_are_turns(batch: Batch) -> bool:
+    if batch.purpose == "pretraining" and not any(row.turns for row in batch.roles):
+        return False
+    return batch.tokenizer is None or batch.tokenizer.template is not None or any(row.turns for row in batch.roles)
+
+
+def _second_systems(batch: Batch, side: Sequences) -> Ints:
+    found = [
+        int(side.ids.offsets[row.index]) + turn.header
+        for row in batch.roles
+        if row.side is side
+        for number, turn in enumerate(row.turns)
+        if turn.role == "system" and number
+    ]
+    return np.array(found, np.int64)

@@ -1,0 +1,110 @@
+"""How completions end: with an end token that is trained on, with one that is masked, cut off, or with none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.ragged import Bools, Ints, Runs
+from mldebug_mcp.batch.sequences import Sequences
+
+LOOK_BACK = 3
+"""Trained tokens at the end of a turn among which the end token is looked for: some templates end in a line break."""
+ROUND = 128
+"""Rows whose length is a multiple of this look cut at a chosen maximum; `max_length` is hardly ever anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """For each row of a side, how its completion ends. A row without one is in none of these.
+
+    Args:
+        ended: The last turn ends with an end token that is trained on.
+        masked: An end token follows, but no end token of the row is trained on.
+        cut: No end token, and the row is as long as rows can be.
+        open: No end token, and there would have been room for one.
+        last: The flat position of the completion's last token.
+    """
+
+    ended: Bools
+    masked: Bools
+    cut: Bools
+    open: Bools
+    last: Ints
+
+
+def endings(batch: Batch, side: Sequences) -> Endings | None:
+    """Return how the completions of a side end, or None if that cannot be told."""
+    if not batch.ends:
+        return None
+    turns = side.trained_runs
+    if turns is None:
+        if batch.purpose != "dpo" and not (batch.purpose == "sft" and batch.purpose_given):
+            return None
+        start, stop = side.bounds
+        some = stop > start
+        turns = Runs(start[some], stop[some], np.flatnonzero(some))
+    rows = side.rows
+    has = np.zeros(rows, np.bool_)
+    has[turns.row] = True
+    ends = np.fromiter(batch.ends, np.int64)
+    closed = _closed(side, turns, ends)
+    masked_after = ~closed & _end_follows(side, turns, ends)
+    last_run = np.full(rows, -1, np.int64)
+    last_run[turns.row] = np.arange(len(turns))
+    ended = np.zeros(rows, np.bool_)
+    ended[has] = closed[last_run[has]]
+    any_closed = np.bincount(turns.row, weights=closed, minlength=rows) > 0
+    if side.packed:
+        ended = ended | any_closed
+    masked = (np.bincount(turns.row, weights=masked_after, minlength=rows) > 0) & ~any_closed & has
+    last = np.full(rows, -1, np.int64)
+    last[has] = turns.stop[last_run[has]] - 1
+    masked_last = np.zeros(rows, np.bool_)
+    masked_last[has] = masked_after[last_run[has]]
+    loose = has & ~ended & ~masked & ~masked_last
+    cut = loose & _at_limit(batch, side, last, loose, ended)
+    return Endings(ended, masked, cut, loose & ~cut, last)
+
+
+def _closed(side: Sequences, turns: Runs, ends: Ints) -> Bools:
+    found = np.zeros(len(turns), np.bool_)
+    for back in range(1, LOOK_BACK + 1):
+        place = turns.stop - back
+        found |= (place >= turns.start) & np.isin(side.ids.flat[np.maximum(place, 0)], ends)
+    return found
+
+
+def _end_follows(side: Sequences, turns: Runs, ends: Ints) -> Bools:
+    """Whether an end token stands right after a turn, inside the row's content."""
+    _, stop = side.bounds
+    inside = turns.stop < stop[turns.row]
+    place = np.minimum(turns.stop, len(side.ids.flat) - 1)
+    return inside & np.isin(side.ids.flat[place], ends)
+
+
+def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bools) -> Bools:
+    """Whether a row's completion runs up to the greatest length of the batch, and that looks like a limit."""
+    if side.packed or not side.rows:
+        return np.zeros(side.rows, np.bool_)
+    longest = int(side.lengths.max())
+    _, stop = side.bounds
+    full = (side.lengths == longest) & (last == stop - 1) & (stop == side.ids.offsets[1:])
+    limits = (batch.model.max_positions, batch.tokenizer.hf.model_max_length if batch.tokenizer is not None else None)
+    known = (longest % ROUND == 0 and longest > 0) or longest in limits
+    several = int((full & loose).sum()) >= 2
+    shorter_ended = bool(np.any(ended & (side.lengths <= longest)))
+    return full if known or several or shorter_ended else np.zeros(side.rows, np.bool_)
+
+
+def all_endings(batch: Batch) -> Iterable[tuple[Sequences, Endings]]:
+    """Yield the sides whose completions' ends can be told."""
+    for side in batch.sides:
+        if side.name == "prompt":
+            continue
+        found = endings(batch, side)
+        if found is not None:
+            yield side, found

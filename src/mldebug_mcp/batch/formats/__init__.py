@@ -1,0 +1,59 @@
+"""The file formats of batches and data sets: one small module each, listed in `READERS`, most particular first."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from mldebug_mcp.batch.formats import arrow_folder, json_file, jsonl, npz, parquet, safetensors_file, torch_file
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+
+class Format(Protocol):
+    """What a format's module offers."""
+
+    NAME: str
+
+    def matches(self, path: Path, head: bytes) -> bool:
+        """Say from its name and first bytes whether a file or folder has this format."""
+
+    def tables(self, path: Path) -> Iterator[Table]:
+        """Yield the content piece by piece. Raises InputError, ValueError or OSError if it cannot be read."""
+
+
+READERS: tuple[Format, ...] = (arrow_folder, parquet, npz, torch_file, safetensors_file, jsonl, json_file)
+HEAD_BYTES = 4096
+KINDS = "JSON, JSONL, parquet, an Arrow file or save_to_disk folder, safetensors, npz, or a .pt of plain tensors"
+
+
+def format_of(path: Path) -> Format:
+    """Return the reader of a file or folder.
+
+    Raises:
+        InputError: there is nothing there, it is empty, or its format is not one of ours.
+    """
+    name = shorten(str(path), 200)
+    try:
+        status = path.stat()
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if not is_folder and not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{name}: not a regular file; give a batch as {KINDS}")
+        head = b"" if is_folder else _head(path)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error}); check the path") from None
+    if not is_folder and not head.strip():
+        raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
+    found = next((reader for reader in READERS if reader.matches(path, head)), None)
+    if found is None:
+        what = "a folder without Arrow, parquet or JSON lines files" if is_folder else "not a format of batches"
+        raise InputError(f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch")
+    return found
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)

@@ -1,0 +1,52 @@
+"""Arrow record batches → tables, without copying where the numbers lie one after the other."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mldebug_mcp.batch.ragged import Ragged
+from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.errors import MissingExtraError
+
+Foreign: TypeAlias = Any
+"""An object of pyarrow, which is optional and has no types."""
+
+
+def require() -> None:
+    """Raise MissingExtraError if pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("pyarrow", "batch") from None
+
+
+def table_of(piece: Foreign) -> Table:
+    """Return a record batch as a table."""
+    return Table({str(name): _column(piece.column(number)) for number, name in enumerate(piece.schema.names)})
+
+
+def _column(column: Foreign) -> Column:
+    import pyarrow as pa
+
+    kind = column.type
+    if column.null_count:
+        return list(column.to_pylist())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = kind.value_type
+        if pa.types.is_integer(values) or pa.types.is_boolean(values):
+            return _ragged(column)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return list(column.to_pylist())
+
+
+def _ragged(column: Foreign) -> Column:
+    offsets = np.asarray(column.offsets.to_numpy(), np.int64)
+    values = column.values
+    if values.null_count:
+        return list(column.to_pylist())
+    first, last = int(offsets[0]), int(offsets[-1])
+    flat = np.asarray(values.slice(first, last - first).to_numpy(zero_copy_only=False))
+    return Ragged(flat.astype(np.int8) if flat.dtype == np.bool_ else flat, offsets - first)

@@ -1,0 +1,68 @@
+"""Arrow files, and the folders that `datasets.Dataset.save_to_disk` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mldebug_mcp.batch.formats.arrow import Foreign, require, table_of
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+NAME = "arrow"
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """An Arrow file or stream, or a folder that holds some, directly or in its splits."""
+    if path.is_dir():
+        return any(path.glob("*.arrow")) or any(path.glob("*/*.arrow"))
+    return head.startswith(b"ARROW1") or (path.suffix == ".arrow" and head.startswith(b"\xff\xff\xff\xff"))
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the record batches of all files, in the order that the folder's state names, else of their names."""
+    require()
+    import pyarrow as pa
+
+    for file in _files(path):
+        try:
+            with pa.memory_map(str(file)) as source:
+                for piece in _pieces(source):
+                    yield table_of(piece)
+        except (pa.ArrowException, OSError) as error:
+            problem = shorten(str(error), 120)
+            raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    if not any(path.glob("*.arrow")):
+        splits = sorted({file.parent for file in path.glob("*/*.arrow")})
+        names = [split.name for split in splits]
+        if len(splits) > 1:
+            raise InputError(
+                f"{shorten(str(path), 160)}: holds the splits {', '.join(names[:8])}; give the folder of one of them, "
+                "and another as --against to look for leakage"
+            )
+        return _files(splits[0])
+    try:
+        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        named = [path / Path(str(one["filename"])).name for one in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        named = []
+    return [file for file in named if file.is_file()] or sorted(path.glob("*.arrow"))
+
+
+def _pieces(source: Foreign) -> Iterator[Foreign]:
+    import pyarrow as pa
+
+    try:
+        opened = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        yield from pa.ipc.open_stream(source)
+        return
+    for number in range(opened.num_record_batches):
+        yield opened.get_batch(number)

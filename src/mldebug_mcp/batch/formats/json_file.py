@@ -1,0 +1,49 @@
+"""A JSON file: columns of rows, rows of columns, one row, or any of these under a key such as "batch" or "data"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mldebug_mcp.batch.table import Table, from_mapping, from_records, records_in
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+NAME = "json"
+MAX_BYTES = 1024**3
+_WRAPPERS = ("batch", "data", "rows", "examples", "inputs", "train")
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """It begins as JSON does."""
+    del path
+    return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the file as one table."""
+    name = shorten(str(path), 200)
+    if path.stat().st_size > MAX_BYTES:
+        raise InputError(f"{name}: too large to read as one JSON value; give it as JSONL or parquet")
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 120)
+        raise InputError(f"{name}: not JSON ({problem}); save the batch again") from None
+    yield table_of(value, name)
+
+
+def table_of(value: object, name: str) -> Table:
+    """Return a JSON value as a table."""
+    if isinstance(value, dict):
+        inner = next((value[key] for key in _WRAPPERS if isinstance(value.get(key), (dict, list)) and value[key]), None)
+        if isinstance(inner, dict) or (isinstance(inner, list) and records_in(inner)):
+            return table_of(inner, name)
+        return from_mapping(value)
+    records = records_in(value)
+    if records is not None:
+        return from_records(records)
+    if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        return from_mapping({"input_ids": value})
+    raise InputError(f'{name}: holds no rows; give columns such as {{"input_ids": [[...]], "labels": [[...]]}}')

@@ -1,0 +1,65 @@
+"""JSON lines: one row on each line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mldebug_mcp.batch.table import Table, from_records
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+NAME = "jsonl"
+CHUNK_BYTES = 32 * 1024 * 1024
+"""Bytes of lines that one table holds."""
+MAX_LINE = 64 * 1024 * 1024
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """Its name says so, or its first line is a whole JSON object and another line follows."""
+    if path.is_dir():
+        return False
+    first, newline, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+    if path.suffix in (".jsonl", ".ndjson"):
+        return first[:1] == b"{"
+    if not newline or not rest.strip() or first[:1] != b"{":
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the lines, some thousands at a time. Lines that are no objects are skipped and counted."""
+    records: list[dict[str, object]] = []
+    size = row = broken = 0
+    any_row = False
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE):
+            if not line.strip():
+                continue
+            record = _object(line)
+            if record is None:
+                broken += 1
+                continue
+            records.append(record)
+            size += len(line)
+            if size > CHUNK_BYTES:
+                yield from_records(records, first=row)
+                row, size, records, any_row = row + len(records), 0, [], True
+    if not records and not any_row:
+        raise InputError(f"{shorten(str(path), 200)}: no line holds a JSON object; give one row on each line")
+    last = from_records(records, first=row)
+    if broken:
+        last.notes.append(f"skipped {broken} line(s) that are not JSON objects")
+    yield last
+
+
+def _object(line: bytes) -> dict[str, object] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,50 @@
+"""NumPy archives: arrays by name. Pickled objects inside are refused."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch.table import Column, Table
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+NAME = "npz"
+MAX_BYTES = 8 * 1024**3
+"""Bytes that an archive may hold unpacked: a small file can unpack to any size."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """An .npy file, or a zip archive that is named .npz or holds .npy members."""
+    if head.startswith(b"\x93NUMPY"):
+        return True
+    if not head.startswith(b"PK"):
+        return False
+    if path.suffix == ".npz":
+        return True
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return all(member.endswith(".npy") for member in archive.namelist()[:8])
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the archive as one table. A bare array is taken as input_ids."""
+    name = shorten(str(path), 200)
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
+                    raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
+        loaded = np.load(path, allow_pickle=False)
+        columns: dict[str, Column] = (
+            {"input_ids": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+        )
+    except (ValueError, zipfile.BadZipFile, OSError, EOFError, KeyError, MemoryError) as error:
+        problem = shorten(str(error), 120)
+        raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
+    yield Table(columns)

@@ -1,0 +1,36 @@
+"""Parquet files, read through pyarrow one record batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mldebug_mcp.batch.formats.arrow import require, table_of
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+NAME = "parquet"
+ROWS_AT_ONCE = 16_384
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """A parquet file, or a folder of them."""
+    return head.startswith(b"PAR1") or (path.is_dir() and any(path.glob("*.parquet")))
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the record batches of the file, or of all files of the folder in order of their names."""
+    require()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as opened:
+                for piece in opened.iter_batches(batch_size=ROWS_AT_ONCE):
+                    yield table_of(piece)
+        except (pa.ArrowException, OSError) as error:
+            problem = shorten(str(error), 120)
+            raise InputError(f"{shorten(str(file), 200)}: a broken parquet file ({problem}); write it again") from None

@@ -1,0 +1,73 @@
+"""Files of `torch.save`: plain tensors only, through torch's own restricted loader (`weights_only=True`)."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mldebug_mcp.batch.table import Table, from_mapping, from_records
+from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.text import shorten
+
+NAME = "pt"
+Loaded: TypeAlias = Any
+"""What torch loaded: tensors, numbers and text, nested in dicts and lists."""
+
+
+def matches(path: Path, head: bytes) -> bool:
+    """A zip archive or a pickle that is named as torch's files are, or an archive with torch's members."""
+    if path.suffix in (".pt", ".pth", ".bin") and (head.startswith(b"PK") or head[:1] == b"\x80"):
+        return True
+    if not head.startswith(b"PK"):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(member.endswith("data.pkl") for member in archive.namelist()[:8])
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def tables(path: Path) -> Iterator[Table]:
+    """Yield the file as one table."""
+    name = shorten(str(path), 200)
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
+        problem = shorten(str(error).split("\n", 1)[0], 120)
+        raise InputError(
+            f"{name}: not a file of plain tensors, so nothing of it was run ({problem}); "
+            "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
+        ) from None
+    value = _numbers(value)
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        yield from_records([{key: _plain(item) for key, item in one.items()} for one in value])
+    elif isinstance(value, Mapping):
+        yield from_mapping({str(key): item for key, item in value.items()})
+    elif hasattr(value, "shape"):
+        yield from_mapping({"input_ids": value})
+    else:
+        raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
+
+
+def _numbers(value: Loaded) -> Loaded:
+    """Return tensors as arrays, wherever they stand in dicts and lists."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        value = value.detach()
+        return (value.float() if value.is_floating_point() else value).cpu().numpy()
+    if isinstance(value, Mapping):
+        return {key: _numbers(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(_numbers(one)) if not isinstance(one, Mapping) else _numbers(one) for one in value]
+    return value
+
+
+def _plain(value: Loaded) -> Loaded:
+    return value.tolist() if hasattr(value, "tolist") else value

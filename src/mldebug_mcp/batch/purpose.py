@@ -1,0 +1,90 @@
+"""What a batch is for, where the user did not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.table import Table
+
+if TYPE_CHECKING:
+    from mldebug_mcp.batch.batch import Purpose
+    from mldebug_mcp.batch.build import Context
+
+FEW_CLASSES = 64
+"""Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""
+SHARED_PROMPTS = 0.9
+
+
+def is_preference(side: Sequences, table: Table, purpose: Purpose | None) -> bool:
+    """Whether the rows are chosen completions followed by the rejected ones of the same prompts."""
+    if side.loss_mask is None or side.labels is not None or side.rows < 2 or side.rows % 2:
+        return False
+    if purpose is not None:
+        return purpose == "dpo"
+    if "completion_mask" not in table.columns or side.attention is None:
+        return False
+    return _shares_prompts(side)
+
+
+def _shares_prompts(side: Sequences) -> bool:
+    half = side.rows // 2
+    same = 0
+    for row in range(half):
+        prompts = [_prompt(side, row), _prompt(side, row + half)]
+        same += bool(len(prompts[0])) and np.array_equal(prompts[0], prompts[1])
+    return same >= SHARED_PROMPTS * half
+
+
+def _prompt(side: Sequences, row: int) -> Ints:
+    assert side.loss_mask is not None  # noqa: S101 - the caller saw one
+    trained = np.flatnonzero(side.loss_mask.row(row))
+    return side.ids.row(row)[: int(trained[0]) if len(trained) else 0].astype(np.int64)
+
+
+def infer_purpose(
+    sides: list[Sequences], has_classes: bool, floats: Mapping[str, object], context: Context, table: Table
+) -> Purpose:
+    """Return the purpose that the columns and labels suggest."""
+    seen = {side.name for side in sides}
+    if seen & {"chosen", "rejected"}:
+        return "dpo"
+    if not sides or has_classes or context.model.token_classification:
+        return "classification"
+    if "pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns):
+        return "vlm"
+    side = sides[0]
+    if side.name or side.trained is None:
+        return "generation"
+    if _labels_are_classes(side):
+        return "classification"
+    masked = side.content & ~side.trained
+    # A packed batch masks the first token of each document; an instruction batch masks prompts.
+    return (
+        "pretraining"
+        if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(sides, context)
+        else "sft"
+    )
+
+
+def _labels_are_classes(side: Sequences) -> bool:
+    if side.labels is None or side.trained is None:
+        return False
+    labels, ids = side.labels.flat[side.trained], side.ids.flat[side.trained]
+    if not len(labels) or int(labels.max()) >= FEW_CLASSES or int(labels.min()) < 0 or int(ids.max()) < 2 * FEW_CLASSES:
+        return False
+    return float(np.mean(labels == ids)) < 0.05
+
+
+def _has_roles(sides: list[Sequences], context: Context) -> bool:
+    """Whether the first rows show the turns of a conversation."""
+    from mldebug_mcp.batch.roles import read_roles
+
+    if context.tokenizer is None:
+        return False
+    side = sides[0]
+    return any(read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4)))

@@ -1,0 +1,65 @@
+"""What a reader of a file hands on: columns, a piece of the file at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.ragged import Ragged
+
+Column = Ragged | npt.NDArray[np.generic] | list[object]
+
+
+@dataclass(slots=True)
+class Table:
+    """Columns of a file, or of one piece of it.
+
+    Args:
+        columns: By name. Lists of whole numbers as `Ragged`, tensors as arrays, everything else as a list of values.
+        rows_without: For rows given one by one: which rows lack a column that others have.
+        notes: What was skipped.
+    """
+
+    columns: dict[str, Column]
+    rows_without: dict[str, list[int]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+MISSING_SHOWN = 1000
+
+
+def from_records(records: Sequence[Mapping[str, object]], *, first: int = 0) -> Table:
+    """Make a table of rows given one by one. A row that lacks a column gets None there, and is listed."""
+    names: dict[str, None] = {}
+    for record in records:
+        names.update(dict.fromkeys(record))
+    columns: dict[str, Column] = {name: [record.get(name) for record in records] for name in names}
+    without = {
+        name: [first + number for number, record in enumerate(records) if record.get(name) is None][:MISSING_SHOWN]
+        for name in names
+    }
+    return Table(columns, {name: rows for name, rows in without.items() if rows})
+
+
+def from_mapping(values: Mapping[str, object]) -> Table:
+    """Make a table of a mapping from column names to rows, or of one row."""
+    columns: dict[str, Column] = {}
+    for name, value in values.items():
+        columns[str(name)] = [value] if isinstance(value, (str, int, float)) or value is None else _listed(value)
+    return Table(columns)
+
+
+def _listed(value: object) -> Column:
+    if isinstance(value, np.ndarray):
+        return value
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def records_in(value: object) -> list[Mapping[str, object]] | None:
+    """Return the rows if a value is a list of objects, else None."""
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return value
+    return None

@@ -1,0 +1,203 @@
+"""The user's tokenizer, loaded through transformers: local files only, and never any code that comes with it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mldebug_mcp.batch.templates import Template, template_of
+from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.text import shorten
+
+_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+
+HFTokenizer: TypeAlias = Any
+"""A `PreTrainedTokenizerBase`; transformers is optional and imported late."""
+
+
+class Tokenizer:
+    """What the checks ask of a tokenizer. `hf` is the tokenizer of transformers itself."""
+
+    def __init__(self, hf: HFTokenizer, name: str) -> None:
+        self.hf = hf
+        self.name = name
+        self._pieces: dict[int, str] = {}
+
+    @cached_property
+    def size(self) -> int:
+        """How many ids it knows: the highest id and one, as an embedding would have to be."""
+        with quiet():
+            known = self.hf.get_vocab()
+        return max(len(self.hf), max(known.values(), default=-1) + 1)
+
+    @property
+    def bos(self) -> int | None:
+        """The id of the token that begins a text, or None if it has none."""
+        return _id(self.hf.bos_token_id)
+
+    @property
+    def eos(self) -> int | None:
+        """The id of the token that ends a text, or None."""
+        return _id(self.hf.eos_token_id)
+
+    @property
+    def pad(self) -> int | None:
+        """The id of the padding token, or None."""
+        return _id(self.hf.pad_token_id)
+
+    @property
+    def mask(self) -> int | None:
+        """The id of the mask token of a masked language model, or None."""
+        return _id(self.hf.mask_token_id)
+
+    @cached_property
+    def special(self) -> Mapping[str, int]:
+        """The special tokens with their ids: those that are never part of ordinary text."""
+        found = {
+            str(token.content): int(number) for number, token in self.hf.added_tokens_decoder.items() if token.special
+        }
+        for text in self.hf.all_special_tokens:
+            found.setdefault(str(text), int(self.hf.convert_tokens_to_ids(text)))
+        return found
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The ids of the special tokens."""
+        return frozenset(self.special.values())
+
+    @property
+    def chat_template(self) -> str | None:
+        """The chat template, or None. Of several, the default one."""
+        template = self.hf.chat_template
+        if isinstance(template, dict):
+            template = template.get("default") or next(iter(template.values()), None)
+        return template if isinstance(template, str) and template.strip() else None
+
+    @cached_property
+    def template(self) -> Template | None:
+        """The markers that the chat template writes around each role, or None if they cannot be told."""
+        return None if self.chat_template is None else template_of(self.render, self.special)
+
+    @cached_property
+    def adds_bos(self) -> bool:
+        """Whether tokenizing plain text puts the first token in front."""
+        return self.bos is not None and self.encode("a")[:1] == [self.bos]
+
+    @cached_property
+    def template_adds_bos(self) -> bool:
+        """Whether the chat template writes the first token."""
+        return (
+            self.template is not None and self.bos is not None and self.template.opening.startswith(self.hf.bos_token)
+        )
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The ids that end a text or the assistant's turn."""
+        found = {self.eos} if self.eos is not None else set()
+        if self.template is not None and self.template.end in self.special:
+            found.add(self.special[self.template.end])
+        return frozenset(found)
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """Tokenize text as a call of the tokenizer does."""
+        with quiet():
+            return [int(one) for one in self.hf(text, add_special_tokens=special)["input_ids"]]
+
+    def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
+        """Apply the chat template. Raises whatever the template raises."""
+        with quiet():
+            return str(self.hf.apply_chat_template(list(messages), tokenize=False, **options))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token, spaces kept; an id that it does not know reads `<unknown id N>`."""
+        return [self._piece(int(one)) for one in ids]
+
+    def _piece(self, number: int) -> str:
+        if number not in self._pieces:
+            self._pieces[number] = self._decode(number)
+        return self._pieces[number]
+
+    def _decode(self, number: int) -> str:
+        if not 0 <= number < self.size:
+            return f"<unknown id {number}>"
+        with quiet():
+            token = self.hf.convert_ids_to_tokens(number)
+            if token is None:
+                return f"<unknown id {number}>"
+            if number in self.special_ids:
+                return str(token)
+            text = str(self.hf.decode([number], clean_up_tokenization_spaces=False))
+        # Sentencepiece drops the space of a first token when it decodes.
+        return text if not str(token).startswith("▁") or text[:1].isspace() else str(token).replace("▁", " ")
+
+
+def _id(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from writing warnings: standard error is the user's, and none of them is news."""
+    logger = logging.getLogger("transformers")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """Load a tokenizer from a folder or a `tokenizer.json`.
+
+    Raises:
+        InputError: there is none, it is broken, or it needs code of its own; the message says which.
+        MissingExtraError: transformers is not installed.
+    """
+    place = Path(path).expanduser()
+    name = shorten(str(path), 200)
+    if not place.exists():
+        raise InputError(f"{name}: no such tokenizer; give a local folder or a tokenizer.json (nothing is downloaded)")
+    folder = place if place.is_dir() else place.parent
+    if place.is_dir() and not any((place / file).is_file() for file in _FILES):
+        raise InputError(f"{name}: no tokenizer in this folder; it should hold tokenizer.json or tokenizer_config.json")
+    _refuse_code(folder / "tokenizer_config.json", name)
+    return Tokenizer(_load(place, name), name)
+
+
+def _refuse_code(config: Path, name: str) -> None:
+    try:
+        settings = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+    except (OSError, ValueError, RecursionError):
+        raise InputError(f"{name}: tokenizer_config.json is not JSON; save the tokenizer again") from None
+    if isinstance(settings, dict) and settings.get("auto_map"):
+        raise InputError(
+            f"{name}: this tokenizer asks to run code of its own (auto_map), which is never done; "
+            "remove auto_map from tokenizer_config.json if its tokenizer.json is enough, or give another tokenizer"
+        )
+
+
+def _load(place: Path, name: str) -> HFTokenizer:
+    try:
+        from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    except ImportError:
+        raise MissingExtraError("transformers", "batch") from None
+    with quiet():
+        try:
+            if place.is_file() and not (place.parent / "tokenizer_config.json").is_file():
+                return PreTrainedTokenizerFast(tokenizer_file=str(place))
+            folder = place if place.is_dir() else place.parent
+            return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        except Exception as error:  # noqa: BLE001 - transformers and tokenizers raise anything, even plain Exception
+            problem = shorten(str(error), 160) or type(error).__name__
+    raise InputError(
+        f"{name}: not a tokenizer that transformers can load ({problem}); give a folder with tokenizer.json"
+    )

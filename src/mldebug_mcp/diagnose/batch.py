@@ -1,0 +1,157 @@
+"""The verb `inspect_batch`: read the batch, judge every check, decode the rows that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.batch import Batch, read_batches
+from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.diagnose.batch_rows import row_views, spot_place
+from mldebug_mcp.diagnose.batch_summary import Summing
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Severity
+from mldebug_mcp.symptoms.batch import batch_checks
+from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+MAX_ROWS = 1000
+MAX_PLACES = 3
+MAX_CITATIONS = 2
+
+Progress = Callable[[int, int], None]
+"""Called with the rows and tokens read so far."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a check saw over all pieces of the data."""
+
+    check: BatchCheck
+    evidence: list[BatchEvidence] = field(default_factory=list)
+    pieces: int = 0
+
+
+def inspect_batch(
+    path: str | Path,
+    tokenizer: str | Path | Tokenizer | None = None,
+    model: str | Path | None = None,
+    purpose: str = "auto",
+    *,
+    progress: Progress | None = None,
+) -> BatchInspection:
+    """Say what a model is really trained on, from a tokenized batch or data set.
+
+    Args:
+        path: JSON, JSONL, parquet, Arrow or `save_to_disk` folder, safetensors, npz, or `.pt` of plain tensors. Text
+        that
+            is not tokenized is rendered and tokenized first, which needs a tokenizer.
+        tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
+        model: The model's `config.json`.
+        purpose: sft, pretraining, dpo, generation, classification, vlm, or auto to infer it.
+        progress: Called after each piece of a large file.
+
+    Returns:
+        What was read, the checks that found something, gravest first, and some rows decoded.
+
+    Raises:
+        InputError: the input cannot be used; the message says why and what to do.
+        MissingExtraError: a format or the tokenizer needs a package that is not installed.
+    """
+    seen = {one.id: Seen(one) for one in batch_checks().values()}
+    summing = Summing()
+    notes: dict[str, None] = {}
+    first: Batch | None = None
+    for batch in read_batches(path, tokenizer, model, purpose):
+        first = first or batch
+        notes.update(dict.fromkeys(batch.notes))
+        for one in seen.values():
+            evidence, problem = judge_check(one.check, batch)
+            one.pieces += evidence is not None
+            if evidence is not None:
+                one.evidence.append(evidence)
+            if problem is not None:
+                notes[problem] = None
+        summing.add(batch)
+        if progress is not None:
+            progress(summing.rows, summing.tokens)
+    assert first is not None  # noqa: S101 - reading raises on empty input
+    findings = _findings(seen, summing, first.tokenizer)
+    return BatchInspection(
+        batch=summing.summary(first, findings),
+        findings=findings,
+        rows=row_views(first, findings),
+        template=_template(first),
+        notes=[*notes, *_advice(first)],
+    )
+
+
+def _findings(seen: dict[str, Seen], summing: Summing, tokenizer: Tokenizer | None) -> list[BatchFinding]:
+    found = [_finding(one, tokenizer) for one in seen.values() if one.evidence and _holds(one, summing)]
+    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
+
+
+def _holds(one: Seen, summing: Summing) -> bool:
+    """A piece without a trained token says nothing of a data set that has some."""
+    return one.check.id != "all_labels_masked" or not summing.trained
+
+
+def _finding(one: Seen, tokenizer: Tokenizer | None) -> BatchFinding:
+    check = one.check
+    rows = np.unique(np.concatenate([evidence.rows for evidence in one.evidence]))
+    worst = min(
+        (evidence.severity or check.severity for evidence in one.evidence),
+        key=SEVERITIES.index,
+    )
+    known = catalogue()
+    return BatchFinding(
+        check=check.id,
+        severity=worst,
+        summary=_summary(one.evidence, len(rows)),
+        why=check.why,
+        fix=check.fix,
+        fixes=dict(check.fixes),
+        rows=rows[:MAX_ROWS].tolist(),
+        row_count=len(rows),
+        places=[spot_place(spot, tokenizer) for evidence in one.evidence for spot in evidence.spots][:MAX_PLACES],
+        values=_values(one.evidence),
+        citations=known.cite(tuple(quote for quote in check.quotes if quote in known.quotes)[:MAX_CITATIONS]),
+    )
+
+
+def _summary(evidence: Sequence[BatchEvidence], rows: int) -> str:
+    if len(evidence) == 1:
+        return evidence[0].summary
+    return f"{evidence[0].summary}; so in {len(evidence)} pieces of the data, {rows} rows in all"
+
+
+def _values(evidence: Sequence[BatchEvidence]) -> dict[str, float]:
+    if len(evidence) == 1:
+        return dict(evidence[0].values)
+    return {}
+
+
+def _template(batch: Batch) -> str | None:
+    if batch.tokenizer is None or batch.tokenizer.template is None:
+        return None
+    return batch.tokenizer.template.example
+
+
+def _advice(batch: Batch) -> list[str]:
+    """Return what could not be looked at for want of something that the user may have."""
+    notes = []
+    if batch.sides and batch.tokenizer is None:
+        notes.append(
+            "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"
+        )
+    tokenizer = batch.tokenizer
+    if tokenizer is not None and tokenizer.eos is not None and tokenizer.ends - {tokenizer.eos}:
+        notes.append(
+            f"the chat template ends the assistant's turn with another token than tokenizer.eos_token "
+            f"({tokenizer.hf.eos_token}): "
+            "generation must stop at both (generation_config.eos_token_id)"
+        )
+    return notes

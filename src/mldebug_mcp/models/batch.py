@@ -1,0 +1,118 @@
+"""The answer of `inspect_batch`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.knowledge import Citation
+
+Severity = Literal["info", "warning", "error"]
+
+
+class Place(Model):
+    """Where in the batch something was seen."""
+
+    row: int = Field(description="The row's number in the file, from 0.")
+    side: str = Field("", description="chosen, rejected, prompt or completion; empty for a plain batch.")
+    start: int = Field(description="The first token of it, counted from 0 in the row with its padding.")
+    stop: int = Field(description="The token after the last.")
+    text: Text = Field("", description="The tokens there, decoded, as data.")
+
+
+class BatchFinding(Model):
+    """A check that found something."""
+
+    check: str
+    severity: Severity = Field(
+        description="error: training is wrong or fails; warning: it suffers; info: good to know."
+    )
+    summary: Text = Field(description="What is seen, in numbers.")
+    why: Text = Field("", description="What it does to training.")
+    fix: Text = Field("", description="What to change, in Transformers or TRL.")
+    fixes: dict[str, Text] = Field(default_factory=dict, description="The same in other frameworks.")
+    rows: list[int] = Field(
+        default_factory=list, description="Rows where it is seen, at most 1000; empty if it is no row's."
+    )
+    row_count: int = Field(0, description="How many rows in all.")
+    places: list[Place] = Field(default_factory=list, description="Examples.")
+    values: dict[str, Number] = Field(default_factory=dict)
+    citations: list[Citation] = Field(default_factory=list)
+
+
+class Lengths(Model):
+    """Tokens of a row, padding left out."""
+
+    least: int = 0
+    median: Number = 0
+    mean: Number = 0
+    p95: Number = 0
+    greatest: int = 0
+    histogram: dict[str, int] = Field(
+        default_factory=dict, description="Rows by length, in powers of two: '64-127': 12."
+    )
+
+
+class Turns(Model):
+    """How assistant turns end, over the decoded rows."""
+
+    assistant_turns: int = 0
+    ended: int = Field(0, description="Turns that end with an end token.")
+    end_trained: int = Field(0, description="Turns whose end token is trained on.")
+    roles: dict[str, int] = Field(default_factory=dict, description="Turns by role.")
+
+
+class BatchSummary(Model):
+    """What was read."""
+
+    path: Text
+    formats: list[str]
+    purpose: str
+    purpose_inferred: bool = False
+    columns: list[Text] = Field(default_factory=list)
+    rows: int = 0
+    tokens: int = Field(0, description="Tokens without padding.")
+    trained_tokens: int | None = Field(None, description="Tokens that the loss is taken on; null if nothing says.")
+    padding_tokens: int = 0
+    trained_share: Number | None = Field(None, description="Trained tokens by tokens.")
+    padding_share: Number = Field(0, description="Padding by all positions: computed for nothing.")
+    truncated_rows: int = Field(0, description="Rows whose completion was cut off.")
+    lengths: Lengths = Field(default_factory=Lengths)
+    turns: Turns | None = None
+    vocabulary_used: int | None = Field(None, description="Different token ids seen.")
+    vocabulary_size: int | None = None
+    sampled: bool = Field(False, description="Whether only a sample of the rows was looked at.")
+
+
+class RowView(Model):
+    """A row as the model sees it, in marked text."""
+
+    row: int
+    side: str = ""
+    tokens: int
+    trained: int | None = None
+    padding: int = 0
+    text: Text = Field(description="Decoded, as data. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
+
+
+class Leak(Model):
+    """What two sets of rows share."""
+
+    against: Text
+    rows: int = Field(description="Rows of the other set.")
+    exact: int = Field(description="Rows of the other set that stand here too, token for token.")
+    near: int = Field(description="Further rows of the other set that are nearly the same as one here.")
+    examples: list[list[int]] = Field(default_factory=list, description="Pairs: row here, row of the other set.")
+
+
+class BatchInspection(Model):
+    """The answer to "what is the model really trained on?"."""
+
+    batch: BatchSummary
+    findings: list[BatchFinding] = Field(description="Only what is present, gravest first.")
+    rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
+    template: Text | None = Field(None, description="The tokenizer's chat template, rendered on two exchanges.")
+    leakage: Leak | None = None
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -1,0 +1,120 @@
+"""A batch's inspection as text for a person: findings, numbers, and rows with trained tokens in colour."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView
+from mldebug_mcp.text import figure
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+TRAINED, MASKED, PADDING = "black on green", "dim", "dim italic magenta"
+BAR = 30
+_PARTS = re.compile(r"⟦(?P<trained>.*?)⟧|(?P<padding>‹[^›]*›)", re.DOTALL)
+
+
+def print_inspection(console: Console, inspection: BatchInspection) -> None:
+    """Print what was found, the numbers of the batch, and the decoded rows."""
+    _print_summary(console, inspection.batch)
+    console.print(Text("\nFound", style="bold underline"))
+    for finding in inspection.findings:
+        console.print(Padding(_finding(finding), (0, 0, 0, 2)))
+    if not inspection.findings:
+        console.print("  nothing wrong")
+    _print_rows(console, inspection.rows)
+    if inspection.template is not None:
+        console.print(Text("\nThe chat template on two exchanges", style="bold underline"))
+        console.print(Padding(Text(inspection.template, style="cyan"), (0, 0, 0, 2)))
+    if inspection.leakage is not None:
+        leak = inspection.leakage
+        console.print(
+            f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} stand here too and {leak.near} more nearly do"
+        )
+    for note in inspection.notes:
+        console.print(Text(f"• {note}", style="dim"))
+
+
+def _print_summary(console: Console, batch: BatchSummary) -> None:
+    inferred = " (inferred)" if batch.purpose_inferred else ""
+    console.print(
+        Text.assemble((batch.path, "bold"), f" ({', '.join(batch.formats)}), purpose: {batch.purpose}{inferred}")
+    )
+    table = Table(box=None, show_header=False, padding=(0, 2), pad_edge=False)
+    for name, value in _numbers(batch):
+        table.add_row(Text(name, style="dim"), value)
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _numbers(batch: BatchSummary) -> list[tuple[str, str]]:
+    """Return the table's lines: what each number is, and the number."""
+    lengths = batch.lengths
+    lines = [("rows", f"{batch.rows:,}"), ("tokens", f"{batch.tokens:,}")]
+    if batch.trained_tokens is not None:
+        lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
+    lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))
+    lines.append(
+        (
+            "length",
+            f"{lengths.least} to {lengths.greatest}, median {figure(lengths.median)}, mean {figure(lengths.mean)}",
+        )
+    )
+    lines.append(("truncated", f"{batch.truncated_rows:,}"))
+    if batch.turns is not None:
+        turns = batch.turns
+        lines.append(
+            ("turns", f"{turns.assistant_turns} of the assistant, {turns.ended} ended, {turns.end_trained} ends trained")
+        )
+    if batch.vocabulary_used is not None and batch.vocabulary_size:
+        lines.append(("vocabulary", f"{batch.vocabulary_used:,} of {batch.vocabulary_size:,} ids occur"))
+    most = max(lengths.histogram.values(), default=0)
+    lines += [
+        (f"  {span}", f"{'█' * max(1, round(BAR * count / most))} {count:,}")
+        for span, count in lengths.histogram.items()
+        if len(lengths.histogram) > 1
+    ]
+    return lines
+
+
+def _finding(finding: BatchFinding) -> Text:
+    text = Text.assemble((f"{finding.severity}: {finding.check}: ", STYLES[finding.severity]), finding.summary)
+    text.append(f"\n  {finding.why}", style="dim")
+    text.append(f"\n  fix: {finding.fix}")
+    for framework, fix in finding.fixes.items():
+        text.append(f"\n  {framework}: {fix}", style="dim")
+    for citation in finding.citations[:1]:
+        text.append(f"\n  “{citation.text}”", style="italic")
+        text.append(f" — {citation.author}, {citation.title} [{citation.id}]", style="dim")
+    return text
+
+
+def _print_rows(console: Console, rows: list[RowView]) -> None:
+    if not rows:
+        return
+    legend = Text.assemble(("\nRows ", "bold underline"), ("trained on", TRAINED), " ", ("masked", MASKED))
+    console.print(legend)
+    for row in rows:
+        side = f" {row.side}" if row.side else ""
+        trained = "" if row.trained is None else f", {row.trained} trained on"
+        console.print(Text(f"row {row.row}{side}: {row.tokens} tokens{trained}, {row.padding} padding", style="bold"))
+        console.print(Padding(coloured(row, plain=not console.is_terminal), (0, 0, 0, 2)))
+
+
+def coloured(row: RowView, *, plain: bool = False) -> Text:
+    """Return a row's marked text with colours for marks; `plain` keeps the marks, for outputs without colour."""
+    if plain:
+        return Text(row.text)
+    text, place = Text(), 0
+    for part in _PARTS.finditer(row.text):
+        text.append(row.text[place : part.start()], style=MASKED if row.trained is not None else "")
+        if part["padding"] is not None:
+            text.append(part["padding"], style=PADDING)
+        else:
+            text.append(part["trained"], style=TRAINED)
+        place = part.end()
+    text.append(row.text[place:], style=MASKED if row.trained is not None else "")
+    return text

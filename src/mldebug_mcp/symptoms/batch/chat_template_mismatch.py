@@ -1,0 +1,76 @@
+"""Role markers of another template stand as plain text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.roles import RowRoles
+from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.symptoms.batch_registry import (
+    BatchEvidence,
+    Spot,
+    batch_check,
+    of_rows,
+)
+
+PLAIN_WITHOUT_TEMPLATE = frozenset({"Mistral", "Zephyr"})
+"""Families whose first models spelt their markers in ordinary tokens."""
+
+
+@batch_check(
+    severity="error",
+    why=(
+        "The model reads another model's markers as ordinary words: it neither knows whose turn it is nor learns "
+        "its own markers."
+    ),
+    fix="Render conversations with this tokenizer's own apply_chat_template.",
+    fixes={
+        "Unsloth": "get_chat_template(tokenizer, chat_template=...) with the model's own name.",
+        "Axolotl": "chat_template: tokenizer_default.",
+        "LLaMA-Factory": "template: the name that belongs to the model.",
+    },
+    quotes=("unsloth_chat_template", "transformers_template_special_tokens"),
+)
+def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
+    """Rows show user and assistant markers of another template, which are no tokens of this tokenizer.
+
+    Not this when: the tokenizer's own markers frame the row and another's are only mentioned; the markers are plain
+    words by design, as Alpaca's and Vicuna's are; the tokenizer has them as tokens.
+    """
+    tokenizer = batch.tokenizer
+    if tokenizer is None:
+        return None
+    own = tokenizer.template.family if tokenizer.template is not None else None
+    found = [
+        row
+        for row in batch.roles
+        if row.turns
+        and row.family is not None
+        and row.family is not own
+        and not row.family.plain
+        and (own is not None or row.family.name not in PLAIN_WITHOUT_TEMPLATE)
+        and not _is_token(tokenizer, row)
+    ]
+    if not found:
+        return None
+    rows = np.unique([row.number for row in found])
+    name = found[0].family.name if found[0].family is not None else ""
+    whose = (
+        f"the tokenizer's template is {own.name}"
+        if own is not None
+        else "the tokenizer has no such tokens and no template"
+    )
+    return BatchEvidence(
+        f"{of_rows(rows, batch.rows)} hold {name} role markers as plain text; {whose}",
+        rows,
+        tuple(Spot(row.side, row.index, row.turns[0].header, row.turns[0].start) for row in found[:3]),
+        severity=None if own is not None else "warning",
+    )
+
+
+def _is_token(tokenizer: Tokenizer, row: RowRoles) -> bool:
+    """Whether the first role marker of a row begins with a token that is special or was added."""
+    place = int(row.side.ids.offsets[row.index]) + row.turns[0].header
+    number = int(row.side.ids.flat[place])
+    return number in tokenizer.special_ids or number in tokenizer.hf.added_tokens_decoder

@@ -1,0 +1,51 @@
+"""One class dominates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.symptoms.batch_registry import (
+    BatchEvidence,
+    batch_check,
+)
+
+LEAST_LABELS = 8
+DOMINANT = 0.9
+
+
+@batch_check(
+    severity="warning",
+    why=(
+        "Predicting the common class is a good answer to the loss: the rare ones are never learnt, and accuracy "
+        "hides it."
+    ),
+    fix=(
+        "Weight the loss or sample by class; watch recall of each class; start the last bias at the log of the "
+        "class shares."
+    ),
+    quotes=("slavv_class_imbalance", "karpathy_recipe_init_bias", "slavv_shuffle"),
+    purposes=("classification",),
+)
+def class_imbalance(batch: Batch) -> BatchEvidence | None:
+    """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
+
+    Not this when: the batch is so small that chance explains it. One in ten is the ratio that karpathy_recipe names.
+    """
+    labels = batch.classes
+    if labels is None:
+        return None
+    labels = labels[labels >= 0]
+    if len(labels) < LEAST_LABELS:
+        return None
+    classes, counts = np.unique(labels, return_counts=True)
+    share = float(counts.max() / len(labels))
+    only = len(classes) == 1
+    if not (only or (share >= DOMINANT and len(labels) >= 2 * LEAST_LABELS)):
+        return None
+    common = int(classes[counts.argmax()])
+    what = "all" if only else f"{share:.0%} of"
+    return BatchEvidence(
+        f"{what} {len(labels)} labels are class {common}",
+        values={"share": share, "class": common, "classes": len(classes)},
+    )

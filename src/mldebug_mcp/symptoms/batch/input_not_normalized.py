@@ -1,0 +1,70 @@
+"""Float inputs far from zero mean and unit variance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.columns import FLOAT_INPUTS
+from mldebug_mcp.batch.ragged import Floats
+from mldebug_mcp.models.batch import Severity
+from mldebug_mcp.symptoms.batch_registry import (
+    BatchEvidence,
+    batch_check,
+)
+
+MOST_MEAN = 3.0
+MOST_SPREAD = 5.0
+LEAST_VALUES = 16
+LEAST_ROWS = 8
+
+
+@batch_check(
+    severity="warning",
+    why=(
+        "Inputs in the hundreds saturate the first layers or blow the gradient up; a pretrained network sees what "
+        "it never saw."
+    ),
+    fix=(
+        "Use the model's own processor, or subtract the mean and divide by the deviation of the training set; "
+        "images: divide by 255 first."
+    ),
+    quotes=("slavv_image_range", "slavv_finetune_preprocessing", "sb3_normalize_input"),
+)
+def input_not_normalized(batch: Batch) -> BatchEvidence | None:
+    """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all.
+
+    Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
+    rewards or
+    log-probabilities, which are on other scales. The bounds were chosen by hand, far from what normalised inputs show.
+    """
+    said, severity = [], None
+    for name, array in batch.floats.items():
+        if name not in FLOAT_INPUTS:
+            continue
+        values = array[np.isfinite(array)]
+        problem = _problem(values, array)
+        if problem is None:
+            continue
+        said.append(f"{name} {problem[0]}")
+        severity = problem[1] if severity in (None, "info") else severity
+    return BatchEvidence("; ".join(said), severity=severity) if said else None
+
+
+def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
+    if values.size < LEAST_VALUES:
+        return None
+    mean, spread = float(values.mean()), float(values.std())
+    low, high = float(values.min()), float(values.max())
+    seen = f"has mean {mean:.3g} and deviation {spread:.3g} (from {low:.3g} to {high:.3g})"
+    if spread < 1e-6 * max(1.0, abs(mean)):
+        return f"is constant ({mean:.3g})", "warning"
+    if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
+        return seen, "warning"
+    if array.ndim == 2 and len(array) >= LEAST_ROWS:
+        columns = np.nanstd(array, axis=0), np.abs(np.nanmean(array, axis=0))
+        wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
+        return (f"has {wide} feature(s) on a scale of hundreds", "warning") if wide else None
+    if array.ndim >= 4 and low >= 0 and high <= 1 and high > 0.5:
+        return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
+    return None

@@ -1,0 +1,60 @@
+"""Class labels outside the number of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.sequences import IGNORE
+from mldebug_mcp.symptoms.batch_registry import (
+    NO_ROWS,
+    BatchEvidence,
+    batch_check,
+)
+
+
+@batch_check(
+    severity="error",
+    why="The loss is indexed out of bounds: a device-side assert on a GPU, often reported at another line.",
+    fix=(
+        "Labels run from 0 to num_labels - 1; set num_labels, id2label and label2id when loading the model, and "
+        "-100 for none."
+    ),
+    quotes=("hfcourse_walk_pipeline",),
+    purposes=("classification", "vlm"),
+)
+def label_out_of_range(batch: Batch) -> BatchEvidence | None:
+    """A class label is negative (but not the ignore index) or at least the number of classes.
+
+    Not this when: the number of classes is not known and no label is negative.
+    """
+    classes = batch.model.num_labels
+    limit = classes if classes is not None and classes > 1 else 2**62
+    seen, rows, example = 0, NO_ROWS, 0
+    for labels, numbers in _labels(batch):
+        wrong = np.flatnonzero(((labels < 0) | (labels >= limit)) & (labels != IGNORE))
+        if len(wrong):
+            seen, example = seen + len(wrong), int(labels[wrong[0]])
+            rows = np.union1d(rows, numbers[wrong])
+    if not seen:
+        return None
+    known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
+    return BatchEvidence(
+        f"{seen} labels are outside {known} (such as {example})",
+        rows.astype(np.int64),
+        values={"labels": seen, "example": example},
+    )
+
+
+def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
+    found = []
+    if batch.classes is not None and batch.class_rows is not None:
+        found.append((batch.classes, batch.class_rows))
+    if batch.purpose == "classification":
+        found += [
+            (side.labels.flat.astype(np.int64), np.repeat(side.numbers, side.ids.lengths))
+            for side in batch.sides
+            if side.labels is not None
+        ]
+    return found
