@@ -1,0 +1,205 @@
+"""Checks of what the loss is taken on: a faulty batch, a near miss; the healthy ones stand in test_healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Inspect = Callable[..., dict[str, str]]
+Make = Callable[[str], Any]
+CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
+IGNORE = -100
+
+
+def masked_ends(batch: dict[str, Any], ends: set[int]) -> dict[str, Any]:
+    for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
+        for place, token in enumerate(ids):
+            if token in ends:
+                labels[place] = IGNORE
+    return batch
+
+
+def test_a_batch_without_any_label_trains_on_nothing(maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    batch = made.batch()
+    batch["labels"] = [[IGNORE] * len(row) for row in batch["labels"]]
+    found = inspect(batch, made.tokenizer)
+    assert found["all_labels_masked"] == "error"
+    assert "row_labels_masked" not in found
+    assert inspect(batch)["all_labels_masked"] == "error"
+
+
+def test_one_row_without_labels_is_a_row(maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    batch = made.batch()
+    batch["labels"][1] = [IGNORE] * len(batch["labels"][1])
+    found = inspect(batch, made.tokenizer)
+    assert "row_labels_masked" in found
+    assert "all_labels_masked" not in found
+    assert "no_completion_left" not in found
+
+
+@pytest.mark.parametrize("family", CHAT)
+def test_prompts_with_labels_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
+    made = maker(family)
+    rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in made.rows(turns=2)]
+    for purpose in ("sft", "auto"):
+        found = inspect(made.pad(rows), made.tokenizer, purpose)
+        assert found["prompt_not_masked"] == "warning"
+        assert "wrong_role_in_loss" not in found
+    assert "prompt_not_masked" not in inspect(made.pad(rows), made.tokenizer, "pretraining")
+
+
+@pytest.mark.parametrize("family", CHAT)
+def test_a_mask_off_by_the_header_is_no_prompt_in_the_loss(family: str, maker: Make, inspect: Inspect) -> None:
+    made = maker(family)
+    batch = made.batch()
+    for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
+        first = next(place for place, label in enumerate(labels) if label != IGNORE)
+        labels[first - 1] = ids[first - 1]
+    assert "prompt_not_masked" not in inspect(batch, made.tokenizer)
+
+
+@pytest.mark.parametrize("family", CHAT)
+def test_the_loss_on_the_users_turns_is_the_wrong_role(family: str, maker: Make, inspect: Inspect) -> None:
+    made = maker(family)
+    rows = [
+        {
+            "input_ids": row["input_ids"],
+            "labels": [
+                token if label == IGNORE else IGNORE
+                for token, label in zip(row["input_ids"], row["labels"], strict=True)
+            ],
+        }
+        for row in made.rows(turns=2)
+    ]
+    found = inspect(made.pad(rows), made.tokenizer, "sft")
+    assert found["wrong_role_in_loss"] == "error"
+    assert "prompt_not_masked" not in found
+
+
+def test_labelled_padding_is_seen_with_and_without_a_tokenizer(maker: Make, inspect: Inspect) -> None:
+    made = maker("llama3")
+    batch = made.batch()
+    for ids, labels, mask in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
+        for place, seen in enumerate(mask):
+            if not seen:
+                labels[place] = ids[place]
+    assert inspect(batch, made.tokenizer)["padding_not_masked"] == "error"
+    assert inspect(batch)["padding_not_masked"] == "error"
+    del batch["attention_mask"]
+    assert inspect(batch, made.tokenizer)["padding_not_masked"] == "error"
+
+
+@pytest.mark.parametrize("family", CHAT)
+def test_a_masked_end_is_seen(family: str, maker: Make, inspect: Inspect) -> None:
+    made = maker(family)
+    found = inspect(masked_ends(made.batch(turns=2), made.tokenizer.ends), made.tokenizer)
+    assert found["eos_masked"] == "error"
+    assert "missing_eos" not in found
+    assert "pad_is_eos" not in found
+
+
+def test_one_trained_end_in_a_row_is_enough(maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    batch = made.batch(turns=2)
+    for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
+        first = next(p for p, label in enumerate(labels) if label in made.tokenizer.ends)
+        assert ids[first] == labels[first]
+        labels[first] = IGNORE
+    assert "eos_masked" not in inspect(batch, made.tokenizer)
+
+
+@pytest.mark.parametrize("with_mask", [True, False])
+def test_ends_masked_because_they_are_padding_are_seen(with_mask: bool, maker: Make, inspect: Inspect) -> None:
+    made = maker("mistral")
+    eos = made.hf.eos_token_id
+    batch = masked_ends(made.pad(made.rows(), pad=eos), {eos})
+    if not with_mask:
+        del batch["attention_mask"]
+    made.hf.pad_token = made.hf.eos_token
+    try:
+        found = inspect(batch, made.tokenizer, "sft")
+    finally:
+        made.hf.pad_token = "<pad>"
+    assert found["pad_is_eos"] == "error"
+    assert found["eos_masked"] == "error"
+
+
+@pytest.mark.parametrize("family", CHAT)
+def test_completions_without_an_end_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
+    made = maker(family)
+    rows = []
+    for row in made.rows():
+        last = max(place for place, label in enumerate(row["labels"]) if label in made.tokenizer.ends)
+        rows.append({name: column[:last] for name, column in row.items()})
+    for batch in (made.pad(rows), rows):
+        found = inspect(batch, made.tokenizer, "sft")
+        assert found["missing_eos"] == "error"
+        assert "eos_masked" not in found
+        assert "truncated_completion" not in found
+
+
+def test_rows_cut_at_a_limit_are_truncated(maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    rows = made.rows(turns=2)
+    limit = min(len(row["input_ids"]) for row in rows) - 4
+    cut = [{name: column[:limit] for name, column in row.items()} for row in rows[:2]]
+    short = made.rows(count=2)
+    batch = made.pad([*cut, *short])
+    batch = {name: [row[:-2] for row in column] for name, column in batch.items()}
+    found = inspect(batch, made.tokenizer, "sft")
+    assert "truncated_completion" in found
+    assert "missing_eos" not in found
+
+
+def test_a_prompt_that_fills_the_limit_leaves_no_completion(maker: Make, inspect: Inspect) -> None:
+    made = maker("llama3")
+    rows = made.rows()
+    longest = max(len(row["input_ids"]) for row in rows)
+    prompt = {"input_ids": (made.row()["input_ids"] * 3)[:longest], "labels": [IGNORE] * longest}
+    batch = made.pad([*rows, prompt])
+    batch = {name: [row[:-2] for row in column] for name, column in batch.items()}
+    assert inspect(batch, made.tokenizer, "sft")["no_completion_left"] == "error"
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_shifted_labels_are_seen(step: int, maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    batch = made.batch()
+    batch["labels"] = [row[1:] + [IGNORE] if step > 0 else [IGNORE, *row[:-1]] for row in batch["labels"]]
+    for tokenizer in (made.tokenizer, None):
+        found = inspect(batch, tokenizer, "sft")
+        assert found["labels_shifted"] == "error"
+        assert "labels_mismatch" not in found
+
+
+def test_targets_are_shifted_by_design(maker: Make, inspect: Inspect) -> None:
+    made = maker("base")
+    ids = [made.tokenizer.encode("Hamlet was written by William Shakespeare") for _ in range(1)]
+    batch = {"input_ids": [row[:-1] for row in ids], "targets": [row[1:] for row in ids]}
+    found = inspect(batch, made.tokenizer, "pretraining")
+    assert not {"labels_shifted", "labels_mismatch"} & found.keys()
+
+
+def test_labels_of_another_row_are_a_mismatch(maker: Make, inspect: Inspect) -> None:
+    made = maker("chatml")
+    batch = made.batch()
+    batch["labels"] = [
+        [IGNORE if label == IGNORE else (label + 7) % 300 for label in row] for row in batch["labels"]
+    ]
+    found = inspect(batch, made.tokenizer, "sft")
+    assert found["labels_mismatch"] == "error"
+    assert "labels_shifted" not in found
+
+
+def test_masked_language_modelling_is_no_mismatch(inspect: Inspect) -> None:
+    rows = [[101, *range(200 + row, 230 + row), 102] for row in range(4)]
+    labels = [[IGNORE] * 32 for _ in rows]
+    for row, target in zip(rows, labels, strict=True):
+        for place in (3, 9, 15, 21):
+            target[place], row[place] = row[place], 103
+    found = inspect({"input_ids": rows, "labels": labels})
+    assert not {"labels_mismatch", "labels_shifted"} & found.keys()
