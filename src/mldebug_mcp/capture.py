@@ -36,7 +36,9 @@ def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
     """
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    writer = {".json": _write_json, ".pt": _write_torch, ".npz": _write_npz, ".safetensors": _write_safetensors}.get(file.suffix)
+    writer = {".json": _write_json, ".pt": _write_torch, ".npz": _write_npz, ".safetensors": _write_safetensors}.get(
+        file.suffix
+    )
     if writer is None:
         raise ValueError(f"{file.name}: end the name in .json, .pt, .npz or .safetensors")
     writer(_mapping(batch), file)
@@ -49,7 +51,7 @@ def _mapping(batch: Value) -> dict[str, Value]:
     if isinstance(batch, (list, tuple)):
         rows = list(batch)
         names = dict.fromkeys(name for row in rows for name in row)
-        return {str(name): [row[name] if name in row else None for row in rows] for name in names}
+        return {str(name): [row.get(name, None) for row in rows] for name in names}
     items: Iterable[tuple[object, Value]] = batch.items()
     return {str(name): value for name, value in items}
 
@@ -67,7 +69,9 @@ def _listed(value: Value) -> Value:
 
 
 def _write_json(columns: dict[str, Value], file: Path) -> None:
-    file.write_text(json.dumps({name: _listed(value) for name, value in columns.items()}, default=str), encoding="utf-8")
+    file.write_text(
+        json.dumps({name: _listed(value) for name, value in columns.items()}, default=str), encoding="utf-8"
+    )
 
 
 def _write_torch(columns: dict[str, Value], file: Path) -> None:
@@ -113,5 +117,7 @@ def _arrays(columns: dict[str, Value], file: Path) -> dict[str, Value]:
     if not arrays:
         raise ValueError(f"{file.name}: no column is a rectangle of numbers; write .json")
     if left_out:
-        sys.stderr.write(f"mldebug_mcp.capture: left out of {file.name}: {', '.join(left_out)}; .json holds any column\n")
+        sys.stderr.write(
+            f"mldebug_mcp.capture: left out of {file.name}: {', '.join(left_out)}; .json holds any column\n"
+        )
     return arrays

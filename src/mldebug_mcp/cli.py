@@ -119,9 +119,7 @@ def _add_batch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
     )
     batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
-    batch.add_argument(
-        "--check", action="store_true", help="exit with 1 if a finding is graver than info"
-    )
+    batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
     _add_json(batch)
     batch.set_defaults(command=_batch)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.batch.kit import Inspect, Maker
 
-Inspect = Callable[..., dict[str, str]]
-Make = Callable[[str], Any]
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 
 
-def as_plain_text(made: Any, text: str) -> list[int]:
+def as_plain_text(made: Maker, text: str) -> list[int]:
     """Tokenize with special tokens read as ordinary text, as split_special_tokens=True does."""
     made.hf.split_special_tokens = True
     try:
@@ -22,9 +20,11 @@ def as_plain_text(made: Any, text: str) -> list[int]:
         made.hf.split_special_tokens = False
 
 
-@pytest.mark.parametrize(("family", "other"), [("llama3", "chatml"), ("chatml", "llama3"), ("gemma", "mistral"), ("mistral", "gemma")])
-def test_another_templates_markers_are_seen(family: str, other: str, maker: Make, inspect: Inspect) -> None:
-    made, foreign = maker(family), maker(other)
+@pytest.mark.parametrize(
+    ("family", "other"), [("llama3", "chatml"), ("chatml", "llama3"), ("gemma", "mistral"), ("mistral", "gemma")]
+)
+def test_another_templates_markers_are_seen(family: str, other: str, inspect: Inspect) -> None:
+    made, foreign = Maker(family), Maker(other)
     texts = ["".join(foreign.tokenizer.pieces(row["input_ids"])) for row in foreign.rows()]
     rows = [{"input_ids": ids, "labels": ids} for ids in map(made.tokenizer.encode, texts)]
     found = inspect(made.pad(rows), made.tokenizer, "sft")
@@ -32,8 +32,8 @@ def test_another_templates_markers_are_seen(family: str, other: str, maker: Make
     assert "special_token_split" not in found
 
 
-def test_a_mention_of_another_template_is_none(maker: Make, inspect: Inspect) -> None:
-    made = maker("llama3")
+def test_a_mention_of_another_template_is_none(inspect: Inspect) -> None:
+    made = Maker("llama3")
     asked = "What do <|im_start|>user\nhello<|im_end|> and <|im_start|>assistant\nmean?"
     text = made.tokenizer.render([{"role": "user", "content": asked}, {"role": "assistant", "content": "Markers."}])
     ids = made.tokenizer.encode(text, special=False)
@@ -41,8 +41,8 @@ def test_a_mention_of_another_template_is_none(maker: Make, inspect: Inspect) ->
     assert "chat_template_mismatch" not in inspect(batch, made.tokenizer, "sft")
 
 
-def test_plain_instruction_markers_are_a_template_of_their_own(maker: Make, inspect: Inspect) -> None:
-    made = maker("base")
+def test_plain_instruction_markers_are_a_template_of_their_own(inspect: Inspect) -> None:
+    made = Maker("base")
     text = "### Instruction:\nName a prime number.\n\n### Response:\nSeven is a prime number.<|endoftext|>"
     ids = made.tokenizer.encode(text)
     start = len(made.tokenizer.encode(text.split("Seven", maxsplit=1)[0]))
@@ -53,8 +53,8 @@ def test_plain_instruction_markers_are_a_template_of_their_own(maker: Make, insp
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_special_tokens_spelt_by_ordinary_ones_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_special_tokens_spelt_by_ordinary_ones_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     rows = []
     for row in made.rows():
         ids = as_plain_text(made, "".join(made.tokenizer.pieces(row["input_ids"])))
@@ -62,8 +62,8 @@ def test_special_tokens_spelt_by_ordinary_ones_are_seen(family: str, maker: Make
     assert inspect(made.pad(rows), made.tokenizer, "sft")["special_token_split"] == "error"
 
 
-def test_an_end_token_written_as_text_is_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("mistral")
+def test_an_end_token_written_as_text_is_seen(inspect: Inspect) -> None:
+    made = Maker("mistral")
     rows = []
     for row in made.rows():
         ids = row["input_ids"][:-1] + as_plain_text(made, "</s>")
@@ -73,8 +73,8 @@ def test_an_end_token_written_as_text_is_seen(maker: Make, inspect: Inspect) -> 
     assert found["missing_eos"] == "error"
 
 
-def test_a_special_token_mentioned_in_passing_is_not_split(maker: Make, inspect: Inspect) -> None:
-    made = maker("mistral")
+def test_a_special_token_mentioned_in_passing_is_not_split(inspect: Inspect) -> None:
+    made = Maker("mistral")
     row = made.row()
     mention = as_plain_text(made, "What does </s> mean? ")
     ids = row["input_ids"][:3] + mention + row["input_ids"][3:]
@@ -83,30 +83,28 @@ def test_a_special_token_mentioned_in_passing_is_not_split(maker: Make, inspect:
     assert "special_token_split" not in inspect(batch, made.tokenizer, "sft")
 
 
-def preference(made: Any) -> dict[str, Any]:
+def preference(made: Maker) -> dict[str, Any]:
     """Pairs as full rows with labels, the form of older trainers."""
     sides = {"chosen": made.rows(4), "rejected": []}
     for number, row in enumerate(sides["chosen"]):
         start = next(place for place, label in enumerate(row["labels"]) if label != -100)
         worse = made.row(number + 1)
         answer = [token for token, label in zip(worse["input_ids"], worse["labels"], strict=True) if label != -100]
-        sides["rejected"].append(
-            {"input_ids": row["input_ids"][:start] + answer, "labels": [-100] * start + answer}
-        )
+        sides["rejected"].append({"input_ids": row["input_ids"][:start] + answer, "labels": [-100] * start + answer})
     return {f"{side}_{name}": [row[name] for row in rows] for side, rows in sides.items() for name in rows[0]}
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_pairs_with_one_prompt_and_two_answers_are_healthy(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_pairs_with_one_prompt_and_two_answers_are_healthy(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     for tokenizer in (made.tokenizer, None):
         found = inspect(preference(made), tokenizer)
         assert not {check for check, severity in found.items() if severity != "info"}
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_pairs_without_a_difference_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_pairs_without_a_difference_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     batch = preference(made)
     for name in ("input_ids", "labels"):
         batch[f"rejected_{name}"] = batch[f"chosen_{name}"]
@@ -116,8 +114,8 @@ def test_pairs_without_a_difference_are_seen(family: str, maker: Make, inspect: 
         assert "prompt_missing" not in found
 
 
-def test_one_other_word_is_a_difference(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_one_other_word_is_a_difference(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = preference(made)
     for name in ("input_ids", "labels"):
         batch[f"rejected_{name}"] = [list(row) for row in batch[f"chosen_{name}"]]
@@ -127,16 +125,16 @@ def test_one_other_word_is_a_difference(maker: Make, inspect: Inspect) -> None:
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_sides_with_different_prompts_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_sides_with_different_prompts_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     batch = preference(made)
     for name in ("input_ids", "labels"):
         batch[f"rejected_{name}"] = batch[f"rejected_{name}"][1:] + batch[f"rejected_{name}"][:1]
     assert inspect(batch, made.tokenizer)["prompt_missing"] == "error"
 
 
-def test_an_empty_prompt_column_is_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_an_empty_prompt_column_is_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     rows = made.rows()
     batch = {
         "prompt_ids": [row["input_ids"][:10] for row in rows],
@@ -148,8 +146,8 @@ def test_an_empty_prompt_column_is_seen(maker: Make, inspect: Inspect) -> None:
     assert inspect(batch, made.tokenizer)["prompt_missing"] == "error"
 
 
-def test_columns_that_the_purpose_lacks_are_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_columns_that_the_purpose_lacks_are_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     assert inspect(made.batch(), made.tokenizer, "dpo")["schema_mismatch"] == "error"
     assert inspect({"input_ids": [[1, 2], [3, 4]], "labels": [0, 1]}, None, "sft")["schema_mismatch"] == "error"
     rows = made.rows()
@@ -183,7 +181,9 @@ def test_class_labels_outside_the_classes_are_seen(inspect: Inspect) -> None:
     batch = {"input_ids": [[5, 6, 7 + row] for row in range(8)], "labels": [0, 1, 2, 0, 1, 2, 0, 1]}
     assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
     assert "label_out_of_range" not in inspect(batch, model={"num_labels": 3})
-    assert "label_out_of_range" not in inspect({**batch, "labels": [0, 1, 2, -100, 1, 2, 0, 1]}, model={"num_labels": 3})
+    assert "label_out_of_range" not in inspect(
+        {**batch, "labels": [0, 1, 2, -100, 1, 2, 0, 1]}, model={"num_labels": 3}
+    )
     assert inspect({**batch, "labels": [0, 1, 2, -1, 1, 2, 0, 1]})["label_out_of_range"] == "error"
 
 
@@ -199,41 +199,42 @@ IMAGE = 5
 """The id of a byte that no text of the tests holds."""
 
 
-def vision(made: Any, per_image: int = 4) -> dict[str, Any]:
+def vision(made: Maker, per_image: int = 4) -> dict[str, Any]:
     token = IMAGE
-    rows = []
-    for row in made.rows():
-        rows.append(
-            {
-                "input_ids": row["input_ids"][:5] + [token] * per_image + row["input_ids"][5:],
-                "labels": row["labels"][:5] + [-100] * per_image + row["labels"][5:],
-            }
-        )
+    rows = [
+        {
+            "input_ids": row["input_ids"][:5] + [token] * per_image + row["input_ids"][5:],
+            "labels": row["labels"][:5] + [-100] * per_image + row["labels"][5:],
+        }
+        for row in made.rows()
+    ]
     batch = made.pad(rows)
     batch["pixel_values"] = images(1, 0, 4)
     return batch
 
 
-def test_image_placeholders_have_to_match_the_images(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_image_placeholders_have_to_match_the_images(inspect: Inspect) -> None:
+    made = Maker("chatml")
     model = {"image_token_id": IMAGE, "image_seq_length": 4}
     assert {c for c, s in inspect(vision(made), made.tokenizer, model=model).items() if s != "info"} == set()
     assert inspect(vision(made, 3), made.tokenizer, model=model)["image_tokens_truncated"] == "error"
     assert "image_tokens_truncated" not in inspect(vision(made, 3), made.tokenizer, model={"image_token_id": IMAGE})
 
 
-def test_a_row_that_ends_inside_an_image_is_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_a_row_that_ends_inside_an_image_is_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = vision(made)
     batch.pop("attention_mask")
     for name, fill in (("input_ids", IMAGE), ("labels", -100)):
         batch[name] = [row[:9] if number != 2 else row[:4] + [fill] * 3 for number, row in enumerate(batch[name])]
-        batch[name] = [row + [made.hf.pad_token_id if name == "input_ids" else -100] * (9 - len(row)) for row in batch[name]]
+        batch[name] = [
+            row + [made.hf.pad_token_id if name == "input_ids" else -100] * (9 - len(row)) for row in batch[name]
+        ]
     assert inspect(batch, made.tokenizer, "vlm", {"image_token_id": IMAGE})["image_tokens_truncated"] == "error"
 
 
-def test_grid_sizes_say_how_many_placeholders_are_due(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_grid_sizes_say_how_many_placeholders_are_due(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = vision(made)
     batch["pixel_values"] = [[0.5, -0.5, 1.5, -1.0]] * 64
     batch["image_grid_thw"] = [[1, 4, 4]] * 4

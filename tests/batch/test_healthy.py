@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.batch.kit import Inspect, Maker
 
-Inspect = Callable[..., dict[str, str]]
-Make = Callable[[str], Any]
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 
 
@@ -19,20 +17,20 @@ def graver(found: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("turns", [1, 2])
 @pytest.mark.parametrize("given", [True, False])
-def test_a_masked_conversation_batch_is_healthy(family: str, turns: int, given: bool, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_a_masked_conversation_batch_is_healthy(family: str, turns: int, given: bool, inspect: Inspect) -> None:
+    made = Maker(family)
     assert graver(inspect(made.batch(turns=turns), made.tokenizer if given else None, "sft")) == {}
     assert graver(inspect(made.batch(turns=turns), made.tokenizer if given else None)) == {}
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_rows_before_collation_are_healthy(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_rows_before_collation_are_healthy(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     assert graver(inspect(made.rows(), made.tokenizer, "sft")) == {}
 
 
-def test_pad_as_eos_with_labelled_ends_is_healthy(maker: Make, inspect: Inspect) -> None:
-    made = maker("mistral")
+def test_pad_as_eos_with_labelled_ends_is_healthy(inspect: Inspect) -> None:
+    made = Maker("mistral")
     batch: dict[str, Any] = made.pad(made.rows(), pad=made.hf.eos_token_id)
     for tokenizer in (made.tokenizer, None):
         assert graver(inspect(batch, tokenizer, "sft")) == {}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 
 import pytest
+from tests.batch.kit import Inspect, Maker
 
-Inspect = Callable[..., dict[str, str]]
-Make = Callable[[str], Any]
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 IGNORE = -100
 
 
-def masked_ends(batch: dict[str, Any], ends: set[int]) -> dict[str, Any]:
+def masked_ends(batch: dict[str, Any], ends: Collection[int]) -> dict[str, Any]:
     for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
         for place, token in enumerate(ids):
             if token in ends:
@@ -21,8 +20,8 @@ def masked_ends(batch: dict[str, Any], ends: set[int]) -> dict[str, Any]:
     return batch
 
 
-def test_a_batch_without_any_label_trains_on_nothing(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_a_batch_without_any_label_trains_on_nothing(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["labels"] = [[IGNORE] * len(row) for row in batch["labels"]]
     found = inspect(batch, made.tokenizer)
@@ -31,8 +30,8 @@ def test_a_batch_without_any_label_trains_on_nothing(maker: Make, inspect: Inspe
     assert inspect(batch)["all_labels_masked"] == "error"
 
 
-def test_one_row_without_labels_is_a_row(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_one_row_without_labels_is_a_row(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["labels"][1] = [IGNORE] * len(batch["labels"][1])
     found = inspect(batch, made.tokenizer)
@@ -42,8 +41,8 @@ def test_one_row_without_labels_is_a_row(maker: Make, inspect: Inspect) -> None:
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_prompts_with_labels_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_prompts_with_labels_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in made.rows(turns=2)]
     for purpose in ("sft", "auto"):
         found = inspect(made.pad(rows), made.tokenizer, purpose)
@@ -53,8 +52,8 @@ def test_prompts_with_labels_are_seen(family: str, maker: Make, inspect: Inspect
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_a_mask_off_by_the_header_is_no_prompt_in_the_loss(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_a_mask_off_by_the_header_is_no_prompt_in_the_loss(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     batch = made.batch()
     for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
         first = next(place for place, label in enumerate(labels) if label != IGNORE)
@@ -63,8 +62,8 @@ def test_a_mask_off_by_the_header_is_no_prompt_in_the_loss(family: str, maker: M
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_the_loss_on_the_users_turns_is_the_wrong_role(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_the_loss_on_the_users_turns_is_the_wrong_role(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     rows = [
         {
             "input_ids": row["input_ids"],
@@ -80,8 +79,8 @@ def test_the_loss_on_the_users_turns_is_the_wrong_role(family: str, maker: Make,
     assert "prompt_not_masked" not in found
 
 
-def test_labelled_padding_is_seen_with_and_without_a_tokenizer(maker: Make, inspect: Inspect) -> None:
-    made = maker("llama3")
+def test_labelled_padding_is_seen_with_and_without_a_tokenizer(inspect: Inspect) -> None:
+    made = Maker("llama3")
     batch = made.batch()
     for ids, labels, mask in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
         for place, seen in enumerate(mask):
@@ -94,16 +93,16 @@ def test_labelled_padding_is_seen_with_and_without_a_tokenizer(maker: Make, insp
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_a_masked_end_is_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_a_masked_end_is_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     found = inspect(masked_ends(made.batch(turns=2), made.tokenizer.ends), made.tokenizer)
     assert found["eos_masked"] == "error"
     assert "missing_eos" not in found
     assert "pad_is_eos" not in found
 
 
-def test_one_trained_end_in_a_row_is_enough(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_one_trained_end_in_a_row_is_enough(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch(turns=2)
     for ids, labels in zip(batch["input_ids"], batch["labels"], strict=True):
         first = next(p for p, label in enumerate(labels) if label in made.tokenizer.ends)
@@ -113,8 +112,8 @@ def test_one_trained_end_in_a_row_is_enough(maker: Make, inspect: Inspect) -> No
 
 
 @pytest.mark.parametrize("with_mask", [True, False])
-def test_ends_masked_because_they_are_padding_are_seen(with_mask: bool, maker: Make, inspect: Inspect) -> None:
-    made = maker("mistral")
+def test_ends_masked_because_they_are_padding_are_seen(with_mask: bool, inspect: Inspect) -> None:
+    made = Maker("mistral")
     eos = made.hf.eos_token_id
     batch = masked_ends(made.pad(made.rows(), pad=eos), {eos})
     if not with_mask:
@@ -129,8 +128,8 @@ def test_ends_masked_because_they_are_padding_are_seen(with_mask: bool, maker: M
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_completions_without_an_end_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_completions_without_an_end_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     rows = []
     for row in made.rows():
         last = max(place for place, label in enumerate(row["labels"]) if label in made.tokenizer.ends)
@@ -142,8 +141,8 @@ def test_completions_without_an_end_are_seen(family: str, maker: Make, inspect: 
         assert "truncated_completion" not in found
 
 
-def test_rows_cut_at_a_limit_are_truncated(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_rows_cut_at_a_limit_are_truncated(inspect: Inspect) -> None:
+    made = Maker("chatml")
     rows = made.rows(turns=2)
     limit = min(len(row["input_ids"]) for row in rows) - 4
     cut = [{name: column[:limit] for name, column in row.items()} for row in rows[:2]]
@@ -155,8 +154,8 @@ def test_rows_cut_at_a_limit_are_truncated(maker: Make, inspect: Inspect) -> Non
     assert "missing_eos" not in found
 
 
-def test_a_prompt_that_fills_the_limit_leaves_no_completion(maker: Make, inspect: Inspect) -> None:
-    made = maker("llama3")
+def test_a_prompt_that_fills_the_limit_leaves_no_completion(inspect: Inspect) -> None:
+    made = Maker("llama3")
     rows = made.rows()
     longest = max(len(row["input_ids"]) for row in rows)
     prompt = {"input_ids": (made.row()["input_ids"] * 3)[:longest], "labels": [IGNORE] * longest}
@@ -166,30 +165,28 @@ def test_a_prompt_that_fills_the_limit_leaves_no_completion(maker: Make, inspect
 
 
 @pytest.mark.parametrize("step", [1, -1])
-def test_shifted_labels_are_seen(step: int, maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_shifted_labels_are_seen(step: int, inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
-    batch["labels"] = [row[1:] + [IGNORE] if step > 0 else [IGNORE, *row[:-1]] for row in batch["labels"]]
+    batch["labels"] = [[*row[1:], IGNORE] if step > 0 else [IGNORE, *row[:-1]] for row in batch["labels"]]
     for tokenizer in (made.tokenizer, None):
         found = inspect(batch, tokenizer, "sft")
         assert found["labels_shifted"] == "error"
         assert "labels_mismatch" not in found
 
 
-def test_targets_are_shifted_by_design(maker: Make, inspect: Inspect) -> None:
-    made = maker("base")
+def test_targets_are_shifted_by_design(inspect: Inspect) -> None:
+    made = Maker("base")
     ids = [made.tokenizer.encode("Hamlet was written by William Shakespeare") for _ in range(1)]
     batch = {"input_ids": [row[:-1] for row in ids], "targets": [row[1:] for row in ids]}
     found = inspect(batch, made.tokenizer, "pretraining")
     assert not {"labels_shifted", "labels_mismatch"} & found.keys()
 
 
-def test_labels_of_another_row_are_a_mismatch(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_labels_of_another_row_are_a_mismatch(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
-    batch["labels"] = [
-        [IGNORE if label == IGNORE else (label + 7) % 300 for label in row] for row in batch["labels"]
-    ]
+    batch["labels"] = [[IGNORE if label == IGNORE else (label + 7) % 300 for label in row] for row in batch["labels"]]
     found = inspect(batch, made.tokenizer, "sft")
     assert found["labels_mismatch"] == "error"
     assert "labels_shifted" not in found

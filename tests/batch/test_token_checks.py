@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.batch.kit import Inspect, Maker
 
-Inspect = Callable[..., dict[str, str]]
-Make = Callable[[str], Any]
 IGNORE = -100
 
 
 @pytest.mark.parametrize("family", ["llama3", "mistral", "gemma"])
-def test_a_second_first_token_is_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_a_second_first_token_is_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     bos = made.hf.bos_token_id
     rows = [{"input_ids": [bos, *row["input_ids"]], "labels": [IGNORE, *row["labels"]]} for row in made.rows()]
     assert inspect(made.pad(rows), made.tokenizer)["double_bos"] == "warning"
@@ -22,8 +20,8 @@ def test_a_second_first_token_is_seen(family: str, maker: Make, inspect: Inspect
     assert inspect(made.pad(rows), None)["double_bos"] == "warning"
 
 
-def test_left_padding_with_the_first_token_is_no_second_one(maker: Make, inspect: Inspect) -> None:
-    made = maker("mistral")
+def test_left_padding_with_the_first_token_is_no_second_one(inspect: Inspect) -> None:
+    made = Maker("mistral")
     batch = made.pad(made.rows(), "left", pad=made.hf.bos_token_id)
     batch.pop("labels")
     made.hf.pad_token = "<s>"
@@ -34,31 +32,31 @@ def test_left_padding_with_the_first_token_is_no_second_one(maker: Make, inspect
 
 
 @pytest.mark.parametrize("family", ["llama3", "mistral", "gemma"])
-def test_rows_without_the_first_token_are_seen(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_rows_without_the_first_token_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     rows = [{name: column[1:] for name, column in row.items()} for row in made.rows()]
     assert inspect(made.pad(rows), made.tokenizer)["missing_bos"] == "warning"
 
 
-def test_a_model_without_a_first_token_lacks_none(maker: Make, inspect: Inspect) -> None:
+def test_a_model_without_a_first_token_lacks_none(inspect: Inspect) -> None:
     for family in ("chatml", "own"):
-        made = maker(family)
+        made = Maker(family)
         assert "missing_bos" not in inspect(made.batch(), made.tokenizer)
-    base = maker("base")
+    base = Maker("base")
     rows = [base.tokenizer.encode("Seven is a prime number") for _ in range(3)]
     assert "missing_bos" not in inspect({"input_ids": rows}, base.tokenizer)
 
 
-def test_a_tokenizer_without_padding_is_seen_where_rows_differ(maker: Make, inspect: Inspect) -> None:
-    made = maker("base")
+def test_a_tokenizer_without_padding_is_seen_where_rows_differ(inspect: Inspect) -> None:
+    made = Maker("base")
     rows = [made.tokenizer.encode("Seven is a prime number" * count) for count in (1, 2, 3)]
     assert inspect({"input_ids": rows}, made.tokenizer, "sft")["pad_token_unset"] == "warning"
     same = [rows[0], rows[0][::-1]]
     assert "pad_token_unset" not in inspect({"input_ids": same}, made.tokenizer, "pretraining")
 
 
-def test_the_padding_side_depends_on_the_purpose(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_the_padding_side_depends_on_the_purpose(inspect: Inspect) -> None:
+    made = Maker("chatml")
     prompts = [{"input_ids": row["input_ids"][:-12]} for row in made.rows()]
     right, left = (made.pad(prompts, side) for side in ("right", "left"))
     right.pop("labels"), left.pop("labels")
@@ -70,24 +68,26 @@ def test_the_padding_side_depends_on_the_purpose(maker: Make, inspect: Inspect) 
     assert "padding_side_wrong" not in inspect(made.pad(rows, "right"), made.tokenizer, "sft")
 
 
-def test_left_padding_with_right_positions_is_harmless_in_training(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_left_padding_with_right_positions_is_harmless_in_training(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.pad(made.rows(), "left")
-    batch["position_ids"] = [[max(0, sum(row[: place + 1]) - 1) for place in range(len(row))] for row in batch["attention_mask"]]
+    batch["position_ids"] = [
+        [max(0, sum(row[: place + 1]) - 1) for place in range(len(row))] for row in batch["attention_mask"]
+    ]
     found = inspect(batch, made.tokenizer, "sft")
     assert not {"padding_side_wrong", "position_ids_wrong"} & found.keys()
 
 
-def test_attended_padding_is_a_mismatch(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_attended_padding_is_a_mismatch(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["attention_mask"] = [[1] * len(row) for row in batch["attention_mask"]]
     for tokenizer in (made.tokenizer, None):
         assert "attention_mask_mismatch" in inspect(batch, tokenizer)
 
 
-def test_hidden_text_is_a_mismatch(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_hidden_text_is_a_mismatch(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["attention_mask"][0][:4] = [0, 0, 0, 0]
     found = inspect(batch, made.tokenizer)
@@ -95,8 +95,8 @@ def test_hidden_text_is_a_mismatch(maker: Make, inspect: Inspect) -> None:
     assert "attention_mask_inverted" not in found
 
 
-def test_an_inverted_mask_is_no_mere_mismatch(maker: Make, inspect: Inspect) -> None:
-    made = maker("llama3")
+def test_an_inverted_mask_is_no_mere_mismatch(inspect: Inspect) -> None:
+    made = Maker("llama3")
     batch = made.batch()
     batch["attention_mask"] = [[1 - value for value in row] for row in batch["attention_mask"]]
     for tokenizer in (made.tokenizer, None):
@@ -106,46 +106,46 @@ def test_an_inverted_mask_is_no_mere_mismatch(maker: Make, inspect: Inspect) -> 
 
 
 @pytest.mark.parametrize("token", [-1, 10**6, 2**40])
-def test_ids_outside_the_vocabulary_are_seen(token: int, maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_ids_outside_the_vocabulary_are_seen(token: int, inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["input_ids"][2][3] = token
     assert inspect(batch, made.tokenizer)["token_id_out_of_range"] == "error"
     assert inspect(batch, None, model={"vocab_size": made.tokenizer.size})["token_id_out_of_range"] == "error"
 
 
-def test_negative_labels_other_than_the_ignore_index_are_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_negative_labels_other_than_the_ignore_index_are_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["labels"] = [[-1 if label == IGNORE else label for label in row] for row in batch["labels"]]
     assert inspect(batch, made.tokenizer, "sft")["token_id_out_of_range"] == "error"
 
 
-def test_the_last_id_of_the_vocabulary_is_inside(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_the_last_id_of_the_vocabulary_is_inside(inspect: Inspect) -> None:
+    made = Maker("chatml")
     size = made.tokenizer.size
     batch = made.batch()
     batch["input_ids"][0][3] = size - 1
     assert "token_id_out_of_range" not in inspect(batch, made.tokenizer, model={"vocab_size": size})
 
 
-def test_vocabularies_that_do_not_fit_are_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_vocabularies_that_do_not_fit_are_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     size = made.tokenizer.size
     assert inspect(made.batch(), made.tokenizer, model={"vocab_size": size - 1})["vocab_size_mismatch"] == "error"
     assert inspect(made.batch(), made.tokenizer, model={"vocab_size": 50_000})["vocab_size_mismatch"] == "warning"
     assert "vocab_size_mismatch" not in inspect(made.batch(), made.tokenizer, model={"vocab_size": size + 100})
 
 
-def test_ids_that_the_tokenizer_does_not_know_belong_to_another(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_ids_that_the_tokenizer_does_not_know_belong_to_another(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["input_ids"][0][3] = made.tokenizer.size + 10
     found = inspect(batch, made.tokenizer, model={"vocab_size": made.tokenizer.size + 64})
     assert found["vocab_size_mismatch"] == "error"
 
 
-def packed(made: Any, positions: bool) -> dict[str, Any]:
+def packed(made: Maker, positions: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"input_ids": [], "labels": [], "position_ids": []}
     for one in made.rows():
         row["input_ids"] += one["input_ids"]
@@ -157,8 +157,8 @@ def packed(made: Any, positions: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("family", ["llama3", "mistral", "gemma"])
-def test_packing_needs_positions_that_restart(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_packing_needs_positions_that_restart(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     batch = packed(made, positions=False)
     assert inspect(batch, made.tokenizer, "sft")["packing_without_position_reset"] == "warning"
     del batch["position_ids"]
@@ -170,13 +170,13 @@ def test_packing_needs_positions_that_restart(family: str, maker: Make, inspect:
 
 
 @pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "own"])
-def test_turns_of_one_conversation_are_not_packed(family: str, maker: Make, inspect: Inspect) -> None:
-    made = maker(family)
+def test_turns_of_one_conversation_are_not_packed(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
     assert "packing_without_position_reset" not in inspect(made.batch(turns=3), made.tokenizer, "sft")
 
 
-def test_positions_that_count_padding_are_wrong(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_positions_that_count_padding_are_wrong(inspect: Inspect) -> None:
+    made = Maker("chatml")
     left, right = (made.pad(made.rows(), side) for side in ("left", "right"))
     for batch in (left, right):
         batch["position_ids"] = [list(range(len(row))) for row in batch["input_ids"]]
@@ -184,16 +184,16 @@ def test_positions_that_count_padding_are_wrong(maker: Make, inspect: Inspect) -
     assert "position_ids_wrong" not in inspect(right, made.tokenizer)
 
 
-def test_positions_that_leap_or_repeat_are_wrong(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_positions_that_leap_or_repeat_are_wrong(inspect: Inspect) -> None:
+    made = Maker("chatml")
     batch = made.batch()
     batch["position_ids"] = [[max(0, place - 1) for place in range(len(row))] for row in batch["input_ids"]]
     batch["position_ids"] = [[place * 2 for place in range(len(row))] for row in batch["input_ids"]]
     assert inspect(batch, made.tokenizer)["position_ids_wrong"] == "error"
 
 
-def test_empty_rows_are_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("llama3")
+def test_empty_rows_are_seen(inspect: Inspect) -> None:
+    made = Maker("llama3")
     batch = made.pad([*made.rows(), {"input_ids": [], "labels": []}])
     assert "empty_row" in inspect(batch, made.tokenizer)
     only = {"input_ids": [made.hf.bos_token_id, made.hf.eos_token_id], "labels": [IGNORE, IGNORE]}
@@ -202,8 +202,8 @@ def test_empty_rows_are_seen(maker: Make, inspect: Inspect) -> None:
     assert "empty_row" not in inspect(made.pad([*made.rows(), {"input_ids": word, "labels": word}]), made.tokenizer)
 
 
-def test_repeated_rows_are_seen_but_repeated_prompts_are_not(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_repeated_rows_are_seen_but_repeated_prompts_are_not(inspect: Inspect) -> None:
+    made = Maker("chatml")
     rows = made.rows()
     assert "duplicate_rows" in inspect(made.pad([*rows, rows[0]]), made.tokenizer)
     start = next(place for place, label in enumerate(rows[0]["labels"]) if label != IGNORE)
@@ -217,19 +217,19 @@ def test_repeated_rows_are_seen_but_repeated_prompts_are_not(maker: Make, inspec
     assert "duplicate_rows" not in inspect(prompts, made.tokenizer)
 
 
-def test_a_row_far_longer_than_the_rest_is_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
+def test_a_row_far_longer_than_the_rest_is_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
     rows = [made.row(number, 2) for number in range(4)]
     long = made.row(0, 24)
     assert "length_outlier" in inspect([*rows, long], made.tokenizer)
     assert "length_outlier" not in inspect([*rows, made.row(0, 5)], made.tokenizer)
 
 
-def test_columns_of_different_length_are_seen(maker: Make, inspect: Inspect) -> None:
-    made = maker("chatml")
-    batch = made.rows()
-    batch[1]["labels"] = batch[1]["labels"][:-1]
-    found = inspect(batch, made.tokenizer)
+def test_columns_of_different_length_are_seen(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    rows = made.rows()
+    rows[1]["labels"] = rows[1]["labels"][:-1]
+    found = inspect(rows, made.tokenizer)
     assert found["length_mismatch"] == "error"
     batch = made.batch()
     batch["attention_mask"] = [row[:-1] for row in batch["attention_mask"]]

@@ -3,61 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.batch.kit import Maker
 
 pytest.importorskip("trl")
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.diagnose import inspect_batch
 
-Make = Callable[[str], Any]
 CHAT = ["chatml", "llama3", "mistral", "gemma"]
 
 
-def found_in(batch: Any, path: Path, made: Any, purpose: str = "auto") -> dict[str, str]:
+def found_in(batch: Any, path: Path, made: Maker, purpose: str = "auto") -> dict[str, str]:
     save_batch(batch, path)
     return {one.check: one.severity for one in inspect_batch(path, made.tokenizer, None, purpose).findings}
 
 
-def graver(found: dict[str, str]) -> dict[str, str]:
+def graver(found: Mapping[str, str]) -> dict[str, str]:
     return {check: severity for check, severity in found.items() if severity != "info"}
 
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".npz", ".json"])
-def test_the_sft_collator(family: str, suffix: str, maker: Make, tmp_path: Path) -> None:
+def test_the_sft_collator(family: str, suffix: str, tmp_path: Path) -> None:
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-    made = maker(family)
+    made = Maker(family)
     batch = DataCollatorForLanguageModeling(pad_token_id=made.hf.pad_token_id)(made.rows())
     assert graver(found_in(batch, tmp_path / f"batch{suffix}", made)) == {}
     assert graver(found_in(batch, tmp_path / f"batch{suffix}", made, "sft")) == {}
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_the_padding_free_collator(family: str, maker: Make, tmp_path: Path) -> None:
+def test_the_padding_free_collator(family: str, tmp_path: Path) -> None:
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-    made = maker(family)
-    collator = DataCollatorForLanguageModeling(pad_token_id=made.hf.pad_token_id, padding_free=True, pad_to_multiple_of=8)
+    made = Maker(family)
+    collator = DataCollatorForLanguageModeling(
+        pad_token_id=made.hf.pad_token_id, padding_free=True, pad_to_multiple_of=8
+    )
     assert graver(found_in(collator(made.rows()), tmp_path / "batch.safetensors", made, "sft")) == {}
 
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("strategy", ["bfd", "wrapped"])
-def test_packing(family: str, strategy: str, maker: Make, tmp_path: Path) -> None:
+def test_packing(family: str, strategy: str, tmp_path: Path) -> None:
     from datasets import Dataset
     from trl import pack_dataset
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-    made = maker(family)
+    made = Maker(family)
     packed = pack_dataset(Dataset.from_list(made.rows(4) * 1), seq_length=128, strategy=strategy)
     packed.save_to_disk(str(tmp_path / "packed"))
-    found = {one.check: one.severity for one in inspect_batch(tmp_path / "packed", made.tokenizer, None, "sft").findings}
+    found = {
+        one.check: one.severity for one in inspect_batch(tmp_path / "packed", made.tokenizer, None, "sft").findings
+    }
     if strategy == "bfd":
         assert graver(found) == {}
         batch = DataCollatorForLanguageModeling(pad_token_id=made.hf.pad_token_id, padding_free=True)(list(packed))
@@ -69,10 +73,10 @@ def test_packing(family: str, strategy: str, maker: Make, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("purpose", ["auto", "dpo"])
-def test_the_preference_collator(family: str, purpose: str, maker: Make, tmp_path: Path) -> None:
+def test_the_preference_collator(family: str, purpose: str, tmp_path: Path) -> None:
     from trl.trainer.dpo_trainer import DataCollatorForPreference
 
-    made = maker(family)
+    made = Maker(family)
     examples = []
     for number, row in enumerate(made.rows()):
         start = next(place for place, label in enumerate(row["labels"]) if label != -100)
@@ -91,7 +95,7 @@ def test_the_preference_collator(family: str, purpose: str, maker: Make, tmp_pat
     assert found_in(collator(examples), tmp_path / "batch.pt", made, purpose)["chosen_equals_rejected"] == "error"
 
 
-def trained(made: Any, rows: list[dict[str, Any]], folder: Path, **settings: Any) -> Any:
+def trained(made: Maker, rows: list[dict[str, Any]], folder: Path, **settings: Any) -> Any:
     """Let SFTTrainer prepare a data set and hand out its first batch."""
     import torch
     from datasets import Dataset
@@ -100,7 +104,12 @@ def trained(made: Any, rows: list[dict[str, Any]], folder: Path, **settings: Any
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=512, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, max_position_embeddings=256
+        vocab_size=512,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=256,
     )
     arguments = SFTConfig(
         output_dir=str(folder), report_to=[], use_cpu=True, per_device_train_batch_size=4, bf16=False, **settings
@@ -111,16 +120,22 @@ def trained(made: Any, rows: list[dict[str, Any]], folder: Path, **settings: Any
     return next(iter(trainer.get_train_dataloader()))
 
 
-TALK = [("What is two and two?", "Four."), ("Name a colour.", "Blue is one."), ("Say yes.", "Yes."), ("Count to three.", "One, two, three.")]
+TALK = [
+    ("What is two and two?", "Four."),
+    ("Name a colour.", "Blue is one."),
+    ("Say yes.", "Yes."),
+    ("Count to three.", "One, two, three."),
+]
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_whole_sft_trainer(maker: Make, tmp_path: Path) -> None:
-    made = maker("chatml")
+def test_the_whole_sft_trainer(tmp_path: Path) -> None:
+    made = Maker("chatml")
     completions = [{"prompt": asked + "\n", "completion": said} for asked, said in TALK]
     assert graver(found_in(trained(made, completions, tmp_path / "a"), tmp_path / "a.pt", made)) == {}
     talks = [
-        {"messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]} for asked, said in TALK
+        {"messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]}
+        for asked, said in TALK
     ]
     masked = trained(made, talks, tmp_path / "b", assistant_only_loss=True)
     assert graver(found_in(masked, tmp_path / "b.pt", made)) == {}

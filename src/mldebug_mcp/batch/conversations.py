@@ -81,9 +81,7 @@ def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], R
             "tokenized prompt and completion and masked the prompt, as TRL does"
         )
     if "instruction" in names and names & {"output", "response"}:
-        return (
-            lambda row: _instruction(row, tokenizer)
-        ), "took instruction and output as a conversation"
+        return (lambda row: _instruction(row, tokenizer)), "took instruction and output as a conversation"
     if "text" in names:
         return (
             lambda row: _text(row["text"], tokenizer)
@@ -147,6 +145,9 @@ def _render(messages: list[dict[str, object]], tokenizer: Tokenizer, *, prompt: 
 def _conversation(value: object, tokenizer: Tokenizer) -> Row:
     messages = messages_of(value)
     ids = _render(messages, tokenizer)
+    marked = tokenizer.generation_mask(messages)
+    if marked is not None and len(marked) == len(ids):
+        return Row(ids, marked)
     trained = [False] * len(ids)
     for number, message in enumerate(messages):
         if message.get("role") != ASSISTANT:

@@ -116,7 +116,8 @@ class Sequences:
     def lengths(self) -> Ints:
         """Tokens of each row, padding left out."""
         start, stop = self.bounds
-        return np.maximum(stop - start, 0)
+        lengths: Ints = np.maximum(stop - start, 0)
+        return lengths
 
     @cached_property
     def content(self) -> Bools:

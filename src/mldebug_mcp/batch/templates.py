@@ -120,7 +120,8 @@ def spans(text: str, family: Family) -> list[Span]:
 
 def family_of(text: str, preferred: Family | None = None) -> Family | None:
     """Return the family whose markers show both a user and an assistant in a text; the preferred one first."""
-    for family in (*((preferred,) if preferred is not None else ()), *FAMILIES):
+    known: tuple[Family, ...] = FAMILIES if preferred is None else (preferred, *FAMILIES)
+    for family in known:
         roles = {family.role(found) for found in family.header.finditer(text)}
         if "user" in roles and ASSISTANT in roles:
             return family

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,6 +114,16 @@ class Tokenizer:
         """Apply the chat template. Raises whatever the template raises."""
         with quiet():
             return str(self.hf.apply_chat_template(list(messages), tokenize=False, **options))
+
+    def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
+        """Return which tokens stand inside {% generation %} marks, or None if the template has none."""
+        if self.chat_template is None or not re.search(r"\{%-?\s*generation\b", self.chat_template):
+            return None
+        with quiet():
+            made = self.hf.apply_chat_template(
+                list(messages), tokenize=True, return_dict=True, return_assistant_tokens_mask=True
+            )
+        return [bool(one) for one in made["assistant_masks"]]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token, spaces kept; an id that it does not know reads `<unknown id N>`."""

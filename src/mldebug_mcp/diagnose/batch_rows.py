@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.models.batch import BatchFinding, Place, RowView
+from mldebug_mcp.models.batch import BatchFinding, Place, RowView, TokenView
 from mldebug_mcp.symptoms.batch_registry import Spot
 
 SHOWN_ROWS = 4
@@ -39,7 +40,45 @@ def _view(batch: Batch, side: Sequences, index: int) -> RowView:
         trained=None if side.trained is None else int(side.trained_per_row[index]),
         padding=int(side.ids.lengths[index]) - length,
         text=marked(side, index, batch.tokenizer),
+        pieces=token_views(batch, side, index),
     )
+
+
+def token_views(batch: Batch, side: Sequences, index: int, limit: int = MAX_TOKENS) -> list[TokenView]:
+    """Return the tokens of a row, each with its kind and role; the middle of a long row is left out."""
+    offset, width = int(side.ids.offsets[index]), int(side.ids.lengths[index])
+    roles = _roles(batch, side, index, width)
+    special = batch.tokenizer.special_ids if batch.tokenizer is not None else frozenset()
+    start, stop = (int(bound[index]) - offset for bound in side.bounds)
+    views: list[TokenView] = []
+    for place in _shown(width, limit):
+        number = int(side.ids.flat[offset + place])
+        text = batch.tokenizer.pieces([number])[0] if batch.tokenizer is not None else f"{number} "
+        trained = side.trained is not None and bool(side.trained[offset + place])
+        kind = "trained" if trained else "masked" if start <= place < stop else "padding"
+        if number in special and kind != "padding":
+            kind = f"special {kind}"
+        views.append(TokenView(id=number, text=text, kind=cast("Any", kind), role=roles[place]))
+    if width > limit:
+        gap = TokenView(id=-1, text=f" ‹{width - limit} tokens left out› ", kind="left out")
+        views.insert(limit // 2, gap)
+    return views
+
+
+def _shown(width: int, limit: int) -> list[int]:
+    if width <= limit:
+        return list(range(width))
+    return [*range(limit // 2), *range(width - limit + limit // 2, width)]
+
+
+def _roles(batch: Batch, side: Sequences, index: int, width: int) -> list[str]:
+    """Return the role to which each token of a row belongs, markers included; empty where none is known."""
+    roles = [""] * width
+    for row in batch.roles:
+        if row.side is side and row.index == index:
+            for turn in row.turns:
+                roles[turn.header : turn.end] = [turn.role] * (turn.end - turn.header)
+    return roles
 
 
 def marked(side: Sequences, index: int, tokenizer: Tokenizer | None, limit: int = MAX_TOKENS) -> str:

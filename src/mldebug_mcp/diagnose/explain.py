@@ -9,11 +9,13 @@ from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.models import Explanation
 from mldebug_mcp.symptoms import Symptom, symptoms
+from mldebug_mcp.symptoms.batch import batch_checks
+from mldebug_mcp.symptoms.batch_registry import BatchCheck
 from mldebug_mcp.text import shorten
 
 
 def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
-    """Return a symptom, cause, menu, quote, source or known error, whole.
+    """Return a symptom, batch check, cause, menu, quote, source or known error, whole.
 
     Args:
         id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`.
@@ -25,6 +27,8 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     known = catalogue()
     if name in symptoms():
         return _symptom(symptoms()[name])
+    if name in batch_checks():
+        return _batch_check(batch_checks()[name])
     if name in known.causes:
         return _cause(known.causes[name])
     if name in known.quotes:
@@ -36,7 +40,7 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     if name in known_errors():
         return _error(known_errors()[name])
     everything = [
-        *symptoms(), *known.causes, *known.menus, *known.quotes, *known.sources, *known_errors(),
+        *symptoms(), *batch_checks(), *known.causes, *known.menus, *known.quotes, *known.sources, *known_errors(),
     ]  # fmt: skip
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
     hint = (
@@ -63,6 +67,19 @@ def _symptom(one: Symptom) -> Explanation:
         text=text,
         citations=known.cite(tuple(quotes[:3])),
         related=causes,
+    )
+
+
+def _batch_check(one: BatchCheck) -> Explanation:
+    known = catalogue()
+    fixes = "".join(f"\n- {framework}: {fix}" for framework, fix in one.fixes.items())
+    text = f"{one.doc}\n\nSeverity: {one.severity}. {one.why}\n\n**Fix:** {one.fix}{fixes}"
+    return Explanation(
+        id=one.id,
+        kind="check",
+        title=one.doc.split("\n", 1)[0],
+        text=text,
+        citations=known.cite(tuple(quote for quote in one.quotes if quote in known.quotes)),
     )
 
 

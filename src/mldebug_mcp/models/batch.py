@@ -86,6 +86,15 @@ class BatchSummary(Model):
     sampled: bool = Field(False, description="Whether only a sample of the rows was looked at.")
 
 
+class TokenView(Model):
+    """A token of a row, for drawing it."""
+
+    id: int
+    text: Text
+    kind: Literal["trained", "masked", "special trained", "special masked", "padding", "left out"]
+    role: str = ""
+
+
 class RowView(Model):
     """A row as the model sees it, in marked text."""
 
@@ -95,6 +104,7 @@ class RowView(Model):
     trained: int | None = None
     padding: int = 0
     text: Text = Field(description="Decoded, as data. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
+    pieces: list[TokenView] = Field(default_factory=list, exclude=True, description="Token by token; not in JSON.")
 
 
 class Leak(Model):

@@ -50,7 +50,7 @@ class Explanation(Model):
     """One entry of the catalogue, whole."""
 
     id: str
-    kind: Literal["symptom", "cause", "quote", "source", "menu", "error"]
+    kind: Literal["symptom", "check", "cause", "quote", "source", "menu", "error"]
     title: Text
     text: Text = Field(description="The entry as Markdown.")
     citations: list[Citation] = Field(default_factory=list)

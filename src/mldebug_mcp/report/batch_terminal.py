@@ -10,11 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView
-from mldebug_mcp.text import figure
+from mldebug_mcp.report.batch_numbers import numbers
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 TRAINED, MASKED, PADDING = "black on green", "dim", "dim italic magenta"
-BAR = 30
 _PARTS = re.compile(r"⟦(?P<trained>.*?)⟧|(?P<padding>‹[^›]*›)", re.DOTALL)
 
 
@@ -45,39 +44,9 @@ def _print_summary(console: Console, batch: BatchSummary) -> None:
         Text.assemble((batch.path, "bold"), f" ({', '.join(batch.formats)}), purpose: {batch.purpose}{inferred}")
     )
     table = Table(box=None, show_header=False, padding=(0, 2), pad_edge=False)
-    for name, value in _numbers(batch):
+    for name, value in numbers(batch):
         table.add_row(Text(name, style="dim"), value)
     console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def _numbers(batch: BatchSummary) -> list[tuple[str, str]]:
-    """Return the table's lines: what each number is, and the number."""
-    lengths = batch.lengths
-    lines = [("rows", f"{batch.rows:,}"), ("tokens", f"{batch.tokens:,}")]
-    if batch.trained_tokens is not None:
-        lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
-    lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))
-    lines.append(
-        (
-            "length",
-            f"{lengths.least} to {lengths.greatest}, median {figure(lengths.median)}, mean {figure(lengths.mean)}",
-        )
-    )
-    lines.append(("truncated", f"{batch.truncated_rows:,}"))
-    if batch.turns is not None:
-        turns = batch.turns
-        lines.append(
-            ("turns", f"{turns.assistant_turns} of the assistant, {turns.ended} ended, {turns.end_trained} ends trained")
-        )
-    if batch.vocabulary_used is not None and batch.vocabulary_size:
-        lines.append(("vocabulary", f"{batch.vocabulary_used:,} of {batch.vocabulary_size:,} ids occur"))
-    most = max(lengths.histogram.values(), default=0)
-    lines += [
-        (f"  {span}", f"{'█' * max(1, round(BAR * count / most))} {count:,}")
-        for span, count in lengths.histogram.items()
-        if len(lengths.histogram) > 1
-    ]
-    return lines
 
 
 def _finding(finding: BatchFinding) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -40,11 +41,19 @@ def tables(path: Path) -> Iterator[Table]:
             with zipfile.ZipFile(path) as archive:
                 if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
                     raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
-        loaded = np.load(path, allow_pickle=False)
-        columns: dict[str, Column] = (
-            {"input_ids": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
-        )
+        with path.open("rb") as file:
+            columns = _columns(file)
     except (ValueError, zipfile.BadZipFile, OSError, EOFError, KeyError, MemoryError) as error:
         problem = shorten(str(error), 120)
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
     yield Table(columns)
+
+
+def _columns(file: BinaryIO) -> dict[str, Column]:
+    loaded = np.load(file, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return {"input_ids": loaded}
+    columns = {str(name): loaded[name] for name in loaded.files}
+    if not all(isinstance(column, np.ndarray) for column in columns.values()):
+        raise ValueError("a member is no array")
+    return columns

@@ -51,8 +51,9 @@ def missing_bos(batch: Batch) -> BatchEvidence | None:
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:
     start, stop = side.bounds
-    some = stop > start
-    return some & (side.ids.flat[np.minimum(start, max(len(side.ids.flat) - 1, 0))] != bos) if len(some) else some
+    some: Bools = stop > start
+    some[some] = side.ids.flat[start[some]] != bos
+    return some
 
 
 def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:

@@ -1,0 +1,42 @@
+"""The numbers of a batch as lines: what each is, and the number. The terminal and the page show the same."""
+
+from __future__ import annotations
+
+from mldebug_mcp.models.batch import BatchSummary
+from mldebug_mcp.text import figure
+
+BAR = 30
+"""Blocks of the longest bar of the histogram."""
+
+
+def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
+    """Return the table's lines: what each number is, and the number."""
+    lengths = batch.lengths
+    lines = [("rows", f"{batch.rows:,}"), ("tokens", f"{batch.tokens:,}")]
+    if batch.trained_tokens is not None:
+        lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
+    lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))
+    lines.append(
+        (
+            "length",
+            f"{lengths.least} to {lengths.greatest}, median {figure(lengths.median)}, mean {figure(lengths.mean)}",
+        )
+    )
+    lines.append(("truncated", f"{batch.truncated_rows:,}"))
+    if batch.turns is not None:
+        turns = batch.turns
+        lines.append(
+            (
+                "turns",
+                f"{turns.assistant_turns} of the assistant, {turns.ended} ended, {turns.end_trained} ends trained",
+            )
+        )
+    if batch.vocabulary_used is not None and batch.vocabulary_size:
+        lines.append(("vocabulary", f"{batch.vocabulary_used:,} of {batch.vocabulary_size:,} ids occur"))
+    most = max(lengths.histogram.values(), default=0)
+    lines += [
+        (f"  {span}", f"{'█' * max(1, round(BAR * count / most))} {count:,}")
+        for span, count in lengths.histogram.items()
+        if len(lengths.histogram) > 1
+    ]
+    return lines

@@ -1,0 +1,152 @@
+"""The same inspection from the command line, from Python and through the MCP server; what a person sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.batch.kit import Maker
+
+from mldebug_mcp.capture import save_batch
+from mldebug_mcp.cli import main
+from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.diagnose.explain import explain
+from mldebug_mcp.report.batch_concise import concise_inspection
+from mldebug_mcp.symptoms.batch import batch_checks
+
+VOCABULARY = [
+    "all_labels_masked", "row_labels_masked", "prompt_not_masked", "padding_not_masked", "eos_masked", "missing_bos",
+    "double_bos", "missing_eos", "pad_token_unset", "pad_is_eos", "padding_side_wrong", "attention_mask_mismatch",
+    "attention_mask_inverted", "token_id_out_of_range", "vocab_size_mismatch", "labels_shifted", "labels_mismatch",
+    "truncated_completion", "no_completion_left", "image_tokens_truncated", "packing_without_position_reset",
+    "empty_row", "duplicate_rows", "length_outlier", "chat_template_mismatch", "special_token_split",
+    "chosen_equals_rejected", "prompt_missing", "schema_mismatch", "nonfinite_values", "input_not_normalized",
+    "label_out_of_range", "class_imbalance", "wrong_role_in_loss", "length_mismatch", "position_ids_wrong",
+]  # fmt: skip
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    """A batch whose prompts are trained on, with its tokenizer beside it."""
+    made = Maker("chatml")
+    rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in made.rows()]
+    return save_batch(made.pad(rows), tmp_path / "batch.safetensors", tokenizer=made.hf)
+
+
+def test_every_check_of_the_vocabulary_is_there_and_documented() -> None:
+    assert set(VOCABULARY) <= batch_checks().keys()
+    for one in batch_checks().values():
+        assert "Not this when:" in one.doc, one.id
+        assert all((one.why, one.fix, one.quotes)), one.id
+        entry = explain(one.id)
+        assert entry.kind == "check"
+        assert len(entry.citations) == len(one.quotes), one.id
+
+
+def test_command_line_and_library_give_the_same_answer(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = f"{faulty}.tokenizer"
+    assert main(["batch", str(faulty), "--tokenizer", tokenizer, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads(inspect_batch(faulty, tokenizer).to_json())
+    assert told["batch"]["rows"] == 4
+    assert told["batch"]["trained_tokens"] == told["batch"]["tokens"]
+    found = {one["check"]: one for one in told["findings"]}
+    assert found["prompt_not_masked"]["rows"] == [0, 1, 2, 3]
+    assert found["prompt_not_masked"]["fix"]
+    assert found["prompt_not_masked"]["citations"]
+
+
+def test_the_exit_code_tells_with_check(faulty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", str(faulty), "--tokenizer", f"{faulty}.tokenizer", "--check"]) == 1
+    healthy = save_batch(Maker("chatml").batch(), tmp_path / "healthy.json")
+    assert main(["batch", str(healthy), "--check"]) == 0
+    assert main(["batch", str(tmp_path / "nowhere.json")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_terminal_shows_rows_findings_and_numbers(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["batch", str(faulty), "--tokenizer", f"{faulty}.tokenizer"])
+    shown = capsys.readouterr().out
+    for part in ("prompt_not_masked", "⟦<|im_start|>user", "‹pad×", "trained on", "The chat template", "fix:"):
+        assert part in shown
+
+
+def test_the_page_stands_alone_and_escapes_the_batch(tmp_path: Path) -> None:
+    made = Maker("chatml")
+    ids = made.tokenizer.encode("<script>alert(1)</script>")
+    batch = save_batch({"input_ids": [ids], "labels": [ids]}, tmp_path / "batch.json", tokenizer=made.hf)
+    page = tmp_path / "page.html"
+    assert main(["batch", str(batch), "--tokenizer", f"{batch}.tokenizer", "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "http" not in text.split("</style>")[1].replace("https://", "http").split("<blockquote")[0]
+    assert 'class="trained"' in text
+
+
+def test_the_concise_answer_is_bounded(tmp_path: Path) -> None:
+    made = Maker("llama3")
+    rows = [made.row(number, 12) for number in range(24)]
+    for row in rows:
+        row["labels"] = [*row["input_ids"][1:], 7]
+    answer = inspect_batch(save_batch(rows, tmp_path / "rows.json"), made.tokenizer)
+    assert answer.findings
+    assert len(concise_inspection(answer).to_json()) < 12_000
+
+
+def test_saved_batches_read_back_alike(tmp_path: Path) -> None:
+    made = Maker("chatml")
+    answers = [
+        inspect_batch(save_batch(made.batch(), tmp_path / f"batch{suffix}"), made.tokenizer)
+        for suffix in (".json", ".npz", ".safetensors")
+    ]
+    first = answers[0].batch.model_dump(exclude={"path", "formats", "columns"})
+    assert all(one.batch.model_dump(exclude={"path", "formats", "columns"}) == first for one in answers)
+    with pytest.raises(ValueError, match=r"\.json, \.pt"):
+        save_batch(made.batch(), tmp_path / "batch.csv")
+
+
+@pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "own"])
+def test_raw_conversations_are_rendered_and_healthy(family: str, tmp_path: Path) -> None:
+    from tests.batch.kit import talk
+
+    made = Maker(family)
+    sharegpt = {"user": "human", "assistant": "gpt"}
+    forms: dict[str, list[dict[str, Any]]] = {
+        "messages": [{"messages": talk(2, number)} for number in range(4)],
+        "sharegpt": [
+            {"conversations": [{"from": sharegpt[one["role"]], "value": one["content"]} for one in talk(2, number)]}
+            for number in range(4)
+        ],
+        "pairs": [
+            {"prompt": talk(1, number)[:1], "chosen": talk(1, number)[1:], "rejected": talk(1, number + 1)[1:]}
+            for number in range(4)
+        ],
+        "whole": [
+            {"chosen": talk(1, number), "rejected": [talk(1, number)[0], talk(1, number + 1)[1]]} for number in range(4)
+        ],
+        "completions": [
+            {"prompt": talk(1, number)[0]["content"] + " ", "completion": talk(1, number)[1]["content"]}
+            for number in range(4)
+        ],
+        "instructions": [
+            {"instruction": talk(1, number)[0]["content"], "input": "", "output": talk(1, number)[1]["content"]}
+            for number in range(4)
+        ],
+        "texts": [{"text": talk(1, number)[1]["content"]} for number in range(4)],
+    }
+    for name, rows in forms.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        answer = inspect_batch(path, made.tokenizer)
+        graver = {one.check: one.severity for one in answer.findings if one.severity != "info"}
+        assert graver == {}, name
+        assert answer.notes
+
+
+def test_text_that_holds_the_first_token_gets_a_second_one(tmp_path: Path) -> None:
+    made = Maker("llama3")
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps({"text": f"<|begin_of_text|>Row {row}."}) for row in range(4)))
+    assert "double_bos" in {one.check for one in inspect_batch(path, made.tokenizer).findings}
