@@ -118,6 +118,8 @@ def _add_batch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default="auto",
         help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
     )
+    batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows, spread evenly")
+    batch.add_argument("--against", metavar="EVAL", help="another split: look for rows that stand in both")
     batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
     batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
     _add_json(batch)
@@ -148,7 +150,21 @@ def _diagnose(options: argparse.Namespace) -> int:
 def _batch(options: argparse.Namespace) -> int:
     from mldebug_mcp.diagnose.batch import inspect_batch
 
-    answer = inspect_batch(options.path, options.tokenizer, options.model, options.purpose)
+    def show(rows: int, tokens: int) -> None:
+        print(f"\r{rows:,} rows, {tokens:,} tokens", end="", file=sys.stderr, flush=True)
+
+    watched = sys.stderr.isatty()
+    answer = inspect_batch(
+        options.path,
+        options.tokenizer,
+        options.model,
+        options.purpose,
+        sample=options.sample,
+        against=options.against,
+        progress=show if watched else None,
+    )
+    if watched:
+        print("\r\x1b[K", end="", file=sys.stderr)
     if options.html:
         from mldebug_mcp.report.batch_html import write_page
 

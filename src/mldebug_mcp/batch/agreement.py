@@ -36,7 +36,9 @@ def inverted_rows(side: Sequences) -> Ints:
     """Return the rows whose mask is 1 on the padding and 0 on the text; none unless it is so throughout."""
     if side.attended is None or not len(side.ids.flat):
         return np.empty(0, np.int64)
-    agreeing = count_rows(np.flatnonzero(side.attended == side.content), side.ids)
+    if not len(side.misattended):
+        return np.empty(0, np.int64)
+    agreeing = side.ids.lengths - count_rows(side.misattended, side.ids)
     inverted: Bools = (side.lengths > 0) & (agreeing <= 0.1 * side.ids.lengths)
     padded = side.lengths < side.ids.lengths
     judged = side.lengths > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.roles import RowRoles, read_roles
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from mldebug_mcp.batch.overlap import Overlap
 
 Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "vlm"]
 PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "vlm")
@@ -44,12 +47,14 @@ class Batch:
         rows: Rows (preference pairs count once).
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" where that is a column.
         classes: One class label for each row, where that is what the labels are.
-        class_rows: The number of the row of each class label.
+        numbers: The number of each row in the file.
         floats: Float inputs by column name.
         columns: The columns of the file.
         tokenizer, model: What was given beside the batch.
         problems: What reading found.
         notes: What was skipped or guessed.
+        overlap: What rows share, once all of the data was read.
+        role_budget: Tokens that may be decoded to look for role markers.
     """
 
     path: str
@@ -57,9 +62,9 @@ class Batch:
     purpose: Purpose
     purpose_given: bool
     rows: int
+    numbers: Ints
     sides: tuple[Sequences, ...] = ()
     classes: Ints | None = None
-    class_rows: Ints | None = None
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     integers: Mapping[str, Ints] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
@@ -67,6 +72,8 @@ class Batch:
     model: ModelConfig = field(default_factory=ModelConfig)
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    overlap: Overlap | None = None
+    role_budget: int = MAX_ROLE_TOKENS
 
     def side(self, name: str) -> Sequences | None:
         """Return the token rows of this name, or None."""
@@ -106,7 +113,7 @@ class Batch:
         found: list[RowRoles] = []
         if self.tokenizer is None:
             return ()
-        budget = MAX_ROLE_TOKENS
+        budget = self.role_budget
         for side in self.sides:
             for index in range(side.rows):
                 budget -= int(side.ids.offsets[index + 1] - side.ids.offsets[index])

@@ -51,8 +51,15 @@ class _Found:
     notes: list[str] = field(default_factory=list)
 
     def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
-        numbers = tuple(self.context.first + int(row) for row in rows[:MAX_PROBLEM_ROWS])
-        self.problems.append(Problem(check, summary, numbers))
+        self.problems.append(Problem(check, summary, tuple(self.number(int(row)) for row in rows[:MAX_PROBLEM_ROWS])))
+
+    def number(self, place: int) -> int:
+        """Return the number in the file of a row of the table."""
+        return self.context.first + place if self.table.numbers is None else int(self.table.numbers[place])
+
+    def numbers(self, places: Ints) -> Ints:
+        """Return the numbers in the file of rows of the table."""
+        return places + self.context.first if self.table.numbers is None else self.table.numbers[places]
 
 
 def build(table: Table, context: Context) -> Batch:
@@ -64,7 +71,9 @@ def build(table: Table, context: Context) -> Batch:
     found = _Found(table, context, notes=list(table.notes))
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
-    classes, class_rows = _classes(found, sides)
+    counts = [row_count(table.columns[name]) for side in wanted if (name := find(table.columns, side, "ids"))]
+    counts = [1 if _ids_depth(found, wanted[0]) == 1 else count for count in counts]
+    classes = _classes(found, sides)
     floats = _floats(found)
     if not sides and not floats and classes is None:
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
@@ -74,7 +83,9 @@ def build(table: Table, context: Context) -> Batch:
         )
     sides = _split_preference_halves(sides, table, context.purpose)
     purpose = context.purpose or infer_purpose(sides, classes is not None, floats, context, table)
-    rows = max([_rows_of(sides), 0 if classes is None else len(classes), *(len(array) for array in floats.values())])
+    rows = max([*counts, 0 if classes is None else len(classes), *(len(array) for array in floats.values())])
+    if sides and sides[0].name == "chosen" and wanted == ("",):
+        rows //= 2
     _missing(found)
     return Batch(
         path=context.path,
@@ -82,9 +93,9 @@ def build(table: Table, context: Context) -> Batch:
         purpose=purpose,
         purpose_given=context.purpose is not None,
         rows=rows,
+        numbers=found.numbers(np.arange(rows, dtype=np.int64)),
         sides=tuple(_with_prompt_apart(sides)),
         classes=classes,
-        class_rows=class_rows,
         floats=floats,
         integers=_integers(found),
         columns=tuple(table.columns),
@@ -93,10 +104,6 @@ def build(table: Table, context: Context) -> Batch:
         problems=tuple(found.problems),
         notes=tuple(found.notes),
     )
-
-
-def _rows_of(sides: list[Sequences]) -> int:
-    return max((int(side.numbers.max(initial=-1)) - int(side.numbers.min(initial=0)) + 1 for side in sides), default=0)
 
 
 def _sides_in(table: Table) -> tuple[str, ...]:
@@ -166,7 +173,7 @@ def _side(found: _Found, name: str) -> Sequences | None:
     return Sequences(
         name=name,
         ids=ids,
-        numbers=kept + found.context.first,
+        numbers=found.numbers(kept),
         labels=columns["labels"],
         attention=columns["attention"],
         positions=columns["positions"],
@@ -191,7 +198,7 @@ def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged)
     found.problem(
         "length_mismatch",
         f"{name} and {ids_name} differ in length in {len(wrong)} of {ids.rows} row(s): in row "
-        f"{found.context.first + row} {int(column.lengths[row])} and {int(ids.lengths[row])}",
+        f"{found.number(row)} {int(column.lengths[row])} and {int(ids.lengths[row])}",
         wrong,
     )
     return None if 2 * len(wrong) > ids.rows else column.lengths == ids.lengths
@@ -207,9 +214,9 @@ def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool
     return name is not None and depth(table.columns[name]) > 2
 
 
-def _classes(found: _Found, sides: list[Sequences]) -> tuple[Ints | None, Ints | None]:
+def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
     if any(side.labels is not None for side in sides):
-        return None, None
+        return None
     for name in names.CLASS_NAMES:
         if name not in found.table.columns:
             continue
@@ -219,8 +226,8 @@ def _classes(found: _Found, sides: list[Sequences]) -> tuple[Ints | None, Ints |
             continue
         if sides and rows != sides[0].rows:
             continue
-        return labels, np.arange(rows, dtype=np.int64) + found.context.first
-    return None, None
+        return labels
+    return None
 
 
 def _floats(found: _Found) -> dict[str, Floats]:
@@ -269,7 +276,7 @@ def _part(side: Sequences, name: str, rows: Ints) -> Sequences:
         return None if column is None else column.take(rows)
 
     return Sequences(
-        name, side.ids.take(rows), np.arange(len(rows)) + int(side.numbers[0]), take(side.labels), take(side.attention),
+        name, side.ids.take(rows), side.numbers[: len(rows)], take(side.labels), take(side.attention),
         take(side.positions), take(side.loss_mask), pad=side.pad, pad_may_end=side.pad_may_end,
     )  # fmt: skip
 

@@ -123,6 +123,8 @@ class Sequences:
     def content(self) -> Bools:
         """True where a position is content, False where it is padding."""
         start, stop = self.bounds
+        if not self.padded:
+            return np.ones(len(self.ids.flat), np.bool_)
         filled = stop > start
         mark = np.zeros(len(self.ids.flat) + 1, np.int8)
         np.add.at(mark, start[filled], 1)
@@ -163,6 +165,11 @@ class Sequences:
     def column(self, positions: Ints) -> Ints:
         """Return the place within its row of each flat position."""
         return positions - self.ids.offsets[self.ids.row_of(positions)]
+
+    @cached_property
+    def misattended(self) -> Ints:
+        """Flat positions where the attention mask attends to padding or hides content."""
+        return np.empty(0, np.int64) if self.attended is None else np.flatnonzero(self.attended != self.content)
 
     @cached_property
     def disagreeing(self) -> Ints:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.ragged import Ragged
+from mldebug_mcp.batch.ragged import Ints, Ragged
 
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
@@ -21,11 +21,13 @@ class Table:
         columns: By name. Lists of whole numbers as `Ragged`, tensors as arrays, everything else as a list of values.
         rows_without: For rows given one by one: which rows lack a column that others have.
         notes: What was skipped.
+        numbers: The rows' numbers in the file, where only some of them are here.
     """
 
     columns: dict[str, Column]
     rows_without: dict[str, list[int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    numbers: Ints | None = None
 
 
 MISSING_SHOWN = 1000

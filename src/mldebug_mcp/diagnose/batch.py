@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from mldebug_mcp.batch import Batch, read_batches
-from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.overlap import Fingerprints, Overlap
+from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.diagnose.batch_rows import row_views, spot_place
 from mldebug_mcp.diagnose.batch_summary import Summing
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Severity
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, Severity
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
 
@@ -21,6 +22,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 MAX_ROWS = 1000
 MAX_PLACES = 3
 MAX_CITATIONS = 2
+MAX_EXAMPLES = 10
 
 Progress = Callable[[int, int], None]
 """Called with the rows and tokens read so far."""
@@ -32,7 +34,6 @@ class Seen:
 
     check: BatchCheck
     evidence: list[BatchEvidence] = field(default_factory=list)
-    pieces: int = 0
 
 
 def inspect_batch(
@@ -41,6 +42,8 @@ def inspect_batch(
     model: str | Path | None = None,
     purpose: str = "auto",
     *,
+    sample: int | None = None,
+    against: str | Path | None = None,
     progress: Progress | None = None,
 ) -> BatchInspection:
     """Say what a model is really trained on, from a tokenized batch or data set.
@@ -52,6 +55,8 @@ def inspect_batch(
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.
         purpose: sft, pretraining, dpo, generation, classification, vlm, or auto to infer it.
+        sample: Look at about this many rows, spread evenly over the data.
+        against: Another data set, such as the evaluation split, to look for rows that stand in both.
         progress: Called after each piece of a large file.
 
     Returns:
@@ -61,31 +66,60 @@ def inspect_batch(
         InputError: the input cannot be used; the message says why and what to do.
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
+    loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, (str, Path)) else tokenizer
     seen = {one.id: Seen(one) for one in batch_checks().values()}
-    summing = Summing()
+    summing, prints = Summing(), Fingerprints()
     notes: dict[str, None] = {}
     first: Batch | None = None
-    for batch in read_batches(path, tokenizer, model, purpose):
+    for batch in read_batches(path, loaded, model, purpose, sample):
         first = first or batch
         notes.update(dict.fromkeys(batch.notes))
-        for one in seen.values():
-            evidence, problem = judge_check(one.check, batch)
-            one.pieces += evidence is not None
-            if evidence is not None:
-                one.evidence.append(evidence)
-            if problem is not None:
-                notes[problem] = None
+        _judge([one for one in seen.values() if not one.check.whole], batch, notes)
         summing.add(batch)
+        prints.add(batch)
         if progress is not None:
             progress(summing.rows, summing.tokens)
     assert first is not None  # noqa: S101 - reading raises on empty input
-    findings = _findings(seen, summing, first.tokenizer)
+    other = None if against is None else _fingerprints(against, loaded, first.purpose)
+    overlap = prints.overlap(other, "" if against is None else str(against))
+    _judge([one for one in seen.values() if one.check.whole], replace(first, rows=summing.rows, overlap=overlap), notes)
+    findings = _findings(seen, summing, loaded)
     return BatchInspection(
-        batch=summing.summary(first, findings),
+        batch=summing.summary(first, findings, sampled=sample is not None),
         findings=findings,
         rows=row_views(first, findings),
         template=_template(first),
-        notes=[*notes, *_advice(first)],
+        leakage=_leak(overlap),
+        notes=[*notes, *_advice(first, prints.thinned, summing)],
+    )
+
+
+def _judge(wanted: Iterable[Seen], batch: Batch, notes: dict[str, None]) -> None:
+    for one in wanted:
+        evidence, problem = judge_check(one.check, batch)
+        if evidence is not None:
+            one.evidence.append(evidence)
+        if problem is not None:
+            notes[problem] = None
+
+
+def _fingerprints(path: str | Path, tokenizer: Tokenizer | None, purpose: str) -> Fingerprints:
+    prints = Fingerprints()
+    for batch in read_batches(path, tokenizer, None, purpose):
+        prints.add(batch)
+    return prints
+
+
+def _leak(overlap: Overlap) -> Leak | None:
+    if overlap.against_exact is None or overlap.against_near is None:
+        return None
+    pairs = [*overlap.against_exact[:MAX_EXAMPLES].tolist(), *overlap.against_near[:MAX_EXAMPLES].tolist()]
+    return Leak(
+        against=overlap.against,
+        rows=overlap.against_rows,
+        exact=len(np.unique(overlap.against_exact[:, 1])),
+        near=len(np.unique(overlap.against_near[:, 1])),
+        examples=pairs[:MAX_EXAMPLES],
     )
 
 
@@ -140,9 +174,15 @@ def _template(batch: Batch) -> str | None:
     return batch.tokenizer.template.example
 
 
-def _advice(batch: Batch) -> list[str]:
+def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
     """Return what could not be looked at for want of something that the user may have."""
     notes = []
+    if thinned:
+        notes.append("there are too many rows to compare all of them: repeated rows were looked for in an even part")
+    if batch.tokenizer is not None and summing.decoded < summing.positions:
+        notes.append(
+            f"roles and markers were looked for in the first {summing.decoded:,} tokens and a part of the rest"
+        )
     if batch.sides and batch.tokenizer is None:
         notes.append(
             "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"

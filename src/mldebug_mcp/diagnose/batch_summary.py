@@ -20,7 +20,7 @@ class Summing:
     """Counts over the pieces seen so far."""
 
     def __init__(self) -> None:
-        self.rows = self.tokens = self.trained = self.positions = 0
+        self.rows = self.tokens = self.trained = self.positions = self.decoded = 0
         self.knows_trained = False
         self._lengths: Counter[int] = Counter()
         self._used = np.zeros(0, np.bool_)
@@ -54,6 +54,7 @@ class Summing:
 
     def _count_turns(self, batch: Batch) -> None:
         for row in batch.roles:
+            self.decoded += int(row.side.ids.lengths[row.index])
             offset = int(row.side.ids.offsets[row.index])
             for turn in row.turns:
                 self._turns[turn.role] += 1
@@ -63,7 +64,7 @@ class Summing:
                 trained = row.side.trained
                 self._end_trained += trained is not None and bool(trained[offset + turn.stop : offset + turn.end].any())
 
-    def summary(self, batch: Batch, findings: Sequence[BatchFinding]) -> BatchSummary:
+    def summary(self, batch: Batch, findings: Sequence[BatchFinding], *, sampled: bool) -> BatchSummary:
         """Return the counts, with what the first piece says of all."""
         cut = next((finding.row_count for finding in findings if finding.check == "truncated_completion"), 0)
         turns = Turns(
@@ -89,6 +90,7 @@ class Summing:
             turns=turns if self._turns else None,
             vocabulary_used=int(self._used.sum()) if self.positions else None,
             vocabulary_size=batch.vocabulary,
+            sampled=sampled,
         )
 
     def _length_summary(self) -> Lengths:

@@ -70,6 +70,7 @@ class BatchCheck:
     fixes: Mapping[str, str]
     quotes: tuple[str, ...]
     purposes: tuple[Purpose, ...] | None
+    whole: bool
     judge: Judge
 
     @property
@@ -89,6 +90,7 @@ def batch_check(
     fixes: Mapping[str, str] | None = None,
     quotes: tuple[str, ...] = (),
     purposes: tuple[Purpose, ...] | None = None,
+    whole: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register a function as the check of its name.
 
@@ -99,12 +101,13 @@ def batch_check(
         fixes: The same by framework.
         quotes: Ids of quotes that speak of it.
         purposes: The purposes for which the question makes sense; None for all.
+        whole: Judge it once all of the data was read, not piece by piece.
     """
 
     def register(judge: Judge) -> Judge:
         name = judge.__name__
         assert name not in _CHECKS, name  # noqa: S101 - a programming error
-        _CHECKS[name] = BatchCheck(name, severity, why, fix, fixes or {}, quotes, purposes, judge)
+        _CHECKS[name] = BatchCheck(name, severity, why, fix, fixes or {}, quotes, purposes, whole, judge)
         return judge
 
     return register

@@ -21,6 +21,9 @@ class Format(Protocol):
     def matches(self, path: Path, head: bytes) -> bool:
         """Say from its name and first bytes whether a file or folder has this format."""
 
+    def rows(self, path: Path) -> int | None:
+        """Return how many rows there are, or None where one piece holds them all."""
+
     def tables(self, path: Path) -> Iterator[Table]:
         """Yield the content piece by piece. Raises InputError, ValueError or OSError if it cannot be read."""
 

@@ -36,6 +36,21 @@ def tables(path: Path) -> Iterator[Table]:
             raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None
 
 
+def rows(path: Path) -> int:
+    """Return how many rows the files hold."""
+    require()
+    import pyarrow as pa
+
+    count = 0
+    for file in _files(path):
+        try:
+            with pa.memory_map(str(file)) as source:
+                count += sum(piece.num_rows for piece in _pieces(source))
+        except (pa.ArrowException, OSError):
+            return count
+    return count
+
+
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]

@@ -21,6 +21,11 @@ def matches(path: Path, head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
 
 
+def rows(path: Path) -> None:
+    """One piece holds them all."""
+    del path
+
+
 def tables(path: Path) -> Iterator[Table]:
     """Yield the file as one table."""
     name = shorten(str(path), 200)

@@ -31,6 +31,12 @@ def matches(path: Path, head: bytes) -> bool:
         return False
 
 
+def rows(path: Path) -> int:
+    """Return how many lines there are."""
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) + 1
+
+
 def tables(path: Path) -> Iterator[Table]:
     """Yield the lines, some thousands at a time. Lines that are no objects are skipped and counted."""
     records: list[dict[str, object]] = []

@@ -19,14 +19,29 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(b"PAR1") or (path.is_dir() and any(path.glob("*.parquet")))
 
 
+def rows(path: Path) -> int:
+    """Return how many rows the files say that they hold."""
+    require()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return sum(pq.read_metadata(file).num_rows for file in _files(path))
+    except (pa.ArrowException, OSError):
+        return 0
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+
 def tables(path: Path) -> Iterator[Table]:
     """Yield the record batches of the file, or of all files of the folder in order of their names."""
     require()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    for file in files:
+    for file in _files(path):
         try:
             with pq.ParquetFile(file) as opened:
                 for piece in opened.iter_batches(batch_size=ROWS_AT_ONCE):

@@ -38,7 +38,7 @@ def attention_mask_mismatch(batch: Batch) -> BatchEvidence | None:
     for side in batch.sides:
         if side.attended is None or len(inverted_rows(side)):
             continue
-        wrong = np.flatnonzero(side.attended != side.content)
+        wrong = side.misattended
         if len(wrong):
             attended += int(side.attended[wrong].sum())
             hidden += int((~side.attended[wrong]).sum())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.keys import row_keys
 from mldebug_mcp.models.batch import Severity
 from mldebug_mcp.symptoms.batch_registry import (
     BatchEvidence,
@@ -23,24 +22,23 @@ from mldebug_mcp.symptoms.batch_registry import (
     },
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("sft", "pretraining", "dpo", "classification", "vlm"),
+    whole=True,
 )
 def duplicate_rows(batch: Batch) -> BatchEvidence | None:
     """A row is the same as an earlier one in everything that the model sees.
 
     Not this when: prompts are the same and completions differ; prompts for generation are repeated, as GRPO does.
     """
-    keys = row_keys(batch)
-    seen: dict[int, int] = {}
-    again = [(row, first) for row, key in keys if (first := seen.setdefault(key, row)) != row]
-    if not again:
+    if batch.overlap is None or not len(batch.overlap.exact):
         return None
-    rows = np.unique([row for pair in again for row in pair])
-    row, first = again[0]
+    again = batch.overlap.exact
+    row, first = again[0].tolist()
     # Chosen by hand: collections of instructions hold up to about one in a hundred.
-    severity: Severity | None = "info" if len(again) < 0.01 * batch.rows else None
+    severity: Severity | None = "info" if len(again) < 0.01 * batch.overlap.rows else None
+    near = f", {len(batch.overlap.near)} more nearly do" if len(batch.overlap.near) else ""
     return BatchEvidence(
-        f"{len(again)} of {batch.rows} rows repeat another (row {row} is row {first})",
-        rows,
-        values={"duplicates": len(again)},
+        f"{len(again)} of {batch.overlap.rows} rows repeat another (row {row} is row {first}){near}",
+        np.unique(again),
+        values={"duplicates": len(again), "near_duplicates": len(batch.overlap.near)},
         severity=severity,
     )

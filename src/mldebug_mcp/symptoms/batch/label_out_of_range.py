@@ -49,8 +49,8 @@ def label_out_of_range(batch: Batch) -> BatchEvidence | None:
 
 def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
     found = []
-    if batch.classes is not None and batch.class_rows is not None:
-        found.append((batch.classes, batch.class_rows))
+    if batch.classes is not None:
+        found.append((batch.classes, batch.numbers[: len(batch.classes)]))
     if batch.purpose == "classification":
         found += [
             (side.labels.flat.astype(np.int64), np.repeat(side.numbers, side.ids.lengths))

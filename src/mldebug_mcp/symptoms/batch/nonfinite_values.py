@@ -34,5 +34,5 @@ def nonfinite_values(batch: Batch) -> BatchEvidence | None:
         if bool(wrong.any()):
             said.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
             if len(array) == batch.rows:
-                rows = np.union1d(rows, np.flatnonzero(wrong.reshape(len(array), -1).any(axis=1)))
+                rows = np.union1d(rows, batch.numbers[wrong.reshape(len(array), -1).any(axis=1)])
     return BatchEvidence("; ".join(said), rows.astype(np.int64)) if said else None

@@ -1,0 +1,96 @@
+"""Inspect a tokenized data set and pass over the same arrays in numpy, side by side in one run.
+
+    python -m benchmarks.batch [MILLIONS_OF_TOKENS]
+
+The bare pass reads the same parquet file through pyarrow and does for each column what anybody would: least and
+greatest id, share of trained labels, share of attended positions, tokens per row. The ratio of the processor times is
+what counts; it should be at most 5.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mldebug_mcp.diagnose.batch import inspect_batch
+
+ROWS_AT_ONCE = 16_384
+MEAN_LENGTH = 512
+VOCABULARY = 32_000
+
+
+def write(path: Path, tokens: int) -> None:
+    """Write rows of log-normal length whose first third is masked."""
+    chance = np.random.default_rng(0)
+    writer: pq.ParquetWriter | None = None
+    left = tokens
+    while left > 0:
+        lengths = np.clip(chance.lognormal(np.log(MEAN_LENGTH) - 0.18, 0.6, 8192), 8, 8192).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        ids = chance.integers(3, VOCABULARY, int(offsets[-1]), dtype=np.int32)
+        ids[offsets[1:] - 1] = 2
+        place = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
+        labels = np.where(place < np.repeat(lengths // 3, lengths), np.int32(-100), ids)
+        mask = np.ones(len(ids), np.int8)
+        columns = {
+            name: pa.ListArray.from_arrays(offsets, values)
+            for name, values in (("input_ids", ids), ("labels", labels), ("attention_mask", mask))
+        }
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer.write_table(table)
+        left -= len(ids)
+    assert writer is not None
+    writer.close()
+
+
+def bare_pass(path: Path) -> int:
+    """Read the file and do the least that any look at it does; returns the tokens."""
+    tokens = 0
+    with pq.ParquetFile(path) as file:
+        for piece in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            ids, labels, mask = (piece.column(name).values.to_numpy() for name in ("input_ids", "labels", "attention_mask"))
+            lengths = np.diff(piece.column("input_ids").offsets.to_numpy())
+            tokens += int(lengths.sum())
+            assert int(ids.min()) >= 0
+            assert int(ids.max()) < VOCABULARY
+            assert int((labels != -100).sum()) <= len(ids)
+            assert int((mask != 0).sum()) <= len(ids)
+    return tokens
+
+
+def main() -> None:
+    """Print the two times, their ratio and the memory."""
+    millions = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        config = Path(folder) / "config.json"
+        config.write_text('{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}')
+        write(path, millions * 1_000_000)
+        bare_pass(path)
+        times = {}
+        start, wall = time.process_time(), time.perf_counter()
+        tokens = bare_pass(path)
+        times["numpy"] = (time.process_time() - start, time.perf_counter() - wall)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        start, wall = time.process_time(), time.perf_counter()
+        answer = inspect_batch(path, None, config, "sft")
+        times["inspect_batch"] = (time.process_time() - start, time.perf_counter() - wall)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert answer.batch.tokens == tokens
+    for name, (processor, wall) in times.items():
+        print(f"{name:14} {processor:7.2f} s of processor, {wall:7.2f} s, {tokens / wall / 1e6:7.1f} M tokens/s")
+    ratios = [times["inspect_batch"][one] / times["numpy"][one] for one in (0, 1)]
+    print(f"ratio {ratios[0]:.2f} (processor), {ratios[1]:.2f} (wall); target 5")
+    print(f"peak memory {before // 1024} MiB before, {after // 1024} MiB after; findings: {[one.check for one in answer.findings]}")
+
+
+if __name__ == "__main__":
+    main()
