@@ -56,7 +56,9 @@ def bare_pass(path: Path) -> int:
     tokens = 0
     with pq.ParquetFile(path) as file:
         for piece in file.iter_batches(batch_size=ROWS_AT_ONCE):
-            ids, labels, mask = (piece.column(name).values.to_numpy() for name in ("input_ids", "labels", "attention_mask"))
+            ids, labels, mask = (
+                piece.column(name).values.to_numpy() for name in ("input_ids", "labels", "attention_mask")
+            )
             lengths = np.diff(piece.column("input_ids").offsets.to_numpy())
             tokens += int(lengths.sum())
             assert int(ids.min()) >= 0
@@ -89,7 +91,9 @@ def main() -> None:
         print(f"{name:14} {processor:7.2f} s of processor, {wall:7.2f} s, {tokens / wall / 1e6:7.1f} M tokens/s")
     ratios = [times["inspect_batch"][one] / times["numpy"][one] for one in (0, 1)]
     print(f"ratio {ratios[0]:.2f} (processor), {ratios[1]:.2f} (wall); target 5")
-    print(f"peak memory {before // 1024} MiB before, {after // 1024} MiB after; findings: {[one.check for one in answer.findings]}")
+    print(
+        f"peak memory {before // 1024} MiB before, {after // 1024} MiB after; findings: {[one.check for one in answer.findings]}"
+    )
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from tests.batch.kit import Maker
 
-pytest.importorskip("trl")
-
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.diagnose import inspect_batch
 

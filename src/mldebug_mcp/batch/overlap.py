@@ -20,7 +20,7 @@ from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.sequences import Sequences
 
 MAX_KEYS = 16_000_000
-MAX_ANCHORS = 8_000_000
+MAX_ANCHORS = 4_000_000
 EVERY = 8
 """One place in so many is an anchor."""
 WIDTH = 6
@@ -160,7 +160,8 @@ def _pairs_of_same(numbers: Ints, keys: Ints, there: Ints, keys_there: Ints) -> 
 
 def _near(anchors: Hashes, owners: Ints) -> Ints:
     """Return pairs of a later and an earlier row that share most of their anchors."""
-    order = np.lexsort((owners, anchors))
+    # Owners come in the order of the file, so a stable sort keeps them in order within each anchor.
+    order = np.argsort(anchors, kind="stable")
     anchors, owners = anchors[order], owners[order]
     same = (anchors[1:] == anchors[:-1]) & (owners[1:] != owners[:-1])
     return _mostly(owners[1:][same], owners[:-1][same], owners, owners)

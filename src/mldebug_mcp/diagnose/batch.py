@@ -124,13 +124,13 @@ def _leak(overlap: Overlap) -> Leak | None:
 
 
 def _findings(seen: dict[str, Seen], summing: Summing, tokenizer: Tokenizer | None) -> list[BatchFinding]:
-    found = [_finding(one, tokenizer) for one in seen.values() if one.evidence and _holds(one, summing)]
+    if summing.trained:
+        # A piece without a trained token is no more than rows without one, if another piece has some.
+        whole = seen["all_labels_masked"]
+        seen["row_labels_masked"].evidence += whole.evidence
+        whole.evidence = []
+    found = [_finding(one, tokenizer) for one in seen.values() if one.evidence]
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
-
-
-def _holds(one: Seen, summing: Summing) -> bool:
-    """A piece without a trained token says nothing of a data set that has some."""
-    return one.check.id != "all_labels_masked" or not summing.trained
 
 
 def _finding(one: Seen, tokenizer: Tokenizer | None) -> BatchFinding:
@@ -159,7 +159,7 @@ def _finding(one: Seen, tokenizer: Tokenizer | None) -> BatchFinding:
 def _summary(evidence: Sequence[BatchEvidence], rows: int) -> str:
     if len(evidence) == 1:
         return evidence[0].summary
-    return f"{evidence[0].summary}; so in {len(evidence)} pieces of the data, {rows} rows in all"
+    return f"{rows} rows, in {len(evidence)} pieces of the data; in the first of them: {evidence[0].summary}"
 
 
 def _values(evidence: Sequence[BatchEvidence]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,9 @@ from mldebug_mcp.errors import MissingExtraError
 Foreign: TypeAlias = Any
 """An object of pyarrow, which is optional and has no types."""
 
+MOST_BYTES = 64 * 1024 * 1024
+"""Bytes of columns that are looked at together. Smaller parts cost more calls, larger ones more memory."""
+
 
 def require() -> None:
     """Raise MissingExtraError if pyarrow is not installed."""
@@ -20,6 +24,13 @@ def require() -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise MissingExtraError("pyarrow", "batch") from None
+
+
+def pieces_of(batch: Foreign) -> Iterator[Foreign]:
+    """Yield a record batch in parts of at most about `MOST_BYTES`."""
+    rows = max(1, batch.num_rows * MOST_BYTES // max(batch.nbytes, 1))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
 
 
 def table_of(piece: Foreign) -> Table:

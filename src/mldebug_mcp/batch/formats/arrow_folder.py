@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.arrow import Foreign, require, table_of
+from mldebug_mcp.batch.formats.arrow import Foreign, pieces_of, require, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -29,8 +29,8 @@ def tables(path: Path) -> Iterator[Table]:
     for file in _files(path):
         try:
             with pa.memory_map(str(file)) as source:
-                for piece in _pieces(source):
-                    yield table_of(piece)
+                for batch in _pieces(source):
+                    yield from map(table_of, pieces_of(batch))
         except (pa.ArrowException, OSError) as error:
             problem = shorten(str(error), 120)
             raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.arrow import require, table_of
+from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, pieces_of, require, table_of
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
 NAME = "parquet"
-ROWS_AT_ONCE = 16_384
+MOST_ROWS = 16_384
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -44,8 +44,15 @@ def tables(path: Path) -> Iterator[Table]:
     for file in _files(path):
         try:
             with pq.ParquetFile(file) as opened:
-                for piece in opened.iter_batches(batch_size=ROWS_AT_ONCE):
-                    yield table_of(piece)
+                for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata)):
+                    yield from map(table_of, pieces_of(batch))
         except (pa.ArrowException, OSError) as error:
             problem = shorten(str(error), 120)
             raise InputError(f"{shorten(str(file), 200)}: a broken parquet file ({problem}); write it again") from None
+
+
+def _rows_at_once(metadata: Foreign) -> int:
+    """Return how many rows to read together: files store numbers in about half of what they take in memory."""
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    rows: int = MOST_BYTES // 2 * metadata.num_rows // max(size, 1)
+    return max(1, min(MOST_ROWS, rows))

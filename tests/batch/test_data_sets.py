@@ -1,0 +1,180 @@
+"""Whole data sets: read in pieces, sampled, compared with another split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.batch.kit import Maker
+
+from mldebug_mcp.batch.formats import arrow
+from mldebug_mcp.cli import main
+from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.models import BatchInspection
+
+EOS, PAD = 2, 0
+MODEL = '{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}'
+
+
+def random_rows(count: int, seed: int = 0, length: int = 300) -> list[dict[str, Any]]:
+    chance = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        ids = [*chance.integers(3, 32_000, int(chance.integers(length // 2, length))).tolist(), EOS]
+        rows.append({"input_ids": ids, "labels": [-100] * 20 + ids[20:]})
+    return rows
+
+
+def as_parquet(rows: list[dict[str, Any]], path: Path) -> Path:
+    from pyarrow import parquet
+
+    parquet.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "MOST_BYTES", 20_000)
+
+
+def by_check(answer: BatchInspection) -> dict[str, Any]:
+    return {one.check: one for one in answer.findings}
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_pieces_give_the_answer_of_the_whole(tmp_path: Path, config: Path) -> None:
+    rows = random_rows(60)
+    rows[7]["labels"] = [-100] * len(rows[7]["labels"])
+    rows[50]["input_ids"][5] = rows[50]["labels"][5] = 40_000
+    rows[41] = rows[3]
+    seen: list[int] = []
+    path = as_parquet(rows, tmp_path / "rows.parquet")
+    answer = inspect_batch(path, None, config, "sft", progress=lambda count, _: seen.append(count))
+    assert len(seen) > 3
+    assert seen[-1] == answer.batch.rows == 60
+    assert answer.batch.tokens == sum(len(row["input_ids"]) for row in rows)
+    assert answer.batch.trained_tokens == sum(label != -100 for row in rows for label in row["labels"])
+    found = by_check(answer)
+    assert found["row_labels_masked"].rows == [7]
+    assert found["token_id_out_of_range"].rows == [50]
+    assert found["duplicate_rows"].rows == [3, 41]
+    assert sum(answer.batch.lengths.histogram.values()) == 60
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_nothing_is_trained_on_only_if_no_piece_is(tmp_path: Path, config: Path) -> None:
+    rows = random_rows(60)
+    for row in rows[:40]:
+        row["labels"] = [-100] * len(row["labels"])
+    found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet"), None, config, "sft"))
+    assert "all_labels_masked" not in found
+    assert found["row_labels_masked"].row_count == 40
+    for row in rows:
+        row["labels"] = [-100] * len(row["labels"])
+    found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet"), None, config, "sft"))
+    assert found["all_labels_masked"].row_count == 60
+    assert "row_labels_masked" not in found
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl", "saved"])
+def test_a_sample_agrees_with_the_full_pass(name: str, tmp_path: Path, config: Path) -> None:
+    import json
+
+    from datasets import Dataset
+
+    rows = random_rows(400, length=60)
+    for row in rows[::4]:
+        row["labels"] = [-100] * len(row["labels"])
+    path = tmp_path / name
+    if name == "saved":
+        Dataset.from_list(rows).save_to_disk(str(path))
+    elif name == "rows.parquet":
+        as_parquet(rows, path)
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+    full = inspect_batch(path, None, config, "sft")
+    part = inspect_batch(path, None, config, "sft", sample=100)
+    assert part.batch.sampled
+    assert 90 <= part.batch.rows <= 110
+    assert by_check(part).keys() == by_check(full).keys()
+    masked = by_check(part)["row_labels_masked"]
+    assert all(row % 4 == 0 for row in masked.rows)
+    assert 15 <= masked.row_count <= 35
+
+
+def test_rows_of_the_evaluation_split_in_the_training_data_are_leaked(tmp_path: Path, config: Path) -> None:
+    train, held_out = random_rows(40), random_rows(20, seed=1)
+    clean = inspect_batch(
+        as_parquet(train, tmp_path / "train.parquet"),
+        None,
+        config,
+        against=as_parquet(held_out, tmp_path / "a.parquet"),
+    )
+    assert "split_leakage" not in by_check(clean)
+    assert clean.leakage is not None
+    assert (clean.leakage.exact, clean.leakage.near) == (0, 0)
+    near = {name: list(column) for name, column in train[9].items()}
+    near["input_ids"][60] = 7
+    held_out[4], held_out[11] = train[30], near
+    other = tmp_path / "eval.json"
+    other.write_text(str([row["input_ids"] for row in held_out]))
+    leaked = inspect_batch(tmp_path / "train.parquet", None, config, against=other)
+    assert by_check(leaked)["split_leakage"].severity == "error"
+    assert leaked.leakage is not None
+    assert (leaked.leakage.exact, leaked.leakage.near) == (1, 1)
+    assert leaked.leakage.examples == [[30, 4], [9, 11]]
+
+
+def test_a_shared_prompt_is_no_leak(tmp_path: Path, config: Path) -> None:
+    shared = random_rows(1, seed=5, length=150)[0]["input_ids"][:-1]
+    sets = [random_rows(20, seed=seed, length=200) for seed in (1, 2)]
+    for rows in sets:
+        for row in rows:
+            row["input_ids"] = shared + row["input_ids"]
+            row["labels"] = [-100] * len(shared) + row["labels"]
+    paths = [as_parquet(rows, tmp_path / f"{number}.parquet") for number, rows in enumerate(sets)]
+    found = by_check(inspect_batch(paths[0], None, config, against=paths[1]))
+    assert not {"split_leakage", "duplicate_rows"} & found.keys()
+
+
+def test_nearly_repeated_rows_are_counted_beside_repeated_ones(tmp_path: Path, config: Path) -> None:
+    rows = random_rows(20)
+    near = {name: list(column) for name, column in rows[2].items()}
+    near["input_ids"][100] = near["labels"][100] = 9
+    rows += [rows[5], near]
+    found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet"), None, config))
+    assert found["duplicate_rows"].values == {"duplicates": 1, "near_duplicates": 1}
+
+
+def test_splits_in_one_folder_have_to_be_named(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict
+
+    from mldebug_mcp.errors import InputError
+
+    made = Maker("chatml")
+    splits = DatasetDict({name: Dataset.from_list(made.rows()) for name in ("train", "test")})
+    splits.save_to_disk(str(tmp_path / "both"))
+    with pytest.raises(InputError, match="the splits test, train"):
+        inspect_batch(tmp_path / "both", made.tokenizer)
+    assert inspect_batch(tmp_path / "both" / "train", made.tokenizer).findings == []
+
+
+def test_the_command_line_takes_a_sample_and_another_split(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = as_parquet(random_rows(30), tmp_path / "train.parquet")
+    arguments = ["batch", str(path), "--model", str(config), "--sample", "10", "--against", str(path), "--check"]
+    assert main(arguments) == 1
+    assert "stand here too" in capsys.readouterr().out
+    assert main(["batch", str(path), "--sample", "0"]) == 2
+    assert "ask for 1 or more" in capsys.readouterr().err
