@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 from tests.batch.kit import Maker
 
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose import inspect_batch
 from mldebug_mcp.diagnose.explain import explain
+from mldebug_mcp.diagnose.next_steps import possible_call
 from mldebug_mcp.report.batch_concise import concise_inspection
+from mldebug_mcp.server import make_server
 from mldebug_mcp.symptoms.batch import batch_checks
 
 VOCABULARY = [
@@ -150,3 +153,24 @@ def test_text_that_holds_the_first_token_gets_a_second_one(tmp_path: Path) -> No
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(json.dumps({"text": f"<|begin_of_text|>Row {row}."}) for row in range(4)))
     assert "double_bos" in {one.check for one in inspect_batch(path, made.tokenizer).findings}
+
+
+@pytest.mark.anyio
+async def test_the_mcp_tool_gives_the_concise_answer(faulty: Path) -> None:
+    arguments = {"path": str(faulty), "tokenizer": f"{faulty}.tokenizer", "purpose": "sft"}
+    async with Client(make_server()) as client:
+        done = await client.call_tool("inspect_batch", arguments)
+        broken = await client.call_tool("inspect_batch", {"path": "nowhere.json"})
+    expected = concise_inspection(inspect_batch(faulty, f"{faulty}.tokenizer", purpose="sft"))
+    assert done.structured_content == json.loads(expected.to_json())
+    assert broken.is_error
+    assert "cannot be read" in broken.content[0].text  # type: ignore[union-attr]
+
+
+def test_a_diagnosis_suggests_the_batch_beside_the_log(faulty: Path) -> None:
+    log = faulty.parent / "log.jsonl"
+    log.write_text("")
+    call = possible_call('inspect_batch(path="BATCH", purpose="sft")', str(log), "preference")
+    assert call == f'inspect_batch(path="{faulty}", tokenizer="{faulty}.tokenizer", purpose="dpo")'
+    elsewhere = possible_call('inspect_batch(path="BATCH", purpose="sft")', "/nowhere/log.jsonl")
+    assert elsewhere == 'inspect_batch(path="BATCH", purpose="sft")'

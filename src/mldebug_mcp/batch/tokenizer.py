@@ -16,6 +16,13 @@ from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.text import shorten
 
+_ENDS = frozenset(
+    {
+        "</s>", "<eos>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>",
+        "<|im_end|>", "<|end|>", "<|return|>", "<｜end▁of▁sentence｜>",
+    }
+)  # fmt: skip
+"""Tokens that end a text or a turn in the models that people fine-tune."""
 _FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 HFTokenizer: TypeAlias = Any
@@ -97,12 +104,19 @@ class Tokenizer:
             self.template is not None and self.bos is not None and self.template.opening.startswith(self.hf.bos_token)
         )
 
+    @property
+    def template_end(self) -> int | None:
+        """The id of the token that the chat template writes after the assistant's words, or None."""
+        return None if self.template is None else self.special.get(self.template.end)
+
     @cached_property
     def ends(self) -> frozenset[int]:
         """The ids that end a text or the assistant's turn."""
         found = {self.eos} if self.eos is not None else set()
-        if self.template is not None and self.template.end in self.special:
-            found.add(self.special[self.template.end])
+        if self.template_end is not None:
+            found.add(self.template_end)
+        # A model may know more ends than its tokenizer names (Llama 3 has three); padding is none of them.
+        found |= {number for text, number in self.special.items() if text in _ENDS and number != self.pad}
         return frozenset(found)
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:

@@ -188,7 +188,7 @@ def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
             "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"
         )
     tokenizer = batch.tokenizer
-    if tokenizer is not None and tokenizer.eos is not None and tokenizer.ends - {tokenizer.eos}:
+    if tokenizer is not None and tokenizer.eos is not None and tokenizer.template_end not in (None, tokenizer.eos):
         notes.append(
             f"the chat template ends the assistant's turn with another token than tokenizer.eos_token "
             f"({tokenizer.hf.eos_token}): "

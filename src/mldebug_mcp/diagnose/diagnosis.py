@@ -74,7 +74,7 @@ def judge_causes(
     """Rank all causes on these findings; `told` holds further evidence in bits, by cause and by what says so."""
     known = catalogue()
     ranked = rank(candidates(kind, told), findings, backgrounds(), fitted().weight)
-    return [_hypothesis(known, item, path) for item in ranked]
+    return [_hypothesis(known, item, path, kind) for item in ranked]
 
 
 def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:
@@ -112,7 +112,7 @@ def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
     return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
 
 
-def _hypothesis(known: Catalogue, item: Ranked, path: str) -> Hypothesis:
+def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str) -> Hypothesis:
     cause = known.causes[item.id]
     short = Hypothesis(
         cause=item.id,
@@ -127,7 +127,7 @@ def _hypothesis(known: Catalogue, item: Ranked, path: str) -> Hypothesis:
         update={
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
-            "next_steps": [_filled(step, path) for step in cause.next_steps[:MAX_STEPS_EACH]],
+            "next_steps": [_filled(step, path, kind) for step in cause.next_steps[:MAX_STEPS_EACH]],
             "citations": known.cite(_cited(cause, item)),
         }
     )
@@ -148,8 +148,8 @@ def _cited(cause: Cause, item: Ranked) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*seen, *cause.quotes]))[:MAX_CITATIONS]
 
 
-def _filled(step: NextStep, path: str) -> NextStep:
-    return step.model_copy(update={"call": possible_call(step.call, path)})
+def _filled(step: NextStep, path: str, kind: str) -> NextStep:
+    return step.model_copy(update={"call": possible_call(step.call, path, kind)})
 
 
 def _summary(run: Run) -> RunSummary:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from mldebug_mcp.diagnose.batch_call import filled_batch_call
 from mldebug_mcp.models import Hypothesis, NextStep
 
 MAX_STEPS = 5
@@ -18,17 +19,20 @@ VERBS = {
     "diagnose_run": {"path", "config", "reference"},
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
+    "inspect_batch": {"path", "tokenizer", "model", "purpose"},
 }
 """The tools that a next step can call, and their arguments. PLAYBOOK.md may name others, which are shown as words."""
 
 
-def possible_call(call: str | None, path: str) -> str | None:
+def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | None:
     """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it."""
     if call is None:
         return None
     verb, _, arguments = call.partition("(")
     if verb not in VERBS or not set(re.findall(r"(\w+)=", arguments)) <= VERBS[verb]:
         return None
+    if verb == "inspect_batch":
+        return filled_batch_call(call, path, kind)
     return call.replace('"{path}"', json.dumps(path, ensure_ascii=False))
 
 

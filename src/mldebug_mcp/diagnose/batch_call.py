@@ -1,0 +1,36 @@
+"""The call of `inspect_batch` that a diagnosis suggests, with what the run tells filled in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+PURPOSES = {
+    "pretraining": "pretraining",
+    "sft": "sft",
+    "preference": "dpo",
+    "grpo": "generation",
+    "ppo": "generation",
+    "supervised": "classification",
+}
+"""What the batches of a kind of run are for."""
+NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
+"""What `mldebug_mcp.capture.save_batch` is told to write, as its documentation has it."""
+
+
+def filled_batch_call(call: str, path: str, kind: str) -> str:
+    """Return the call with the purpose that fits the run, and with a batch saved beside its log, if there is one."""
+    purpose = PURPOSES.get(kind)
+    if purpose is not None:
+        head, mark, _ = call.partition('purpose="')
+        call = f'{head}{mark}{purpose}")' if mark else call
+    try:
+        folder = Path(path) if Path(path).is_dir() else Path(path).parent
+        saved = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+    except (OSError, ValueError):
+        return call
+    if saved is None:
+        return call
+    beside = Path(f"{saved}.tokenizer")
+    tokenizer = f", tokenizer={json.dumps(str(beside), ensure_ascii=False)}" if beside.is_dir() else ""
+    return call.replace('"BATCH"', json.dumps(str(saved), ensure_ascii=False) + tokenizer)
