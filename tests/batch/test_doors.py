@@ -61,6 +61,15 @@ def test_command_line_and_library_give_the_same_answer(faulty: Path, capsys: pyt
     assert found["prompt_not_masked"]["citations"]
 
 
+@pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "own"])
+def test_the_rendered_template_tells_whose_words_stand_where(family: str, tmp_path: Path) -> None:
+    made = Maker(family)
+    template = inspect_batch(save_batch(made.batch(), tmp_path / "batch.json"), made.tokenizer).template
+    assert template is not None
+    said = [(span.role, template.text[span.start : span.stop].strip()) for span in template.spans]
+    assert said == [("user", "Qone"), ("assistant", "Aone"), ("user", "Qtwo"), ("assistant", "Atwo")]
+
+
 def test_the_exit_code_tells_with_check(faulty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", str(faulty), "--tokenizer", f"{faulty}.tokenizer", "--check"]) == 1
     healthy = save_batch(Maker("chatml").batch(), tmp_path / "healthy.json")

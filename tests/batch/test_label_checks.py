@@ -200,3 +200,26 @@ def test_masked_language_modelling_is_no_mismatch(inspect: Inspect) -> None:
             target[place], row[place] = row[place], 103
     found = inspect({"input_ids": rows, "labels": labels})
     assert not {"labels_mismatch", "labels_shifted"} & found.keys()
+
+
+def test_rows_with_answers_but_no_labels_yet_are_training_data(inspect: Inspect) -> None:
+    made = Maker("llama3")
+    rows = [{"input_ids": row["input_ids"]} for row in made.rows()]
+    assert inspect(rows, made.tokenizer) == {}
+    open_ended = [{"input_ids": row["input_ids"][:-1]} for row in rows]
+    assert inspect(open_ended, made.tokenizer) == {"missing_eos": "error"}
+
+
+def test_prompts_that_wait_for_an_answer_lack_no_end(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    texts = [made.tokenizer.render([{"role": "user", "content": word}], add_generation_prompt=True) for word in "abcd"]
+    rows = [{"input_ids": made.tokenizer.encode(text, special=False)} for text in texts]
+    assert inspect(rows, made.tokenizer) == {}
+
+
+def test_two_equally_long_rows_without_ends_are_not_cut_if_shorter_ones_lack_theirs(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    rows = [{name: column[:-2] for name, column in row.items()} for row in [*made.rows(), made.row(3)]]
+    found = inspect(rows, made.tokenizer, "sft")
+    assert found["missing_eos"] == "error"
+    assert "truncated_completion" not in found

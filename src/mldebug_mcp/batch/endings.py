@@ -42,7 +42,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         return None
     turns = side.trained_runs
     if turns is None:
-        if batch.purpose != "dpo" and not (batch.purpose == "sft" and batch.purpose_given):
+        if batch.purpose not in ("dpo", "sft"):
             return None
         start, stop = side.bounds
         some = stop > start
@@ -95,9 +95,9 @@ def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bo
     full = (side.lengths == longest) & (last == stop - 1) & (stop == side.ids.offsets[1:])
     limits = (batch.model.max_positions, batch.tokenizer.hf.model_max_length if batch.tokenizer is not None else None)
     known = (longest % ROUND == 0 and longest > 0) or longest in limits
-    several = int((full & loose).sum()) >= 2
-    shorter_ended = bool(np.any(ended & (side.lengths <= longest)))
-    return full if known or several or shorter_ended else np.zeros(side.rows, np.bool_)
+    # Where shorter rows lack their ends too, the ends are missing, not cut off.
+    several = int((full & loose).sum()) >= 2 and not bool((loose & ~full).any())
+    return full if known or several or bool(ended.any()) else np.zeros(side.rows, np.bool_)
 
 
 def all_endings(batch: Batch) -> Iterable[tuple[Sequences, Endings]]:

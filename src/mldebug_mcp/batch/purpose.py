@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.templates import ASSISTANT
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.batch import Purpose
@@ -53,13 +54,13 @@ def infer_purpose(
     seen = {side.name for side in sides}
     if seen & {"chosen", "rejected"}:
         return "dpo"
-    if not sides or has_classes or context.model.token_classification:
+    if not sides or has_classes or "labels" in floats or context.model.token_classification:
         return "classification"
     if "pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns):
         return "vlm"
     side = sides[0]
     if side.name or side.trained is None:
-        return "generation"
+        return "sft" if not side.name and _has_answers(side, context) else "generation"
     if _labels_are_classes(side):
         return "classification"
     masked = side.content & ~side.trained
@@ -88,3 +89,13 @@ def _has_roles(sides: list[Sequences], context: Context) -> bool:
         return False
     side = sides[0]
     return any(read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4)))
+
+
+def _has_answers(side: Sequences, context: Context) -> bool:
+    """Whether the first rows end with the words of an assistant, not with the marker before them."""
+    from mldebug_mcp.batch.roles import read_roles
+
+    if context.tokenizer is None:
+        return False
+    rows = [read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4))]
+    return any(turns and turns[-1].role == ASSISTANT and turns[-1].stop > turns[-1].start for turns in rows)

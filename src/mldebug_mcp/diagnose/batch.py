@@ -10,11 +10,12 @@ import numpy as np
 
 from mldebug_mcp.batch import Batch, read_batches
 from mldebug_mcp.batch.overlap import Fingerprints, Overlap
+from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.diagnose.batch_rows import row_views, spot_place
 from mldebug_mcp.diagnose.batch_summary import Summing
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, Severity
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, Severity, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
 
@@ -168,10 +169,13 @@ def _values(evidence: Sequence[BatchEvidence]) -> dict[str, float]:
     return {}
 
 
-def _template(batch: Batch) -> str | None:
-    if batch.tokenizer is None or batch.tokenizer.template is None:
+def _template(batch: Batch) -> TemplateView | None:
+    template = None if batch.tokenizer is None else batch.tokenizer.template
+    if template is None:
         return None
-    return batch.tokenizer.template.example
+    found = spans(template.example, template.family)
+    roles = [RoleSpan(role=one.role, start=one.start, stop=one.stop) for one in found]
+    return TemplateView(text=template.example, spans=roles)
 
 
 def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:

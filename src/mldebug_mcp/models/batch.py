@@ -107,6 +107,21 @@ class RowView(Model):
     pieces: list[TokenView] = Field(default_factory=list, exclude=True, description="Token by token; not in JSON.")
 
 
+class RoleSpan(Model):
+    """A role's words in a rendered template, as characters."""
+
+    role: str
+    start: int
+    stop: int
+
+
+class TemplateView(Model):
+    """The tokenizer's chat template, rendered on two exchanges."""
+
+    text: Text
+    spans: list[RoleSpan] = Field(default_factory=list, description="Whose words stand where; the rest are markers.")
+
+
 class Leak(Model):
     """What two sets of rows share."""
 
@@ -123,6 +138,6 @@ class BatchInspection(Model):
     batch: BatchSummary
     findings: list[BatchFinding] = Field(description="Only what is present, gravest first.")
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
-    template: Text | None = Field(None, description="The tokenizer's chat template, rendered on two exchanges.")
+    template: TemplateView | None = None
     leakage: Leak | None = None
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, RowView
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, RowView, TemplateView
 from mldebug_mcp.text import shorten
 
 MAX_ROWS_NAMED = 20
@@ -21,16 +21,21 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
     if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
         notes.append("rows and row numbers are cut here; detail='full' gives more")
     batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
-    template = inspection.template
     return inspection.model_copy(
         update={
             "batch": batch,
             "findings": [_short(one, detailed=number < DETAILED) for number, one in enumerate(inspection.findings)],
             "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
-            "template": template if template is None else _cut(template, MAX_TEMPLATE),
+            "template": _template(inspection.template),
             "notes": notes,
         }
     )
+
+
+def _template(template: TemplateView | None) -> TemplateView | None:
+    if template is None or len(template.text) <= MAX_TEMPLATE:
+        return template
+    return TemplateView(text=_cut(template.text, MAX_TEMPLATE))
 
 
 def _short(finding: BatchFinding, *, detailed: bool) -> BatchFinding:

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TokenView
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
 from mldebug_mcp.report.batch_numbers import numbers
 from mldebug_mcp.text import shorten
 
@@ -53,7 +53,7 @@ def page(inspection: BatchInspection) -> str:
         *map(_row, inspection.rows),
     ]
     if inspection.template is not None:
-        parts.append(f"<h2>The chat template on two exchanges</h2><pre>{escape(inspection.template)}</pre>")
+        parts.append(f"<h2>The chat template on two exchanges</h2><pre>{_template(inspection.template)}</pre>")
     parts += [f"<p class=masked>{escape(note)}</p>" for note in inspection.notes]
     return (
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
@@ -79,6 +79,19 @@ def _finding(finding: BatchFinding) -> str:
         f"{escape(finding.summary)}</p><p>{escape(finding.why)}</p>"
         f"<p><b>Fix:</b> {escape(finding.fix)}</p>{fixes}{quotes}</div>"
     )
+
+
+def _template(template: TemplateView) -> str:
+    """Return the rendered template with the words of each role marked."""
+    parts, place = [], 0
+    for span in template.spans:
+        words = escape(template.text[span.start : span.stop])
+        kind = "trained" if span.role == "assistant" else "special"
+        parts.append(
+            f'{escape(template.text[place : span.start])}<span class={kind} title="{escape(span.role)}">{words}</span>'
+        )
+        place = span.stop
+    return "".join(parts) + escape(template.text[place:])
 
 
 def _row(row: RowView) -> str:

@@ -9,10 +9,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView
 from mldebug_mcp.report.batch_numbers import numbers
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+ROLES = {"assistant": "bold green", "user": "bold cyan"}
 TRAINED, MASKED, PADDING = "black on green", "dim", "dim italic magenta"
 _PARTS = re.compile(r"⟦(?P<trained>.*?)⟧|(?P<padding>‹[^›]*›)", re.DOTALL)
 
@@ -28,7 +29,7 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     _print_rows(console, inspection.rows)
     if inspection.template is not None:
         console.print(Text("\nThe chat template on two exchanges", style="bold underline"))
-        console.print(Padding(Text(inspection.template, style="cyan"), (0, 0, 0, 2)))
+        console.print(Padding(_template(inspection.template), (0, 0, 0, 2)))
     if inspection.leakage is not None:
         leak = inspection.leakage
         console.print(
@@ -71,6 +72,13 @@ def _print_rows(console: Console, rows: list[RowView]) -> None:
         trained = "" if row.trained is None else f", {row.trained} trained on"
         console.print(Text(f"row {row.row}{side}: {row.tokens} tokens{trained}, {row.padding} padding", style="bold"))
         console.print(Padding(coloured(row, plain=not console.is_terminal), (0, 0, 0, 2)))
+
+
+def _template(template: TemplateView) -> Text:
+    text = Text(template.text, style="dim")
+    for span in template.spans:
+        text.stylize(ROLES.get(span.role, "yellow"), span.start, span.stop)
+    return text
 
 
 def coloured(row: RowView, *, plain: bool = False) -> Text:
