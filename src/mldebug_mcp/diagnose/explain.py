@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mldebug_mcp.errors import UnknownIdError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
@@ -24,29 +26,30 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
         UnknownIdError: nothing has this id; the message names the closest ones.
     """
     name = id.strip()
-    known = catalogue()
-    if name in symptoms():
-        return _symptom(symptoms()[name])
-    if name in batch_checks():
-        return _batch_check(batch_checks()[name])
-    if name in known.causes:
-        return _cause(known.causes[name])
-    if name in known.quotes:
-        return _quote(known.quotes[name])
-    if name in known.sources:
-        return _source(known.sources[name])
-    if name in known.menus:
-        return _menu(known.menus[name])
-    if name in known_errors():
-        return _error(known_errors()[name])
-    everything = [
-        *symptoms(), *batch_checks(), *known.causes, *known.menus, *known.quotes, *known.sources, *known_errors(),
-    ]  # fmt: skip
+    kinds = _kinds()
+    for entries, show in kinds:
+        if name in entries:
+            return show(entries[name])
+    everything = [one for entries, _ in kinds for one in entries]
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
     hint = (
         f"did you mean {', '.join(close)}?" if close else "ids stand in the answers of diagnose_run and search_folklore"
     )
     raise UnknownIdError(f"nothing has the id {shorten(name, 80)!r}; {hint}")
+
+
+def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:
+    """Return everything that has an id, by kind, and what shows one of the kind."""
+    known = catalogue()
+    return (
+        (symptoms(), _symptom),
+        (batch_checks(), _batch_check),
+        (known.causes, _cause),
+        (known.quotes, _quote),
+        (known.sources, _source),
+        (known.menus, _menu),
+        (known_errors(), _error),
+    )
 
 
 def _symptom(one: Symptom) -> Explanation:

@@ -138,8 +138,8 @@ def explain(
 ) -> Explanation:
     """Explain an id from another answer, whole.
 
-    A symptom or batch check (how it is judged), a cause (what goes wrong, symptoms, next steps, fix), a menu of causes by situation, a
-    quote, a source, or a known error message.
+    A symptom or batch check (how it is judged), a cause (what goes wrong, symptoms, next steps, fix), a menu of causes
+    by situation, a quote, a source, or a known error message.
     """
     from mldebug_mcp.diagnose.explain import explain as look_up
 
