@@ -16,6 +16,7 @@ from mldebug_mcp.diagnose import inspect_batch
 from mldebug_mcp.diagnose.explain import explain
 from mldebug_mcp.diagnose.next_steps import possible_call
 from mldebug_mcp.report.batch_concise import concise_inspection
+from mldebug_mcp.report.batch_terminal import KINDS, coloured
 from mldebug_mcp.server import make_server
 from mldebug_mcp.symptoms.batch import batch_checks
 
@@ -83,6 +84,15 @@ def test_the_terminal_shows_rows_findings_and_numbers(faulty: Path, capsys: pyte
     shown = capsys.readouterr().out
     for part in ("prompt_not_masked", "⟦<|im_start|>user", "‹pad×", "trained on", "The chat template", "fix:"):
         assert part in shown
+
+
+def test_a_colour_terminal_tells_trained_masked_special_and_padding_apart(faulty: Path) -> None:
+    row = inspect_batch(faulty, f"{faulty}.tokenizer").rows[0]
+    text = coloured(row)
+    styles = {str(span.style): text.plain[span.start : span.end] for span in text.spans}
+    assert {KINDS["trained"], KINDS["special trained"], KINDS["padding"]} <= styles.keys()
+    assert styles[KINDS["padding"]] == f"‹pad×{row.padding}›"
+    assert coloured(row, plain=True).plain == row.text
 
 
 def test_the_page_stands_alone_and_escapes_the_batch(tmp_path: Path) -> None:

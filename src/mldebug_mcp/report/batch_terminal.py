@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from itertools import groupby
 
 from rich.console import Console
 from rich.padding import Padding
@@ -14,8 +14,14 @@ from mldebug_mcp.report.batch_numbers import numbers
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 ROLES = {"assistant": "bold green", "user": "bold cyan"}
-TRAINED, MASKED, PADDING = "black on green", "dim", "dim italic magenta"
-_PARTS = re.compile(r"⟦(?P<trained>.*?)⟧|(?P<padding>‹[^›]*›)", re.DOTALL)
+KINDS = {
+    "trained": "black on green",
+    "special trained": "bold blue on green",
+    "masked": "dim",
+    "special masked": "bold blue",
+    "padding": "dim italic magenta",
+    "left out": "italic",
+}
 
 
 def print_inspection(console: Console, inspection: BatchInspection) -> None:
@@ -65,8 +71,10 @@ def _finding(finding: BatchFinding) -> Text:
 def _print_rows(console: Console, rows: list[RowView]) -> None:
     if not rows:
         return
-    legend = Text.assemble(("\nRows ", "bold underline"), ("trained on", TRAINED), " ", ("masked", MASKED))
-    console.print(legend)
+    legend = Text("\nRows", style="bold underline")
+    for kind in ("trained", "masked", "special trained", "special masked", "padding"):
+        legend.append("  ", style="not underline").append(kind, style=f"not underline {KINDS[kind]}")
+    console.print(legend if console.is_terminal else Text("\nRows: ⟦trained on⟧, masked, ‹padding›"))
     for row in rows:
         side = f" {row.side}" if row.side else ""
         trained = "" if row.trained is None else f", {row.trained} trained on"
@@ -82,16 +90,13 @@ def _template(template: TemplateView) -> Text:
 
 
 def coloured(row: RowView, *, plain: bool = False) -> Text:
-    """Return a row's marked text with colours for marks; `plain` keeps the marks, for outputs without colour."""
-    if plain:
+    """Return a row token by token in colour; `plain` gives its marked text, for outputs without colour."""
+    if plain or not row.pieces:
         return Text(row.text)
-    text, place = Text(), 0
-    for part in _PARTS.finditer(row.text):
-        text.append(row.text[place : part.start()], style=MASKED if row.trained is not None else "")
-        if part["padding"] is not None:
-            text.append(part["padding"], style=PADDING)
+    text = Text()
+    for kind, tokens in groupby(row.pieces, key=lambda token: token.kind):
+        if kind == "padding":
+            text.append(f"‹pad×{len(list(tokens))}›", style=KINDS[kind])
         else:
-            text.append(part["trained"], style=TRAINED)
-        place = part.end()
-    text.append(row.text[place:], style=MASKED if row.trained is not None else "")
+            text.append("".join(token.text for token in tokens), style=KINDS[kind])
     return text
