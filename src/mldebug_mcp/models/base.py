@@ -40,7 +40,8 @@ Text = Annotated[str, AfterValidator(clean)]
 class Model(BaseModel):
     """Base of the contract: immutable, no unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when first used: the server lists its tools without validating anything.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the model as JSON, exactly as the MCP server sends it."""

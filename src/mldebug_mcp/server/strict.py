@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable
-from typing import Any, cast
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast, get_type_hints
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -20,6 +23,8 @@ from pydantic import ConfigDict, ValidationError
 
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.text import clean, shorten
+
+SCHEMAS = Path(__file__).parent / "schemas.json"
 
 
 class StrictTool(Tool):
@@ -34,12 +39,16 @@ class StrictTool(Tool):
             annotations=ToolAnnotations(
                 read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False
             ),
+            structured_output=False,
         )
+        # What the SDK would derive anew at each start: half of the time until the tools are listed.
+        tool.fn_metadata.output_model = get_type_hints(function)["return"]
+        tool.fn_metadata.output_schema = _schemas()[tool.name]
         lenient = tool.fn_metadata.arg_model
-        body = {"model_config": ConfigDict(extra="forbid"), "__module__": __name__}
+        body = {"model_config": ConfigDict(extra="forbid", defer_build=True), "__module__": __name__}
         strict = cast("type[ArgModelBase]", type(lenient.__name__, (lenient,), body))
         tool.fn_metadata.arg_model = strict
-        tool.parameters = strict.model_json_schema(by_alias=True)
+        tool.parameters = tool.parameters | {"additionalProperties": False}
         return cast("StrictTool", tool)
 
     async def run(
@@ -66,6 +75,13 @@ class StrictTool(Tool):
         if problem["type"] == "extra_forbidden":
             return f"{self.name} has no argument {name!r}; it takes: {allowed}"
         return f"{self.name}: argument {name!r}: {shorten(problem['msg'], 160).lower()}; it takes: {allowed}"
+
+
+@lru_cache(maxsize=1)
+def _schemas() -> dict[str, Any]:
+    """Return the output schemas of the tools, as `docs/update_schemas.py` wrote them."""
+    schemas: dict[str, Any] = json.loads(SCHEMAS.read_text(encoding="utf-8"))
+    return schemas
 
 
 def answers(verb: Callable[..., Any]) -> Callable[..., Any]:

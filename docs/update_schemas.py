@@ -1,0 +1,23 @@
+"""Write the output schemas of the tools, so that a start need not derive them: `python docs/update_schemas.py`.
+
+The tests fail if the file does not say what the types say.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter
+
+from mldebug_mcp.server.strict import SCHEMAS
+from mldebug_mcp.server.tools import TOOLS
+
+
+def schemas() -> dict[str, Any]:
+    """Return the output schema of each tool, by its name."""
+    return {tool.__name__: TypeAdapter(get_type_hints(tool)["return"]).json_schema() for tool in TOOLS}
+
+
+if __name__ == "__main__":
+    SCHEMAS.write_text(json.dumps(schemas(), separators=(",", ":")) + "\n", encoding="utf-8")
