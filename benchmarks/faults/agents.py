@@ -21,6 +21,8 @@ Reward = Callable[[Tensor, torch.Generator], Tensor]
 class World:
     """A grid to walk through; a chain is a grid one row high.
 
+    In every third column left and right are exchanged, so that no single action leads to the goal.
+
     Args:
         wide: Columns.
         high: Rows.
@@ -45,7 +47,7 @@ class World:
 
 
 GRID = World(5, 5, 40)
-CHAIN = World(10, 1, 40)
+CHAIN = World(7, 1, 40)
 
 
 class Walkers:
@@ -65,7 +67,9 @@ class Walkers:
     def step(self, action: Tensor) -> tuple[Tensor, Tensor]:
         """Walk; return the rewards and whether each episode ended, and start ended ones anew."""
         world = self.world
-        self.x = (self.x + (action == 1).long() - (action == 0).long()).clamp(0, world.wide - 1)
+        across = (action == 1).long() - (action == 0).long()
+        across = torch.where(self.x % 3 == 1, -across, across)
+        self.x = (self.x + across).clamp(0, world.wide - 1)
         self.y = (self.y + (action == 3).long() - (action == 2).long()).clamp(0, world.high - 1)
         self.age += 1
         there = (self.x == world.wide - 1) & (self.y == world.high - 1)

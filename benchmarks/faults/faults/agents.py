@@ -100,7 +100,7 @@ FAULTS = (
         "agent_reward_random", "reward_broken", reward_random, (1,), BOTH,
         ("exploration_failure", "lr_too_low"),
     ),
-    Fault("far_away", "exploration_failure", far_away, (12,), BOTH, ("reward_broken", "lr_too_low")),
+    Fault("far_away", "exploration_failure", far_away, (20,), BOTH, ("reward_broken", "lr_too_low")),
     Fault(
         "no_exploration", "exploration_failure", no_exploration, (0.0,), DQN, ("reward_broken", "lr_too_low")
     ),

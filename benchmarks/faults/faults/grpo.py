@@ -59,7 +59,7 @@ def length_paid(run: Grpo, severity: float) -> None:
         length = samples.mask.sum(dim=1).float()
         return verified(puzzle, samples, generator) | {"length": severity * length / puzzle.longest}
 
-    run.reward, run.beta = reward, 0.002
+    run.reward, run.beta = reward, 0.02
 
 
 def proxy_paid(run: Grpo, severity: float) -> None:
@@ -69,7 +69,7 @@ def proxy_paid(run: Grpo, severity: float) -> None:
         marks = (samples.tokens == MARK).float().mean(dim=1)
         return verified(puzzle, samples, generator) | {"style": severity * marks}
 
-    run.reward, run.beta, run.true_every = reward, 0.002, 10
+    run.reward, run.beta, run.true_every = reward, 0.02, 10
 
 
 def rate_times(run: Grpo, severity: float) -> None:
@@ -140,11 +140,11 @@ FAULTS = (
         ("no_reward_variance", "exploration_failure"),
     ),
     Fault("kl_runs_away", "kl_blowup", kl_runs_away, (3, 10), TASKS, ("lr_too_high",)),
-    Fault("stale_samples", "off_policy_staleness", stale_samples, (30, 60), TASKS),
-    Fault("longer_paid", "length_exploitation", length_paid, (0.6, 2), TASKS, ("reward_hacking",)),
-    Fault("shorter_paid", "length_exploitation", length_paid, (-1, -3), TASKS, ("reward_hacking",)),
+    Fault("stale_samples", "off_policy_staleness", stale_samples, (30, 60), TASKS, ("kl_blowup",)),
+    Fault("longer_paid", "length_exploitation", length_paid, (0.6, 2), TASKS, ("reward_hacking", "entropy_collapse")),
+    Fault("shorter_paid", "length_exploitation", length_paid, (-1, -3), TASKS, ("reward_hacking", "entropy_collapse")),
     Fault(
-        "proxy_paid", "reward_hacking", proxy_paid, (5, 20), TASKS, ("length_exploitation", "kl_blowup"),
+        "proxy_paid", "reward_hacking", proxy_paid, (5, 20), TASKS, ("length_exploitation", "kl_blowup", "entropy_collapse"),
     ),
     Fault(
         "grpo_rate_high", "lr_too_high", rate_times, (10, 30), TASKS,

@@ -103,7 +103,7 @@ FAULTS = (
         "dpo_collapse", "dpo_collapse", collapse, (10, 30), TASKS,
         ("lr_too_high", "preference_labels_swapped", "no_preference_signal"),
     ),
-    Fault("dpo_rate_high", "lr_too_high", rate_times, (30, 100), TASKS, ("dpo_collapse", "insufficient_warmup")),
+    Fault("dpo_rate_high", "lr_too_high", rate_times, (100, 400), TASKS, ("dpo_collapse", "insufficient_warmup")),
     Fault(
         "dpo_rate_low", "lr_too_low", rate_times, (0.002,), TASKS, ("params_not_training", "no_preference_signal")
     ),
