@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.faults.report import judge, report  # noqa: E402 - it needs torch
-from benchmarks.faults.runs import SUBJECTS, Case, cases, make  # noqa: E402
+from benchmarks.faults.report import judge, report
+from benchmarks.faults.runs import SUBJECTS, Case, cases, make
 
 MADE = (
     Case("tabular", "not_in_optimizer", 1, 1),

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from benchmarks.faults.faults.fault import Fault
 from benchmarks.faults.grpo import Grpo
-from benchmarks.faults.puzzles import MARK, Puzzle, Samples, verified
+from benchmarks.faults.puzzles import DIGITS, MARK, Puzzle, Samples, verified
 
 TASKS = ("grpo_sum", "grpo_span")
 
@@ -30,11 +30,15 @@ def reward_reads_wrong_column(run: Grpo, _: float) -> None:
 
 
 def groups_agree(run: Grpo, severity: float) -> None:
-    """Ask what the policy always solves, or sample so cold that all completions of a prompt are the same."""
+    """Ask what the policy always solves, or let the prompt alone decide on the reward."""
     if severity == 1:
-        run.known, run.temperature = 1.0, 0.6
-    else:
-        run.temperature, run.lr = 0.2, run.lr / 5
+        run.known, run.temperature, run.thoughts = 1.0, 0.4, 1
+        return
+
+    def reward(_puzzle: Puzzle, samples: Samples, _generator: torch.Generator) -> dict[str, Tensor]:
+        return {"correct": (samples.prompts[:, 0] < DIGITS // 2).float()}
+
+    run.reward = reward
 
 
 def entropy_pressed_down(run: Grpo, severity: float) -> None:
@@ -144,7 +148,8 @@ FAULTS = (
     Fault("longer_paid", "length_exploitation", length_paid, (0.6, 2), TASKS, ("reward_hacking", "entropy_collapse")),
     Fault("shorter_paid", "length_exploitation", length_paid, (-1, -3), TASKS, ("reward_hacking", "entropy_collapse")),
     Fault(
-        "proxy_paid", "reward_hacking", proxy_paid, (5, 20), TASKS, ("length_exploitation", "kl_blowup", "entropy_collapse"),
+        "proxy_paid", "reward_hacking", proxy_paid, (5, 20), TASKS,
+        ("length_exploitation", "kl_blowup", "entropy_collapse"),
     ),
     Fault(
         "grpo_rate_high", "lr_too_high", rate_times, (10, 30), TASKS,
