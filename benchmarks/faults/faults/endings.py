@@ -95,7 +95,8 @@ def complete(setup: Setup, _: float) -> None:
 FAULTS = (
     Fault("out_of_memory", "out_of_memory", out_of_memory, (1, 2, 3), TASKS, ("memory_leak",)),
     Fault("scattered_memory", "fragmentation", fragmentation, (1,), TASKS, ("out_of_memory",)),
-    Fault("hang", "hang", hang, (1, 2), TASKS, ("hardware_fault",)),
+    # A run that stops without a word may as well have been killed.
+    Fault("hang", "hang", hang, (1, 2), TASKS, ("hardware_fault", "out_of_memory")),
     Fault("hardware", "hardware_fault", hardware, (1, 2), TASKS),
 )
 HEALTHY = (Fault("complete", "healthy", complete, (1,), TASKS),)
