@@ -113,6 +113,8 @@ class Agent(Experiment):
     formats = ("jsonl", "csv")
     intervals = (1,)
     left_out = ((), (), ("train/learning_rate",), ("train/n_updates", "time/iterations"))
+    # An agent that earns what it earns without the fault, with a sound critic, is not harmed by it.
+    telling = ("rollout/ep_rew_mean", "train/value_loss")
     columns = {"step": "time/total_timesteps"}  # noqa: RUF012
 
     world: World

@@ -28,6 +28,8 @@ class Dqn(Agent):
         endless: Whether targets are bootstrapped across the ends of episodes.
     """
 
+    telling = ("rollout/ep_rew_mean", "train/loss")
+
     explores: float = 0.4
     least: float = 0.05
     copies: int = 50

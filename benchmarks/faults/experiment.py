@@ -41,6 +41,8 @@ class Experiment(ABC):
     """Steps from record to record."""
     left_out: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
     """Metrics that a log may lack; which of these choices it is follows from the name of the run."""
+    telling: ClassVar[tuple[str, ...]] = ()
+    """Metrics of which one must differ for a fault to show; any metric where it is empty."""
     columns: ClassVar[dict[str, str]] = {}
     """Names that differ in the log of its framework."""
 

@@ -127,7 +127,7 @@ def make(case: Case, folder: Path) -> str:
     records = experiment.train()
     hidden = left_out(case, experiment)
     usual = twin(case.task, case.seed, experiment.steps)
-    shows = case.rules.cause == "healthy" or bool(experiment.ends_at) or differs(records, usual, hidden)
+    shows = case.rules.cause == "healthy" or bool(experiment.ends_at) or differs(records, usual, experiment, hidden)
     label = Label(case.rules.cause, case.rules.also, experiment.onset, experiment.steps, shows, case.tuning)
     run = folder / case.name
     run.mkdir(parents=True, exist_ok=True)
@@ -152,9 +152,10 @@ def left_out(case: Case, experiment: Experiment) -> tuple[str, ...]:
     return experiment.left_out[case.choice // 4 % len(experiment.left_out)]
 
 
-def differs(records: list[Record], usual: list[Record], hidden: Container[str]) -> bool:
+def differs(records: list[Record], usual: list[Record], experiment: Experiment, hidden: Container[str]) -> bool:
     """Say whether what is logged differs visibly from the same run without the fault."""
     names = {name for record in (*records, *usual) for name in record if name not in hidden and name != "step"}
+    names = names.intersection(experiment.telling) or names
     return any(name in CLOCK or _apart(name, records, usual) for name in names)
 
 
