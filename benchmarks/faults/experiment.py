@@ -63,10 +63,10 @@ class Subject:
         name: Its name, the first part of the names of its runs.
         usual: Returns the healthy experiment for a seed.
         tuning: Whether its runs belong to the part that numbers are fitted on.
-        needs: A package without which it cannot be trained.
+        needs: Packages without which it cannot be trained.
     """
 
     name: str
     usual: Callable[[int], Experiment]
     tuning: bool
-    needs: str = "torch"
+    needs: tuple[str, ...] = ("torch",)

@@ -63,8 +63,8 @@ class Case:
 
     @property
     def trainable(self) -> bool:
-        """Whether the package that it needs is installed."""
-        return find_spec(self.subject.needs) is not None
+        """Whether the packages that it needs are installed."""
+        return all(find_spec(package) for package in self.subject.needs)
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def cases(*, subset: bool) -> Iterator[Case]:
         if case.trainable:
             yield case
         else:
-            lacking.add((case.task, case.subject.needs))
-    for task, package in sorted(lacking):
-        print(f"runs of {task} are left out: they need the package {package}", file=sys.stderr)
+            lacking.add((case.task, " and ".join(case.subject.needs)))
+    for task, packages in sorted(lacking):
+        print(f"runs of {task} are left out: they need {packages}", file=sys.stderr)
 
 
 def _faulty(*, subset: bool) -> Iterator[Case]:

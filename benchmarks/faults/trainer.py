@@ -176,4 +176,6 @@ def trained(trainer: Any, folder: str) -> tuple[list[Record], str]:  # noqa: ANN
     return list(records.values()), state
 
 
-SUBJECTS = tuple(Subject(job.name, partial(HfRun.usual, job), job.tuning, needs="transformers") for job in JOBS)
+SUBJECTS = tuple(
+    Subject(job.name, partial(HfRun.usual, job), job.tuning, needs=("transformers", "accelerate")) for job in JOBS
+)
