@@ -74,7 +74,7 @@ def small_batch(run: HfRun, severity: float) -> None:
 
 FAULTS = (
     Fault("hf_rate_high", "lr_too_high", rate_times, (100, 300), TASKS, ("exploding_gradients", "insufficient_warmup")),
-    Fault("hf_rate_low", "lr_too_low", rate_times, (0.001,), TASKS, ("params_not_training",)),
+    Fault("hf_rate_low", "lr_too_low", rate_times, (0.001,), TASKS, ("params_not_training", "no_signal")),
     Fault("hf_no_warmup", "insufficient_warmup", without_warmup, (60,), TASKS, ("lr_too_high",)),
     Fault(
         "hf_frozen", "params_not_training", frozen, (1,), TASKS, ("lr_too_low", "vanishing_gradients", "no_signal")
@@ -84,7 +84,7 @@ FAULTS = (
         "hf_noisy_labels", "label_noise", noisy_labels, (0.5, 0.8), TASKS,
         ("no_signal", "too_little_capacity", "train_eval_mismatch"),
     ),
-    Fault("hf_few_rows", "overfitting", few_rows, (12, 24), TASKS, ("duplicated_data",)),
+    Fault("hf_few_rows", "overfitting", few_rows, (6, 12), TASKS, ("duplicated_data",)),
 )  # fmt: skip
 HEALTHY = (
     Fault("hf_schedule", "healthy", schedule, (1, 2), TASKS),
