@@ -17,8 +17,8 @@ from mldebug_mcp.models import Finding
 def fit(judged: Sequence[Judged]) -> Fitted:
     """Return the numbers counted on the runs of the tuning part whose log shows their fault.
 
-    The weight is fitted on folds: each run is judged with counts of the runs of the other tasks, so that a weight is not
-    chosen on the very counts that it was made with.
+    The weight is fitted on folds: each run is judged with counts of the runs of the other tasks, so that a weight is
+    not chosen on the very counts that it was made with.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     tasks = sorted({one.task for one in used})

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.faults.tasks import Batch, Shape, Task
+from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
+from benchmarks.faults.tasks import TASKS, Batch, Shape, Task
 
-Record = dict[str, float]
 Loss = Callable[[Tensor, Batch], Tensor]
 
 
@@ -25,21 +26,21 @@ def plain_loss(logits: Tensor, batch: Batch) -> Tensor:
     return functional.cross_entropy(logits.flatten(0, -2)[batch.mask.flatten()], batch.targets[batch.mask])
 
 
-@dataclass(slots=True)
-class Setup:
-    """A run before it is trained: the usual settings of its task, and the parts that a fault replaces.
+@dataclass(slots=True, kw_only=True)
+class Setup(Experiment):
+    """A run of a plain loop: the usual settings of its task, and the parts that a fault replaces.
 
     Args:
         task: What is learned.
-        seed: Of the weights, the data order and the noise.
         examples: Size of the training set; 0 draws fresh samples for ever.
-        onset: The step at which the fault begins to show, if it has one.
     """
 
+    left_out = ((), (), ("grad_norm",), ("grad_norm", "learning_rate", "epoch"))
+    columns = {  # noqa: RUF012
+        "loss": "train_loss", "eval_loss": "val_loss", "eval_accuracy": "val_acc", "learning_rate": "lr",
+    }  # fmt: skip
+
     task: Task
-    seed: int
-    lr: float = 0.0
-    steps: int = 0
     batch: int = 0
     examples: int = 0
     warmup: float = 0.1
@@ -58,7 +59,6 @@ class Setup:
     resume_at: int = 0
     resume_loses_state: bool = False
     resume_replays_data: bool = False
-    onset: float | None = None
     shape: Shape = field(default_factory=Shape)
     spoil: Callable[[int, Batch, torch.Generator], Batch] | None = None
     spoil_evaluation: Callable[[Batch, torch.Generator], Batch] | None = None
@@ -67,12 +67,30 @@ class Setup:
     after_backward: Callable[[int, nn.Module], None] | None = None
     rate: Callable[[int, float], float] | None = None
     edit: Callable[[int, Record], Record] | None = None
-    config: dict[str, float | bool | str] = field(default_factory=dict)
 
     @classmethod
     def usual(cls, task: Task, seed: int) -> Setup:
         """Return the healthy setup of a task."""
-        return cls(task, seed, lr=task.lr, steps=task.steps, batch=task.batch)
+        return cls(task=task, seed=seed, lr=task.lr, steps=task.steps, batch=task.batch)
+
+    def train(self) -> list[Record]:
+        """Train a run and return its records, one per step; evaluations stand in the record of their step."""
+        run = Training(self)
+        return [run.step(step) for step in range(self.ends_at or self.steps)]
+
+    def settings(self) -> Settings:
+        """Return what stands in the configuration file."""
+        known = {"gpt": "vocab_size", "sft": "vocab_size"}.get(self.task.name, "num_classes")
+        return {
+            "learning_rate": self.lr,
+            "warmup_steps": int(self.warmup * self.steps),
+            "max_steps": self.steps,
+            "max_grad_norm": self.clip,
+            "weight_decay": self.weight_decay,
+            "batch_size": self.batch,
+            **({known: self.task.classes} if self.task.classes else {}),
+            **self.config,
+        }
 
 
 def scheduled(setup: Setup, step: int) -> float:
@@ -126,59 +144,72 @@ class Data:
 
 def make_optimizer(setup: Setup, model: nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer over the parameters that are to be trained."""
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad] or [
-        nn.Parameter(torch.zeros(1))
-    ]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    parameters = trained or [nn.Parameter(torch.zeros(1))]
     if setup.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=setup.lr, momentum=0.9, weight_decay=setup.weight_decay)
     return torch.optim.AdamW(parameters, setup.lr, setup.betas, setup.eps, setup.weight_decay)
 
 
-def train(setup: Setup) -> list[Record]:
-    """Train a run and return its records, one per step; evaluations stand in the record of their step."""
-    torch.manual_seed(setup.seed)
-    model = setup.task.model(setup.shape)
-    if setup.prepare:
-        setup.prepare(model)
-    data, optimizer = Data(setup), make_optimizer(setup, model)
-    spoiling = torch.Generator().manual_seed(setup.seed + 1)
-    records: list[Record] = []
-    for step in range(setup.steps):
+class Training:
+    """A model on its way: makes one step after the other and records it."""
+
+    def __init__(self, setup: Setup) -> None:
+        torch.manual_seed(setup.seed)
+        self.setup = setup
+        self.model = setup.task.model(setup.shape)
+        if setup.prepare:
+            setup.prepare(self.model)
+        self.data, self.optimizer = Data(setup), make_optimizer(setup, self.model)
+        self.spoiling = torch.Generator().manual_seed(setup.seed + 1)
+
+    def step(self, step: int) -> Record:
+        """Make a step and return its record."""
+        setup = self.setup
         if setup.resume_at and step == setup.resume_at:
-            if setup.resume_loses_state:
-                optimizer = make_optimizer(setup, model)
-            if setup.resume_replays_data:
-                data = Data(setup)
-        rate = scheduled(
-            setup, step - setup.resume_at if setup.resume_loses_state and step >= setup.resume_at > 0 else step
-        )
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        losses = 0.0
-        for _ in range(setup.accumulation):
-            batch = data.batch()
-            if setup.spoil:
-                batch = setup.spoil(step, batch, spoiling)
-            loss = setup.loss(model(batch.inputs), batch)
-            if loss.requires_grad:
-                torch.autograd.backward(loss / setup.accumulation)
-            losses += loss.item() / setup.accumulation
+            self._resume()
+        rate = self._set_rate(step)
+        loss = sum(self._backward(step) for _ in range(setup.accumulation)) / setup.accumulation
         if setup.after_backward:
-            setup.after_backward(step, model)
-        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-        norm = torch.linalg.vector_norm(torch.stack([g.norm() for g in gradients])).item() if gradients else 0.0
-        if setup.clip:
-            nn.utils.clip_grad_norm_(model.parameters(), setup.clip)
-        optimizer.step()
-        if setup.zero_grad:
-            optimizer.zero_grad()
-        record: Record = {"step": step + 1, "loss": losses, "grad_norm": norm, "learning_rate": rate}
+            setup.after_backward(step, self.model)
+        record: Record = {"step": step + 1, "loss": loss, "grad_norm": self._update(), "learning_rate": rate}
         if setup.examples:
             record["epoch"] = (step + 1) * setup.batch / setup.examples
         if setup.eval_every and (step + 1) % setup.eval_every == 0:
-            record |= evaluate(setup, model)
-        records.append(setup.edit(step, record) if setup.edit else record)
-    return records
+            record |= evaluate(setup, self.model)
+        return setup.edit(step, record) if setup.edit else record
+
+    def _resume(self) -> None:
+        if self.setup.resume_loses_state:
+            self.optimizer = make_optimizer(self.setup, self.model)
+        if self.setup.resume_replays_data:
+            self.data = Data(self.setup)
+
+    def _set_rate(self, step: int) -> float:
+        lost = self.setup.resume_loses_state and step >= self.setup.resume_at > 0
+        rate = scheduled(self.setup, step - self.setup.resume_at if lost else step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def _backward(self, step: int) -> float:
+        batch = self.data.batch()
+        if self.setup.spoil:
+            batch = self.setup.spoil(step, batch, self.spoiling)
+        loss = self.setup.loss(self.model(batch.inputs), batch)
+        if loss.requires_grad:
+            torch.autograd.backward(loss / self.setup.accumulation)
+        return loss.item()
+
+    def _update(self) -> float:
+        """Update the weights and return the norm of the gradient before clipping."""
+        norm = nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None]).item()
+        if self.setup.clip:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.setup.clip)
+        self.optimizer.step()
+        if self.setup.zero_grad:
+            self.optimizer.zero_grad()
+        return norm
 
 
 @torch.no_grad()
@@ -197,3 +228,7 @@ def evaluate(setup: Setup, model: nn.Module) -> Record:
         right = (scores.argmax(dim=-1) == batch.targets)[batch.mask]
         record["eval_accuracy"] = right.float().mean().item()
     return record
+
+
+SUBJECTS = tuple(Subject(name, partial(Setup.usual, task), task.tuning) for name, task in TASKS.items())
+"""The tasks of the plain loop."""

@@ -37,6 +37,12 @@ class Judged:
         """The fault's name."""
         return self.name.split("-")[1]
 
+    @property
+    def onset_found(self) -> bool:
+        """Whether a finding begins within 2 % of the run's length of the fault."""
+        onset, near = self.label.onset, 0.02 * self.label.steps
+        return onset is not None and any(abs(step - onset) <= near for step in self.onsets)
+
     def right(self, places: int) -> bool:
         """Whether the injected cause, or one that the same observables justify, stands among the first places."""
         return bool({self.label.cause, *self.label.also} & set(self.causes[:places]))
@@ -78,7 +84,7 @@ def _part(ones: Sequence[Judged]) -> str:
     healthy = [one for one in ones if one.label.cause == "healthy"]
     faulty = [one for one in ones if one.label.cause != "healthy" and one.label.shows]
     timed = [one for one in faulty if one.label.onset is not None]
-    found = [one for one in timed if any(abs(step - one.label.onset) <= 0.02 * one.label.steps for step in one.onsets)]
+    found = [one for one in timed if one.onset_found]
     rows = [
         ("faulty runs whose log shows it", f"{len(faulty)}"),
         ("right cause first", _share([one.right(1) for one in faulty])),
@@ -99,7 +105,7 @@ def _share(right: Sequence[bool]) -> str:
 
 
 def calibration_error(ones: Sequence[Judged], bins: int = 10) -> float:
-    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, weighted by bin size."""
+    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, by size of bin."""
     if not ones:
         return float("nan")
     confidence = np.array([one.probability for one in ones])

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from benchmarks.faults import dqn, grpo, loop, ppo, preference, trainer
+from benchmarks.faults.experiment import Experiment, Record, Subject
 from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
-from benchmarks.faults.loop import Record, Setup, train
-from benchmarks.faults.tasks import TASKS
+from benchmarks.faults.logs import write_log
 
-FORMATS = ("jsonl", "csv", "text", "trainer_state")
-FIELDS = ("all", "all", "no_grad_norm", "loss_only")
 CLOCK = ("step_time", "data_time", "memory")
+SUBJECTS: dict[str, Subject] = {
+    subject.name: subject for module in (loop, grpo, preference, ppo, dqn, trainer) for subject in module.SUBJECTS
+}
+"""Everything that can be trained, by name. Those with `tuning=False` are the test part."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,17 @@ class Case:
     @property
     def tuning(self) -> bool:
         """Whether it belongs to the part that numbers are fitted on."""
-        return TASKS[self.task].tuning
+        return self.subject.tuning
+
+    @property
+    def subject(self) -> Subject:
+        """What is trained."""
+        return SUBJECTS[self.task]
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the packages that it needs are installed."""
+        return all(find_spec(package) for package in self.subject.needs)
 
 
 @dataclass(frozen=True)
@@ -75,13 +89,29 @@ class Label:
 
 
 def cases(*, subset: bool) -> Iterator[Case]:
-    """Yield every run; the subset is one severity and one seed of each fault, on one task of each part."""
+    """Yield every run that can be trained here; tell which packages the others need.
+
+    The subset is one severity and one seed of each fault, on one task of each part.
+    """
+    lacking = set()
+    for case in (*_faulty(subset=subset), *_healthy(subset=subset)):
+        if case.trainable:
+            yield case
+        else:
+            lacking.add((case.task, " and ".join(case.subject.needs)))
+    for task, packages in sorted(lacking):
+        print(f"runs of {task} are left out: they need {packages}", file=sys.stderr)
+
+
+def _faulty(*, subset: bool) -> Iterator[Case]:
     for fault in FAULTS.values():
-        parts = [[task for task in fault.tasks if TASKS[task].tuning is tuning] for tuning in (True, False)]
-        tasks = [task for part in parts for task in (part[:1] if subset else part)]
-        for task in tasks:
+        parts = [[task for task in fault.tasks if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
+        for task in (task for part in parts for task in (part[:1] if subset else part)):
             for severity in fault.severities[-1:] if subset else fault.severities:
                 yield Case(task, fault.id, severity, 1)
+
+
+def _healthy(*, subset: bool) -> Iterator[Case]:
     for fault in HEALTHY.values():
         for task in fault.tasks[:2] if subset else fault.tasks:
             for severity in fault.severities[:1] if subset else fault.severities:
@@ -92,132 +122,70 @@ def cases(*, subset: bool) -> Iterator[Case]:
 def make(case: Case, folder: Path) -> str:
     """Train a run, write its log, its configuration and its label, and return its name."""
     torch.set_num_threads(1)  # runs are trained side by side, one in each process
-    setup = Setup.usual(TASKS[case.task], case.seed)
-    case.rules.apply(setup, case.severity)
-    records = train(setup)
-    shows = case.rules.cause == "healthy" or differs(records, twin(case, setup), case)
-    label = Label(case.rules.cause, case.rules.also, setup.onset, setup.steps, shows, case.tuning)
+    experiment = case.subject.usual(case.seed)
+    case.rules.apply(experiment, case.severity)
+    records = experiment.train()
+    hidden = left_out(case, experiment)
+    usual = twin(case.task, case.seed, experiment.steps)
+    shows = case.rules.cause == "healthy" or bool(experiment.ends_at) or differs(records, usual, experiment, hidden)
+    label = Label(case.rules.cause, case.rules.also, experiment.onset, experiment.steps, shows, case.tuning)
     run = folder / case.name
     run.mkdir(parents=True, exist_ok=True)
-    write_log(run, case, thinned(records, case))
-    if case.choice // 7 % 10 < 7:
-        (run / "config.json").write_text(json.dumps(configuration(setup), indent=1), encoding="utf-8")
+    kind = "text" if experiment.ends_at or experiment.last_words else _format(case, experiment)
+    write_log(run, kind, thinned(records, case, experiment, hidden), experiment)
+    if experiment.ends_at or case.choice // 7 % 10 < 7:  # that a run ended early is seen beside its plan only
+        (run / "config.json").write_text(json.dumps(experiment.settings(), indent=1), encoding="utf-8")
     (folder / f"{case.name}.label.json").write_text(json.dumps(asdict(label)), encoding="utf-8")
     return case.name
 
 
-def twin(case: Case, setup: Setup) -> list[Record]:
+@lru_cache(maxsize=256)
+def twin(task: str, seed: int, steps: int) -> list[Record]:
     """Train the same run without its fault."""
-    usual = Setup.usual(TASKS[case.task], case.seed)
-    usual.steps, usual.examples = setup.steps, 0
-    return train(usual)
+    usual = SUBJECTS[task].usual(seed)
+    usual.steps = steps
+    return usual.train()
 
 
-def differs(records: list[Record], usual: list[Record], case: Case) -> bool:
+def left_out(case: Case, experiment: Experiment) -> tuple[str, ...]:
+    """Return the metrics that this run does not log."""
+    return experiment.left_out[case.choice // 4 % len(experiment.left_out)]
+
+
+def differs(records: list[Record], usual: list[Record], experiment: Experiment, hidden: Container[str]) -> bool:
     """Say whether what is logged differs visibly from the same run without the fault."""
-    shown = logged_fields(case)
-    for name in shown:
-        ours = np.array([record.get(name, math.nan) for record in records])
-        theirs = np.array([record.get(name, math.nan) for record in usual])
-        logged = np.isfinite(theirs)
-        if not logged.any():
-            if np.isfinite(ours).any():
-                return True
-            continue
-        if not np.isfinite(ours[logged]).all():
-            return True
-        span = max(float(np.ptp(theirs[logged])), 1e-9)
-        apart = np.abs(ours[logged] - theirs[logged]) / span
-        if np.median(apart[-max(1, len(apart) // 5) :]) > 0.15 or apart.max() > 1.0:
-            return True
-    return any(name in CLOCK for record in records for name in record)
+    names = {name for record in (*records, *usual) for name in record if name not in hidden and name != "step"}
+    names = names.intersection(experiment.telling) or names
+    return any(name in CLOCK or _apart(name, records, usual) for name in names)
 
 
-def logged_fields(case: Case) -> tuple[str, ...]:
-    """Return the metrics that this run logs."""
-    fields = FIELDS[case.choice // 4 % len(FIELDS)]
-    everything = ("loss", "eval_loss", "eval_accuracy", "learning_rate", "grad_norm", "loss_scale", "epoch", *CLOCK)
-    left_out = {"all": (), "no_grad_norm": ("grad_norm",), "loss_only": ("grad_norm", "learning_rate", "epoch")}[fields]
-    return tuple(name for name in everything if name not in left_out)
+def _apart(name: str, records: list[Record], usual: list[Record]) -> bool:
+    ours = np.array([record.get(name, math.nan) for record in records])
+    theirs = np.array([record.get(name, math.nan) for record in usual])
+    logged = np.isfinite(theirs)
+    if not logged.any():
+        return bool(np.isfinite(ours).any())
+    if len(ours) != len(theirs) or not np.isfinite(ours[logged]).all():
+        return True
+    span = max(float(np.ptp(theirs[logged])), 1e-9)
+    apart = np.abs(ours[logged] - theirs[logged]) / span
+    return bool(np.median(apart[-max(1, len(apart) // 5) :]) > 0.15 or apart.max() > 1.0)
 
 
-def thinned(records: list[Record], case: Case) -> list[Record]:
-    """Return the records as they are logged: every step, or the mean of some steps as the Trainer does."""
-    every = (1, 1, 5, 10)[case.choice // 16 % 4]
-    shown = {"step", *logged_fields(case)}
+def thinned(records: list[Record], case: Case, experiment: Experiment, hidden: Container[str]) -> list[Record]:
+    """Return the records as they are logged: every step, or the mean loss of some steps as the Trainer does."""
+    every = experiment.intervals[case.choice // 16 % len(experiment.intervals)]
     if len(records) // every < 40:
         every = 1
     out = []
     for start in range(0, len(records), every):
         window = records[start : start + every]
-        merged = {name: value for record in window for name, value in record.items() if name in shown}
-        merged["loss"] = float(np.mean([record["loss"] for record in window]))
+        merged = {name: value for record in window for name, value in record.items() if name not in hidden}
+        if "loss" in merged:
+            merged["loss"] = float(np.mean([record["loss"] for record in window]))
         out.append(merged)
     return out
 
 
-def configuration(setup: Setup) -> dict[str, float | bool | str]:
-    """Return what stands in the configuration file."""
-    task = setup.task
-    known = {"gpt": "vocab_size", "sft": "vocab_size"}.get(task.name, "num_classes")
-    return {
-        "learning_rate": setup.lr,
-        "warmup_steps": int(setup.warmup * setup.steps),
-        "max_steps": setup.steps,
-        "max_grad_norm": setup.clip,
-        "weight_decay": setup.weight_decay,
-        "batch_size": setup.batch,
-        **({known: task.classes} if task.classes else {}),
-        **setup.config,
-    }
-
-
-def write_log(run: Path, case: Case, records: list[Record]) -> None:
-    """Write the log in the format that the run's name draws."""
-    kind = FORMATS[case.choice % len(FORMATS)]
-    if kind == "jsonl":
-        (run / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    elif kind == "csv":
-        (run / "metrics.csv").write_text(as_csv(records), encoding="utf-8")
-    elif kind == "text":
-        (run / "train.log").write_text(as_text(records), encoding="utf-8")
-    else:
-        (run / "trainer_state.json").write_text(
-            json.dumps({"log_history": list(as_history(records))}), encoding="utf-8"
-        )
-
-
-def as_csv(records: list[Record]) -> str:
-    """Return a table in the names of Keras and Lightning."""
-    names = {"loss": "train_loss", "eval_loss": "val_loss", "eval_accuracy": "val_acc", "learning_rate": "lr"}
-    columns = list(dict.fromkeys(name for record in records for name in record))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([names.get(name, name) for name in columns])
-    for record in records:
-        writer.writerow([f"{record[name]:.6g}" if name in record else "" for name in columns])
-    return out.getvalue()
-
-
-def as_text(records: list[Record]) -> str:
-    """Return the lines that a plain loop prints."""
-    lines = []
-    for record in records:
-        pairs = [
-            f"{name} {value:.5g}" for name, value in record.items() if not name.startswith("eval") and name != "step"
-        ]
-        lines.append(f"iter {record['step']:.0f}: " + ", ".join(pairs))
-        if "eval_loss" in record:
-            accuracy = f", val acc {record['eval_accuracy']:.4f}" if "eval_accuracy" in record else ""
-            lines.append(f"step {record['step']:.0f}: val loss {record['eval_loss']:.4f}{accuracy}")
-    return "\n".join(lines) + "\n"
-
-
-def as_history(records: list[Record]) -> Iterator[Record]:
-    """Yield the records as the Hugging Face Trainer keeps them: evaluations apart."""
-    for record in records:
-        yield {name: value for name, value in record.items() if not name.startswith("eval")}
-        if "eval_loss" in record:
-            yield {
-                name: value for name, value in record.items() if name.startswith("eval") or name in ("step", "epoch")
-            }
+def _format(case: Case, experiment: Experiment) -> str:
+    return experiment.formats[case.choice % len(experiment.formats)]

@@ -1,4 +1,4 @@
-"""What is learned: small tasks that train in a second on a CPU, each with its model, its data and its usual settings."""
+"""What is learned: small tasks that train in a second on a CPU, each with model, data and usual settings."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class TinyGPT(nn.Module):
         self.token = nn.Embedding(vocabulary, shape.width)
         self.place = nn.Parameter(0.02 * torch.randn(context, shape.width))
         layer = nn.TransformerEncoderLayer(
-            shape.width, 4, 4 * shape.width, dropout=shape.dropout, batch_first=True, norm_first=True,
-            activation=shape.activation(),
+            shape.width, math.gcd(4, shape.width), 4 * shape.width, dropout=shape.dropout, batch_first=True,
+            norm_first=True, activation=shape.activation(),
         )  # fmt: skip
         self.layers = nn.TransformerEncoder(layer, shape.depth, enable_nested_tensor=False)
         self.norm = nn.LayerNorm(shape.width)
@@ -128,7 +128,7 @@ def sums(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     for _ in range(size):
         a, b = torch.randint(0, 50, (2,), generator=generator).tolist()
         if evaluation != ((a * 7 + b) % 10 == 0):
-            a, b = (a + 1) % 50, b
+            a = (a + 1) % 50
         prompt, answer = f"{a}+{b}=", f"{a + b}."
         line = (prompt + answer).ljust(12)
         rows.append([DIGITS.index(character) for character in line])
@@ -273,5 +273,5 @@ TASKS = {
         Task("diffusion", "diffusion", 0, lambda s: perceptron(3, 2, s), points, 2e-3, 64, 500, accuracy=False),
         Task("two_tower", "supervised", 32, TwoTower, pairs, 2e-3, 32, 300, tuning=False),
     )
-}
+}  # fmt: skip
 """Every task by name. Those with `tuning=False` are the test part."""

@@ -1,0 +1,29 @@
+"""What is wrong: each fault changes an experiment in one way, at several severities, and knows which cause it is."""
+
+from __future__ import annotations
+
+from benchmarks.faults.faults import (
+    agents,
+    data,
+    endings,
+    grpo,
+    healthy,
+    loss,
+    machine,
+    model,
+    optimizer,
+    preference,
+    trainer,
+)  # fmt: skip
+from benchmarks.faults.faults.fault import Fault
+
+__all__ = ["FAULTS", "HEALTHY", "Fault"]
+
+_BOTH = (endings, grpo, preference, agents, trainer)
+
+FAULTS: dict[str, Fault] = {
+    fault.id: fault for module in (data, loss, optimizer, model, machine, *_BOTH) for fault in module.FAULTS
+}
+HEALTHY: dict[str, Fault] = {
+    fault.id: fault for faults in (healthy.FAULTS, *(module.HEALTHY for module in _BOTH)) for fault in faults
+}

@@ -1,0 +1,73 @@
+"""The benchmark of known faults: runs are made, labelled and judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from benchmarks.faults.report import judge, report
+from benchmarks.faults.runs import SUBJECTS, Case, cases, make
+
+MADE = (
+    Case("tabular", "not_in_optimizer", 1, 1),
+    Case("tabular", "hang", 2, 1),
+    Case("grpo_sum", "reward_constant", 1, 1),
+    Case("ppo_chain", "agent_reward_constant", 1, 1),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("made")
+    for case in MADE:
+        make(case, place)
+    return place
+
+
+def test_each_run_has_a_log_and_a_label_with_the_injected_cause(folder: Path) -> None:
+    causes = {file.name.split("-")[1]: json.loads(file.read_text())["cause"] for file in folder.glob("*.label.json")}
+    assert causes == {
+        "not_in_optimizer": "params_not_training",
+        "hang": "hang",
+        "reward_constant": "reward_broken",
+        "agent_reward_constant": "reward_broken",
+    }
+
+
+def test_gross_faults_are_named_among_the_first_three(folder: Path) -> None:
+    judged = judge(folder)
+    assert [one.name for one in judged if not one.right(3)] == []
+    assert f"| faulty runs whose log shows it | {len(MADE)} |" in report(judged)
+
+
+def test_a_run_that_stops_has_its_last_words_and_its_plan_in_the_folder(folder: Path) -> None:
+    run = folder / "tabular-hang-2-1"
+    assert "Watchdog caught collective operation timeout" in (run / "train.log").read_text()
+    assert json.loads((run / "config.json").read_text())["max_steps"] == 400
+
+
+def test_every_cause_is_injected_in_both_parts_and_names_are_unique() -> None:
+    every = [case for case in cases(subset=False) if case.subject.needs == ("torch",)]
+    parts = [{case.rules.cause for case in every if case.tuning is tuning} for tuning in (True, False)]
+    assert parts[0] == parts[1]
+    assert len({case.name for case in every}) == len(every)
+
+
+def test_at_least_one_run_in_four_is_healthy_and_there_are_six_hundred() -> None:
+    every = [case for case in cases(subset=False) if case.subject.needs == ("torch",)]
+    assert len(every) >= 600
+    assert sum(case.rules.cause == "healthy" for case in every) >= len(every) / 4
+
+
+def test_what_lacks_its_package_is_left_out_with_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.faults.runs.find_spec", lambda name: None if name == "transformers" else name)
+    made = {case.task for case in cases(subset=True)}
+    assert made
+    assert all(SUBJECTS[task].needs == ("torch",) for task in made)
+    assert "they need transformers and accelerate" in capsys.readouterr().err
