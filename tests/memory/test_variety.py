@@ -96,7 +96,7 @@ def sgd() -> Allocator:
 
 def random_lengths() -> Allocator:
     """Lengths drawn anew for each step."""
-    draw = random.Random(3)  # noqa: S311
+    draw = random.Random(3)
     model = scenarios.Decoder(Allocator(), vocab=2000).build()
     for _ in range(25):
         model.length = draw.randrange(64, 512)
