@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose import diagnose_run
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.explain_error import explain_error
+    from mldebug_mcp.diagnose.memory import check_memory
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.logs import Run, Series, read_run
+    from mldebug_mcp.memory.estimate import estimate_memory
     from mldebug_mcp.models import (
         Diagnosis,
         ErrorExplanation,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         SearchResult,
         State,
     )
+    from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
 
 __version__ = "0.1.0"
 
@@ -33,6 +36,10 @@ _HOME = {
     "diagnose_run": "diagnose",
     "explain": "diagnose.explain",
     "explain_error": "diagnose.explain_error",
+    "check_memory": "diagnose.memory",
+    "estimate_memory": "memory.estimate",
+    "MemoryEstimate": "models.memory",
+    "MemoryReport": "models.memory",
     "update_diagnosis": "diagnose.update",
     "search_folklore": "diagnose.search",
     "Run": "logs",
@@ -62,6 +69,8 @@ __all__ = [
     "Hypothesis",
     "InputError",
     "MLDebugError",
+    "MemoryEstimate",
+    "MemoryReport",
     "MissingExtraError",
     "NextStep",
     "Run",
@@ -69,7 +78,9 @@ __all__ = [
     "Series",
     "State",
     "UnknownIdError",
+    "check_memory",
     "diagnose_run",
+    "estimate_memory",
     "explain",
     "explain_error",
     "read_run",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.errors import MLDebugError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Each command imports what it needs when it runs: the start of the server must not pay for reports.
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
     _add_json(verify)
     verify.set_defaults(command=_verify)
-
+    _add_memory(commands)
+    _add_estimate(commands)
     serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=_serve)
     return parser
@@ -124,6 +127,47 @@ def _add_batch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
     _add_json(batch)
     batch.set_defaults(command=_batch)
+
+
+def _add_memory(commands: Commands) -> None:
+    memory = commands.add_parser(
+        "memory", help="say what filled the GPU, what leaks and why it ran out, from a memory snapshot"
+    )
+    memory.add_argument(
+        "path",
+        metavar="PATH",
+        help="a snapshot's pickle (or .gz), or a text with an out-of-memory message, memory_summary() or nvidia-smi",
+    )
+    memory.add_argument("--against", metavar="OTHER", help="an earlier snapshot to compare with")
+    memory.add_argument(
+        "--focus", metavar="ID", help="the id of a call site or a category: list only that, with whole stacks"
+    )
+    memory.add_argument("--png", metavar="FILE", help="draw the timeline, stacked by category")
+    memory.add_argument("--html", metavar="FILE", help="write the whole report as one page")
+    memory.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
+    _add_json(memory)
+    memory.set_defaults(command=_memory)
+
+
+def _add_estimate(commands: Commands) -> None:
+    estimate = commands.add_parser("estimate", help="estimate the memory of training a model, from its config.json")
+    estimate.add_argument("config", metavar="CONFIG", help="the model's config.json or its folder")
+    estimate.add_argument("--batch-size", type=int, default=1, help="rows per device and forward pass (default 1)")
+    estimate.add_argument("--length", type=int, help="tokens per row (default: the model's longest, 2048 at most)")
+    estimate.add_argument("--precision", default="mixed", help="mixed, bf16, fp16 or fp32 (default mixed)")
+    estimate.add_argument(
+        "--optimizer", default="adamw", help="adamw, adamw_8bit, lion, sgd, sgd_momentum or adafactor (default adamw)"
+    )
+    estimate.add_argument("--checkpointing", default="none", help="none, selective or full (default none)")
+    estimate.add_argument("--attention", default="flash", help="flash or eager (default flash)")
+    estimate.add_argument("--accumulation", type=int, default=1, help="micro-batches per step (default 1)")
+    estimate.add_argument("--devices", type=int, default=1, help="devices that share what --sharding splits")
+    estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP)")
+    estimate.add_argument("--lora-rank", type=int, help="rank of the adapters, if only those are trained")
+    estimate.add_argument("--chunked-loss", action="store_true", help="the loss is computed in chunks")
+    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot whose peak stands beside the estimate")
+    _add_json(estimate)
+    estimate.set_defaults(command=_estimate)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -232,6 +276,46 @@ def _verify(options: argparse.Namespace) -> int:
 
         print_evidence(console_for(), answer)
     return FOUND if options.check and (answer.changed or answer.problems) else DONE
+
+
+def _memory(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.memory import report
+    from mldebug_mcp.memory.read import read_memory
+
+    snapshot = read_memory(options.path)
+    answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
+    if options.png:
+        from mldebug_mcp.report.memory_plot import plot_memory
+
+        plot_memory(snapshot, options.png)
+    if options.html:
+        from mldebug_mcp.report.memory_html import write_memory_html
+
+        write_memory_html(snapshot, answer, options.html)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.memory_text import print_memory
+
+        print_memory(console_for(), answer)
+    worth_acting_on = any(one.severity != "info" for one in answer.findings)
+    return FOUND if options.check and worth_acting_on else DONE
+
+
+def _estimate(options: argparse.Namespace) -> int:
+    from mldebug_mcp.memory.estimate import estimate_memory
+
+    settings = {name: value for name, value in vars(options).items() if name not in ("command", "json", "config")}
+    answer = estimate_memory(options.config, **settings)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.memory_text import print_estimate
+
+        print_estimate(console_for(), answer)
+    return DONE
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from mldebug_mcp.models import Explanation
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch_registry import BatchCheck
+from mldebug_mcp.symptoms.memory import MemorySymptom, memory_symptoms
 from mldebug_mcp.text import shorten
 
 
@@ -45,6 +46,7 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
         (symptoms(), _symptom),
         (batch_checks(), _batch_check),
         (known.causes, _cause),
+        (memory_symptoms(), _memory_symptom),
         (known.quotes, _quote),
         (known.sources, _source),
         (known.menus, _menu),
@@ -83,6 +85,19 @@ def _batch_check(one: BatchCheck) -> Explanation:
         title=one.doc.split("\n", 1)[0],
         text=text,
         citations=known.cite(tuple(quote for quote in one.quotes if quote in known.quotes)),
+    )
+
+
+def _memory_symptom(one: MemorySymptom) -> Explanation:
+    known = catalogue()
+    seen = f"Seen on about {one.background:.2%} of snapshots with nothing wrong."
+    return Explanation(
+        id=one.id,
+        kind="symptom",
+        title=one.doc.split("\n", 1)[0],
+        text=f"{one.doc}\n\n**Fix:** {one.fix}\n\nSeverity: {one.severity}. {seen}",
+        citations=known.cite(one.quotes),
+        related=[c.id for c in known.causes.values() if any(effect.symptom == one.id for effect in c.effects)],
     )
 
 

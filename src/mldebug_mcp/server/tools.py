@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
+from mldebug_mcp.models.memory import MemoryReport
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -103,6 +104,36 @@ def inspect_batch(
 
 
 @answers
+def check_memory(
+    path: Annotated[
+        str,
+        Field(
+            description="The pickle of torch.cuda.memory._dump_snapshot() (or .gz), or a text with a CUDA "
+            "out-of-memory message, torch.cuda.memory_summary() or nvidia-smi"
+        ),
+    ],
+    against: Annotated[str | None, Field(description="An earlier snapshot, to see what changed")] = None,
+    focus: Annotated[
+        str | None,
+        Field(description="The id of a call site in top_allocations, or a category: only that, whole stacks"),
+    ] = None,
+    detail: Detail = "concise",
+) -> MemoryReport:
+    """Find out what filled the GPU, what leaks, and why it ran out of memory (CUDA out of memory, OOM).
+
+    Reads a CUDA memory snapshot without torch and without running anything in it: the peak and who held it by line of
+    code and by category (parameters, gradients, optimizer state, activations, logits), memory that grows from step to
+    step, kept autograd graphs, fragmentation, the failed request, and in `levers` what each usual way to save memory
+    would save here, in bytes. `findings` holds only what is present, worst first. Sizes are bytes.
+    """
+    from mldebug_mcp.diagnose.memory import check_memory as check
+    from mldebug_mcp.report.memory_concise import concise_memory
+
+    answer = check(path, against, focus)
+    return answer if detail == "full" else concise_memory(answer)
+
+
+@answers
 def search_folklore(
     query: Annotated[
         str, Field(description="A question or keywords, such as 'loss spikes after warmup' or 'reward stays at zero'")
@@ -163,5 +194,13 @@ def explain_error(
     return explain_message(text)
 
 
-TOOLS = (diagnose_run, update_diagnosis, inspect_batch, search_folklore, explain, explain_error)
+TOOLS = (
+    diagnose_run,
+    update_diagnosis,
+    inspect_batch,
+    check_memory,
+    search_folklore,
+    explain,
+    explain_error,
+)
 """In the order in which clients list them."""

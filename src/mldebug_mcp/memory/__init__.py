@@ -1,0 +1,1 @@
+"""CUDA memory snapshot → `MemorySnapshot`, without torch and without trusting the pickle."""

@@ -1,0 +1,236 @@
+"""The object in a snapshot's pickle → tables. Every layout that torch has written, from 2.0 on, and the profiler's.
+
+| layout | what differs |
+| --- | --- |
+| 2.0 | blocks have a `history` instead of `frames`, no addresses and no `requested_size` |
+| 2.1 | `frames`, `segment_pool_id`, `is_expandable`, `allocator_settings`, segment_map and segment_unmap |
+| 2.2 | `time_us` of each event |
+| 2.4 | `compile_context`; `external_annotations` |
+| 2.8 | `user_metadata`; later `pool_id` of each event and fx fields of a frame |
+| a list | `torch.cuda.memory_snapshot()`: segments only |
+| profiler | `torch.profiler`'s timeline: events with a `category`, segments without a device |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory.stacks import Stacks
+from mldebug_mcp.memory.tables import (
+    Action,
+    Annotation,
+    Blocks,
+    DeviceTables,
+    Events,
+    Ints,
+    Segments,
+    SnapshotTables,
+)
+from mldebug_mcp.text import shorten
+
+_CODES: Mapping[object, int] = {
+    "alloc": Action.ALLOC,
+    "free_requested": Action.FREE_REQUESTED,
+    "free": Action.FREE_REQUESTED,
+    "free_completed": Action.FREE_COMPLETED,
+    "segment_alloc": Action.SEGMENT_ALLOC,
+    "segment_free": Action.SEGMENT_FREE,
+    "segment_map": Action.SEGMENT_MAP,
+    "segment_unmap": Action.SEGMENT_UNMAP,
+    "oom": Action.OOM,
+    "snapshot": Action.SNAPSHOT,
+}
+PROFILER = ("input", "temporary", "activation", "gradient", "autograd_detail", "parameter", "optimizer_state")
+"""The categories that torch's profiler writes: `torch.profiler._memory_profiler.Category`."""
+_PROFILER: Mapping[object, int] = {name: number for number, name in enumerate(PROFILER)}
+_HUGE = 1 << 56
+"""Sizes above this are no sizes: 64 PiB."""
+SMALL_SEGMENT = 2 * 1024 * 1024
+MAX_DEVICES = 1024
+MAX_ANNOTATIONS = 200_000
+
+
+def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
+    """Return the tables of a snapshot.
+
+    Args:
+        tree: The unpickled object.
+        path: Where it was read.
+        length: Bytes of the pickle; a tree that refers to its parts more often than that is refused.
+
+    Raises:
+        InputError: it is no snapshot.
+    """
+    if isinstance(tree, list):
+        tree = {"segments": tree, "device_traces": []}
+    if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
+        raise InputError(
+            f"{shorten(path, 200)}: a pickle, but no memory snapshot (it has neither segments nor "
+            f"device_traces); record one "
+            "with torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot('snapshot.pickle')"
+        )
+    segments = _dicts(tree.get("segments"))
+    traces = [one if isinstance(one, list) else [] for one in _list(tree.get("device_traces"))[:MAX_DEVICES]]
+    _check_budget(segments, traces, length, path)
+    result = SnapshotTables(path, "snapshot" if any(traces) else "segments only", [], Stacks())
+    by_device: dict[int, list[Mapping[str, Any]]] = {}
+    for segment in segments:
+        by_device.setdefault(_whole(segment.get("device")), []).append(segment)
+    for device in sorted({*by_device, *(number for number, trace in enumerate(traces) if trace)}):
+        trace = traces[device] if 0 <= device < len(traces) else []
+        reader = _DeviceReader(result, device)
+        result.devices.append(reader.read(by_device.get(device, []), trace))
+    result.annotations = _annotations(tree.get("external_annotations"))
+    result.settings = _settings(tree.get("allocator_settings"))
+    result.stacks.forget_objects()
+    return result
+
+
+def _check_budget(segments: Sequence[Mapping[str, Any]], traces: Sequence[list[Any]], length: int, path: str) -> None:
+    """Refuse a tree whose parts are shared so often that walking it takes longer than its file could justify."""
+    parts = sum(map(len, traces)) + sum(len(_list(segment.get("blocks"))) for segment in segments)
+    if parts > length:
+        raise InputError(f"{shorten(path, 200)}: {parts:,} entries in {length:,} bytes; not a memory snapshot; refused")
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dicts(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, Mapping)]
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and -1 <= value < _HUGE else 0
+
+
+def _column(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
+    """Return action, address and size of each event; raises if one of them is no event."""
+    count = len(events)
+    action = np.fromiter((_CODES.get(event["action"], Action.OTHER) for event in events), np.int64, count)
+    size = np.fromiter((event["size"] for event in events), np.int64, count)
+    address = np.fromiter((event.get("addr") or event.get("device_free", 0) for event in events), np.int64, count)
+    if count and (size.min() < 0 or size.max() >= _HUGE):
+        raise ValueError("sizes that are no sizes")
+    return action, address, size
+
+
+def _numbers(events: list[dict[str, Any]], key: str) -> Ints:
+    """Return a column, 0 where it is missing."""
+    try:
+        return np.fromiter((event.get(key, 0) for event in events), np.int64, len(events))
+    except (TypeError, ValueError, OverflowError):
+        return np.fromiter((_whole(event.get(key)) for event in events), np.int64, len(events))
+
+
+class _DeviceReader:
+    def __init__(self, snapshot: SnapshotTables, device: int) -> None:
+        self.snapshot = snapshot
+        self.device = device
+        self.stacks = snapshot.stacks
+
+    def read(self, segments: list[Mapping[str, Any]], trace: list[Any]) -> DeviceTables:
+        return DeviceTables(self.device, self._segments(segments), self._blocks(segments), self._events(trace))
+
+    def _segments(self, segments: list[Mapping[str, Any]]) -> Segments:
+        sizes = [_whole(one.get("total_size")) for one in segments]
+        pools: dict[str, int] = {"(0, 0)": 0, "None": 0}
+        return Segments(
+            address=_column([_whole(one.get("address")) for one in segments]),
+            size=_column(sizes),
+            stream=_column([_whole(one.get("stream")) for one in segments]),
+            small=np.array(
+                [
+                    one.get("segment_type", "small" if size <= SMALL_SEGMENT else "large") == "small"
+                    for one, size in zip(segments, sizes, strict=True)
+                ],
+                dtype=np.bool_,
+            ),
+            expandable=np.array([one.get("is_expandable") is True for one in segments], dtype=np.bool_),
+            pool=_column([pools.setdefault(str(one.get("segment_pool_id"))[:80], len(pools)) for one in segments]),
+        )
+
+    def _blocks(self, segments: list[Mapping[str, Any]]) -> Blocks:
+        rows: list[tuple[int, int, int, bool, bool, int, int]] = []
+        for number, segment in enumerate(segments):
+            address = _whole(segment.get("address"))
+            for block in _dicts(segment.get("blocks")):
+                size, state = _whole(block.get("size")), block.get("state")
+                requested, frames = _requested(block, size)
+                live = state == "active_allocated"
+                pending = isinstance(state, str) and state in ("active_awaiting_free", "active_pending_free")
+                where = _whole(block.get("address")) or address
+                rows.append((where, size, requested, live, pending, self.stacks.add(frames) if live else 0, number))
+                address = where + size
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
+        return Blocks(columns[0], columns[1], columns[2], columns[3] == 1, columns[4] == 1, columns[5], columns[6])
+
+    def _events(self, trace: list[Any]) -> Events:
+        try:
+            columns = _columns(trace)
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+            # Something in it is no event: only then is each one looked at.
+            trace = self._usable(trace)
+            columns = _columns(trace)
+        action, address, size = columns
+        stack = np.zeros(len(trace), np.int64)
+        for index in np.flatnonzero((action == Action.ALLOC) | (action == Action.OOM)).tolist():
+            stack[index] = self.stacks.add(trace[index].get("frames"))
+        stated = np.full(len(trace), -1, np.int64)
+        if any("category" in event for event in trace[:50]):
+            self.snapshot.layout = "profiler timeline"
+            stated = np.array([_PROFILER.get(event.get("category"), -1) for event in trace], np.int64)
+        return Events(action, address, size, _numbers(trace, "time_us"), stack, stated)
+
+    def _usable(self, trace: list[Any]) -> list[dict[str, Any]]:
+        usable = [
+            event
+            for event in trace
+            if type(event) is dict
+            and type(event.get("action")) is str
+            and type(size := event.get("size")) is int
+            and 0 <= size < _HUGE
+            and type(event.get("addr", event.get("device_free"))) is int
+        ]
+        if len(usable) < len(trace):
+            self.snapshot.notes.append(
+                f"device {self.device}: {len(trace) - len(usable):,} of {len(trace):,} events lack an action, a "
+                f"size or an "
+                "address and were skipped"
+            )
+        return usable
+
+
+def _requested(block: Mapping[str, Any], size: int) -> tuple[int, object]:
+    """Return the bytes that were asked for and the stack; torch 2.0 keeps both in a history."""
+    history = _dicts(block.get("history"))
+    if history and "frames" not in block:
+        return _whole(history[0].get("real_size")) or size, history[0].get("frames")
+    return _whole(block.get("requested_size", size)), block.get("frames")
+
+
+def _annotations(entries: object) -> list[Annotation]:
+    found = [
+        Annotation(shorten(str(one.get("name", "")), 120), _whole(one.get("time_us")), _whole(one.get("device")))
+        for one in _dicts(entries)[:MAX_ANNOTATIONS]
+        if str(one.get("stage", "START")).upper() == "START"
+    ]
+    return sorted(found, key=lambda one: one.time)
+
+
+def _settings(entries: object) -> dict[str, str]:
+    if not isinstance(entries, Mapping):
+        return {}
+    plain = {
+        str(key)[:60]: value for key, value in list(entries.items())[:40] if not isinstance(value, (Mapping, list))
+    }
+    return {key: shorten(str(value), 200) for key, value in plain.items() if value not in ("", None)}

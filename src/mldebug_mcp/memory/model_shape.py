@@ -1,0 +1,205 @@
+"""A transformer's `config.json` → the numbers that its memory follows from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_NUMBER = 1 << 40
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "hidden": ("hidden_size", "n_embd", "d_model", "dim", "model_dim"),
+    "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
+    "kv_heads": ("num_key_value_heads", "n_kv_heads", "num_kv_heads"),
+    "head_dim": ("head_dim",),
+    "feed_forward": ("intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size", "hidden_dim"),
+    "vocabulary": ("vocab_size", "padded_vocab_size"),
+    "positions": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "expert_width": ("moe_intermediate_size",),
+    "active_experts": ("num_experts_per_tok",),
+}
+_PLAIN_MLP = (
+    "gpt2",
+    "gpt_neo",
+    "gpt_neox",
+    "gptj",
+    "opt",
+    "bloom",
+    "bert",
+    "roberta",
+    "falcon",
+    "phi",
+    "mpt",
+    "codegen",
+    "starcoder2",
+    "electra",
+    "distilbert",
+)
+"""Model types with two matrices in the feed-forward part; the others gate it with a third."""
+_LEARNED_POSITIONS = ("gpt2", "opt", "bert", "roberta", "gpt_neo", "electra", "distilbert")
+_BIASED = ("gpt2", "gpt_neox", "opt", "bloom", "bert", "roberta", "phi", "starcoder2", "gpt_bigcode")
+_TIED_BY_DEFAULT = (
+    "gpt2",
+    "opt",
+    "bloom",
+    "bert",
+    "roberta",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "falcon",
+    "gpt_neo",
+    "mpt",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """A decoder's shape.
+
+    Args:
+        name: What the configuration calls it.
+        hidden, layers, heads, kv_heads, head_dim, feed_forward, vocabulary: As usual.
+        positions: The longest sequence.
+        matrices: Matrices in the feed-forward part: 3 if gated.
+        experts: Feed-forward parts per layer; 1 unless a mixture.
+        active_experts: How many of them a token passes.
+        expert_width: Width of one of them.
+        biased: Whether linear layers have biases (else none; Qwen2's are added).
+        learned_positions: Whether positions have an embedding.
+        tied: Whether the output layer shares the embedding.
+        qkv_bias: Whether queries, keys and values have biases although the rest has none.
+    """
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    feed_forward: int
+    vocabulary: int
+    positions: int
+    matrices: int
+    experts: int
+    active_experts: int
+    expert_width: int
+    biased: bool
+    learned_positions: bool
+    tied: bool
+    qkv_bias: bool
+
+    @property
+    def attention_width(self) -> int:
+        """Outputs of the query projection."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv_width(self) -> int:
+        """Outputs of the key projection."""
+        return self.kv_heads * self.head_dim
+
+    @property
+    def linears(self) -> list[tuple[int, int]]:
+        """Inputs and outputs of each linear layer of one layer of the model."""
+        width = self.expert_width if self.experts > 1 else self.feed_forward
+        up = [(self.hidden, width)] * (self.matrices - 1)
+        attention = [
+            (self.hidden, self.attention_width),
+            (self.hidden, self.kv_width),
+            (self.hidden, self.kv_width),
+            (self.attention_width, self.hidden),
+        ]
+        router = [(self.hidden, self.experts)] if self.experts > 1 else []
+        return attention + router + [*up, (width, self.hidden)] * max(1, self.experts)
+
+    @property
+    def layer_parameters(self) -> int:
+        """Parameters of one layer: linear layers, biases, two norms."""
+        biases = sum(out for _, out in self.linears) if self.biased else 0
+        if self.qkv_bias and not self.biased:
+            biases = self.attention_width + 2 * self.kv_width
+        return sum(a * b for a, b in self.linears) + biases + 2 * self._norm
+
+    @property
+    def _norm(self) -> int:
+        return self.hidden * (2 if self.biased else 1)
+
+    @property
+    def parameters(self) -> int:
+        """All parameters; a tied output layer counts once."""
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        positions = self.positions * self.hidden if self.learned_positions else 0
+        return embeddings + positions + self.layers * self.layer_parameters + self._norm
+
+
+def read_shape(path: str | Path) -> ModelShape:
+    """Read a model's shape from its `config.json`, or from the folder that holds it.
+
+    Raises:
+        InputError: it cannot be read, or lacks a number that is needed.
+    """
+    file = Path(path).expanduser()
+    file = file / "config.json" if file.is_dir() else file
+    name = shorten(str(file), 200)
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise InputError(f"{name}: too large for a model's configuration")
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: no JSON ({shorten(str(error), 100)}); name a model's config.json") from None
+    if not isinstance(config, dict):
+        raise InputError(f"{name}: not a model's configuration; name a config.json")
+    return shape_of(config, name)
+
+
+def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
+    """Return the shape that a configuration describes; raises InputError naming what is missing."""
+    inner = config.get("text_config")
+    if isinstance(inner, Mapping) and "hidden_size" in inner:
+        config = {**config, **inner}
+    numbers = {what: _number(config, names) for what, names in _NAMES.items()}
+    for what in ("hidden", "layers", "heads", "vocabulary"):
+        if numbers[what] is None:
+            raise InputError(f"{name}: no {' or '.join(_NAMES[what][:3])}; this needs a transformer's config.json")
+    kind = str(config.get("model_type", ""))[:60]
+    hidden, heads = numbers["hidden"] or 1, numbers["heads"] or 1
+    wide = numbers["feed_forward"] or 4 * hidden
+    return ModelShape(
+        name=shorten(str(config.get("_name_or_path") or kind or name), 120),
+        hidden=hidden,
+        layers=numbers["layers"] or 1,
+        heads=heads,
+        kv_heads=numbers["kv_heads"] or heads,
+        head_dim=numbers["head_dim"] or max(1, hidden // heads),
+        feed_forward=wide,
+        vocabulary=numbers["vocabulary"] or 1,
+        positions=numbers["positions"] or 2048,
+        matrices=2 if kind in _PLAIN_MLP else 3,
+        experts=numbers["experts"] or 1,
+        active_experts=numbers["active_experts"] or 1,
+        expert_width=numbers["expert_width"] or wide,
+        biased=kind in _BIASED,
+        learned_positions=kind in _LEARNED_POSITIONS,
+        tied=bool(config.get("tie_word_embeddings", kind in _TIED_BY_DEFAULT)),
+        qkv_bias=bool(config.get("attention_bias")) or kind in ("qwen2", "qwen2_moe"),
+    )
+
+
+def _number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_NUMBER:
+            return value
+    return None

@@ -1,0 +1,224 @@
+"""The history of a device, replayed: how long each allocation lived, and how much was held at every moment.
+
+"Allocated" is what `torch.cuda.memory_allocated()` says: bytes of the blocks that tensors hold, after rounding. It
+falls when a free is requested. A history that starts late is completed from the blocks that the snapshot shows at the
+end and from frees of what was allocated before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints
+
+ROUND = 512
+"""Bytes that sizes are rounded up to: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
+MAX_WORK = 20_000_000
+"""Steps spent on finding the expandable segments that mapped ranges belong to; real histories need thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations:
+    """Every allocation known on a device. All columns have shape (allocations,).
+
+    Args:
+        address: Where.
+        size: Bytes of its block.
+        requested: Bytes that were asked for.
+        stack: Which stack asked, 0 if unknown.
+        start: Index of the event that made it; -1 if it is older than the history.
+        end: Index of the event that freed it; the number of events if it is alive at the end.
+    """
+
+    address: Ints
+    size: Ints
+    requested: Ints
+    stack: Ints
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def alive(self, moment: int) -> Bools:
+        """Return which of them are held after the event `moment`; -1 is the moment before the first."""
+        return np.asarray((self.start <= moment) & (self.end > moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A device over time.
+
+    Args:
+        allocations: What was allocated, and when.
+        allocated: Bytes held before the first event and after each, shape (events + 1,).
+        reserved: Bytes taken from the device, likewise.
+        unmatched: Allocations that were never freed in the history and that the snapshot does not show at the end.
+    """
+
+    allocations: Allocations
+    allocated: Ints
+    reserved: Ints
+    unmatched: int
+
+    @property
+    def peak_moment(self) -> int:
+        """The event after which most was allocated; -1 if that was at the start."""
+        return int(np.argmax(self.allocated)) - 1
+
+    @property
+    def peak(self) -> int:
+        """Bytes allocated at most."""
+        return int(self.allocated.max())
+
+
+def replay(device: DeviceTables) -> Replay:
+    """Replay the history of a device."""
+    events = device.events
+    count = len(events)
+    traced, orphans = _lifetimes(device)
+    live = np.flatnonzero(device.blocks.live)
+    traced, known = _with_blocks(device, traced, live)
+    missing = live[~np.isin(device.blocks.address[live], traced.address[traced.end == count])]
+    allocations = _join(
+        Allocations(
+            device.blocks.address[missing],
+            device.blocks.size[missing],
+            device.blocks.requested[missing],
+            device.blocks.stack[missing],
+            np.full(len(missing), -1),
+            np.full(len(missing), count),
+        ),
+        Allocations(
+            events.address[orphans],
+            _rounded(device, events.size[orphans]),
+            events.size[orphans],
+            np.zeros(len(orphans), np.int64),
+            np.full(len(orphans), -1),
+            orphans,
+        ),
+        traced,
+    )
+    return Replay(
+        allocations,
+        _allocated(allocations, count),
+        _reserved(device),
+        int(((traced.end == count) & ~known).sum()) if len(device.blocks.size) else 0,
+    )
+
+
+def _rounded(device: DeviceTables, size: Ints) -> Ints:
+    """Return the bytes of the blocks for these requests; the profiler's timeline knows no rounding."""
+    if len(device.blocks.size) and (device.blocks.size % ROUND).any():
+        return size
+    return np.maximum(ROUND, -(-size // ROUND) * ROUND)
+
+
+def _lifetimes(device: DeviceTables) -> tuple[Allocations, Ints]:
+    """Return the allocations in the history, and the frees of what is older than it.
+
+    Sorted by address and time, an allocation is followed by its free. One that is followed by another allocation at its
+    address was freed unseen before that (`skip_actions`, or a lost event).
+    """
+    events = device.events
+    count = len(events)
+    code = events.action
+    of_tensors = np.flatnonzero(code <= Action.FREE_COMPLETED)
+    order = of_tensors[np.argsort(events.address[of_tensors], kind="stable")]
+    address, action = events.address[order], code[order]
+    same_next = np.append(address[1:] == address[:-1], False) if len(order) else np.zeros(0, np.bool_)
+    is_alloc = action == Action.ALLOC
+    following = np.append(order[1:], count) if len(order) else order
+    end = np.where(same_next, following, count)
+    first_here = np.append(True, ~same_next[:-1]) if len(order) else same_next
+    orphan = first_here & ~is_alloc
+    # A second free of the same older block (requested, then completed) is not first at its address, so it is not
+    # counted.
+    starts = order[is_alloc]
+    return Allocations(
+        address[is_alloc],
+        _rounded(device, events.size[starts]),
+        events.size[starts],
+        events.stack[starts],
+        starts,
+        end[is_alloc],
+    ), order[orphan]
+
+
+def _with_blocks(device: DeviceTables, traced: Allocations, live: Ints) -> tuple[Allocations, Bools]:
+    """Take sizes from the blocks for what is alive at the end; also return which allocations have one."""
+    count = len(device.events)
+    known = np.zeros(len(traced), np.bool_)
+    if not len(live) or not len(traced):
+        return traced, known
+    by_address = live[np.argsort(device.blocks.address[live], kind="stable")]
+    addresses = device.blocks.address[by_address]
+    at = np.minimum(np.searchsorted(addresses, traced.address), len(addresses) - 1)
+    known = (traced.end == count) & (addresses[at] == traced.address)
+    size = np.where(known, device.blocks.size[by_address[at]], traced.size)
+    stack = np.where((traced.stack == 0) & known, device.blocks.stack[by_address[at]], traced.stack)
+    return Allocations(traced.address, size, traced.requested, stack, traced.start, traced.end), known
+
+
+def _join(*parts: Allocations) -> Allocations:
+    return Allocations(
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("address", "size", "requested", "stack", "start", "end")
+        )
+    )
+
+
+def _allocated(allocations: Allocations, count: int) -> Ints:
+    delta = np.zeros(count + 2, np.int64)
+    np.add.at(delta, allocations.start + 1, allocations.size)
+    np.subtract.at(delta, np.minimum(allocations.end + 1, count + 1), allocations.size)
+    return np.cumsum(delta[: count + 1])
+
+
+def _reserved(device: DeviceTables) -> Ints:
+    """Return reserved bytes over time, counted backwards from the segments at the end."""
+    action, size = device.events.action, device.events.size
+    taken = (action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)
+    given = (action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)
+    delta = np.append(0, np.where(taken, size, np.where(given, -size, 0)))
+    total = np.cumsum(delta)
+    start = int(device.segments.size.sum()) - int(total[-1])
+    return np.asarray(np.maximum(0, total + start), np.int64)
+
+
+def held_segments(device: DeviceTables, moment: int) -> tuple[Ints, Ints]:
+    """Return address and size of the memory taken from the device after the event `moment`.
+
+    The segments at the end, less what came later, plus what went later. Of an expandable segment each mapped
+    range counts.
+    """
+    events = device.events
+    action, address, size = (column[moment + 1 :] for column in (events.action, events.address, events.size))
+    came = (action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)
+    went = (action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)
+    work = 0
+    held = dict(zip(device.segments.address.tolist(), device.segments.size.tolist(), strict=True))
+    for index in np.flatnonzero(came | went)[::-1].tolist():
+        where, bytes_ = int(address[index]), int(size[index])
+        if went[index]:
+            held[where] = bytes_
+        elif held.get(where) == bytes_:
+            del held[where]
+        elif work < MAX_WORK:
+            _shrink(held, where, bytes_)
+            work += len(held)
+    rows = np.array(sorted(held.items()), np.int64).reshape(-1, 2).T
+    return rows[0], rows[1]
+
+
+def _shrink(held: dict[int, int], where: int, size: int) -> None:
+    """Take a mapped range out of the expandable segment that holds it."""
+    for address, total in held.items():
+        if address <= where < address + total:
+            held[address] = where - address
+            if where + size < address + total:
+                held[where + size] = address + total - where - size
+            return

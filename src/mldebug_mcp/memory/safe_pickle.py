@@ -1,0 +1,115 @@
+"""Pickle → plain objects, with nothing imported, nothing called and memory in proportion to the file."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import os
+import pickle
+import zlib
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory.pickle_scan import scan
+from mldebug_mcp.text import shorten
+
+MAX_BYTES = 16 * 1024**3
+"""Bytes of an uncompressed pickle."""
+MEMORY_PER_BYTE = 2
+"""Bytes of memory per byte of pickle at the least, as with deep stacks; short ones take up to six."""
+_GZIP = b"\x1f\x8b"
+_BUFFER = 1024 * 1024
+
+
+class _GuardedReader(io.BufferedReader):
+    """A reader that does not try to read beyond the end of a pickle, whatever length an opcode claims."""
+
+    def __init__(self, raw: io.RawIOBase, left: int) -> None:
+        super().__init__(raw, _BUFFER)
+        self.left = left
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0 or size > self.left:
+            raise pickle.UnpicklingError("an opcode claims more bytes than the file has")
+        data = super().read(size)
+        self.left -= len(data)
+        return data
+
+
+class _SafeUnpickler(pickle.Unpickler):
+    """An unpickler without a way to any class or function: the second fence behind the scan."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
+        raise pickle.UnpicklingError(f"refused to import {shorten(module_name, 60)}.{shorten(global_name, 60)}")
+
+    def persistent_load(self, pid: object, /) -> NoReturn:
+        del pid
+        raise pickle.UnpicklingError("refused a persistent id")
+
+
+def load(path: Path, size: int) -> tuple[object, int]:
+    """Return the object in a pickle (or in a gzip of one) and the bytes of the pickle.
+
+    Raises:
+        InputError: it is truncated, corrupt, larger than memory, or holds anything but plain data.
+    """
+    name = shorten(str(path), 200)
+    compressed = _starts_with_gzip(path)
+    try:
+        with _open(path, compressed=compressed) as stream:
+            length = scan(stream, MAX_BYTES if compressed else size, name)
+        _check_memory(length, name)
+        with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
+            return _unpickled(reader), length
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{name}: the compressed file is cut off or corrupt ({shorten(str(error), 100)})") from None
+    except (
+        pickle.UnpicklingError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        OverflowError,
+        AttributeError,
+    ) as error:
+        raise InputError(f"{name}: the pickle is corrupt ({shorten(str(error), 100)}); record it again") from None
+    except MemoryError:
+        raise InputError(f"{name}: not enough memory to read it; record fewer entries (max_entries=)") from None
+
+
+def _unpickled(reader: _GuardedReader) -> object:
+    collecting = gc.isenabled()
+    # The collector would walk all objects again and again while they are only being added: four times the time.
+    gc.disable()
+    try:
+        return _SafeUnpickler(reader).load()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _starts_with_gzip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
+def _open(path: Path, *, compressed: bool) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path, "rb")) if compressed else path.open("rb", buffering=0)
+
+
+def _check_memory(length: int, name: str) -> None:
+    """Refuse a pickle that this machine cannot hold, before the machine finds out itself."""
+    try:
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return
+    # Free pages exclude the page cache, which gives way; a quarter of all memory counts as available in any case.
+    available = max(available, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
+    if length * MEMORY_PER_BYTE > available:
+        raise InputError(
+            f"{name}: a pickle of {length / 2**30:.1f} GiB needs about {length * MEMORY_PER_BYTE / 2**30:.0f} "
+            f"GiB of memory and "
+            f"{available / 2**30:.0f} GiB are free; record fewer entries (_record_memory_history(max_entries=200_000))"
+        )

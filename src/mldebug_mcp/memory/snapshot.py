@@ -1,0 +1,237 @@
+"""What the memory symptoms judge: the numbers of each device and, where it was recorded, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mldebug_mcp.memory.categories import Category, Sure, categorise
+from mldebug_mcp.memory.holes import FreeMemory, free_at, free_at_end
+from mldebug_mcp.memory.replay import Allocations, Replay, replay
+from mldebug_mcp.memory.stacks import Stack, Stacks
+from mldebug_mcp.memory.steps import Steps, find_steps
+from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemoryEvent:
+    """An allocation that failed. Bytes throughout.
+
+    Args:
+        requested: What was asked for.
+        device_free: What the device still had.
+        allocated: What tensors held.
+        reserved: What the allocator held.
+        free: Free memory inside what was reserved, in the pool that the request comes from; pieces unknown from text.
+        moment: Index of the event; -1 where there is no history.
+        stack: Who asked.
+        count: How many allocations failed in the history.
+        pieces_known: Whether `free` knows the largest piece.
+        others: What other processes and libraries held, where it is said.
+    """
+
+    requested: int
+    device_free: int
+    allocated: int
+    reserved: int
+    free: FreeMemory
+    moment: int = -1
+    stack: Stack | None = None
+    count: int = 1
+    pieces_known: bool = True
+    others: int = 0
+
+    @property
+    def short(self) -> int:
+        """Bytes that were missing."""
+        return max(0, self.requested - self.device_free)
+
+
+class History:
+    """A device's history, replayed and inferred from."""
+
+    def __init__(self, tables: DeviceTables, snapshot: SnapshotTables) -> None:
+        self.tables = tables
+        self.stacks: Stacks = snapshot.stacks
+        self.replay: Replay = replay(tables)
+        freed = self.allocations.start[self.allocations.end < len(tables.events)]
+        here = [one for one in snapshot.annotations if one.device == tables.device]
+        self.steps: Steps = find_steps(tables.events, freed, snapshot.stacks, here or snapshot.annotations)
+
+    @property
+    def allocations(self) -> Allocations:
+        """Every allocation known."""
+        return self.replay.allocations
+
+    @property
+    def events(self) -> int:
+        """How many events were recorded."""
+        return len(self.tables.events)
+
+    @cached_property
+    def _categories(self) -> tuple[np.ndarray, np.ndarray]:
+        return categorise(self.allocations, self.tables.events, self.stacks)
+
+    @property
+    def category(self) -> np.ndarray:
+        """Each allocation's `Category`, shape (allocations,)."""
+        return self._categories[0]
+
+    @property
+    def sure(self) -> np.ndarray:
+        """Each allocation's `Sure`, shape (allocations,)."""
+        return self._categories[1]
+
+    @cached_property
+    def failures(self) -> Ints:
+        """The events at which an allocation failed."""
+        return np.flatnonzero(self.tables.events.action == Action.OOM)
+
+    @cached_property
+    def moment(self) -> int:
+        """The moment that matters: when the last allocation failed, else when most was allocated."""
+        return int(self.failures[-1]) if len(self.failures) else self.replay.peak_moment
+
+    @cached_property
+    def held(self) -> Bools:
+        """Which allocations were held at that moment."""
+        return self.allocations.alive(self.moment)
+
+    def bytes_by_category(self, which: Bools) -> dict[Category, int]:
+        """Return the bytes of these allocations by category, without the empty ones."""
+        totals = np.bincount(self.category[which], self.allocations.size[which], len(Category)).astype(np.int64)
+        return {Category(number): int(total) for number, total in enumerate(totals) if total}
+
+    def surest(self, which: Bools, category: Category) -> Sure:
+        """Return how sure the category is for most of the bytes of these allocations."""
+        mine = which & (self.category == category)
+        totals = np.bincount(self.sure[mine], self.allocations.size[mine], len(Sure))
+        return Sure(int(totals.argmax()))
+
+    @property
+    def frames_recorded(self) -> bool:
+        """Whether stacks were recorded."""
+        return len(self.stacks) > 1
+
+
+@dataclass(slots=True)
+class DeviceMemory:
+    """One device in numbers, whatever they were read from. Bytes throughout.
+
+    Args:
+        device: Its number.
+        allocated: What tensors hold.
+        reserved: What the allocator holds.
+        requested: What was asked for, without rounding; 0 if unknown.
+        peak_allocated: The most that tensors held, as far as the history or the statistics go.
+        peak_reserved: The most that the allocator held.
+        free: Free memory inside what is reserved.
+        capacity: The device's memory, where it is said.
+        oom: The last allocation that failed.
+        history: The recorded history; None if there is none.
+        holder: Allocations without a history: the blocks of the snapshot.
+        segments: Segments held.
+        expandable: Whether the segments are expandable.
+        retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
+        others: What other processes hold.
+    """
+
+    device: int
+    allocated: int = 0
+    reserved: int = 0
+    requested: int = 0
+    peak_allocated: int = 0
+    peak_reserved: int = 0
+    free: FreeMemory = field(default_factory=FreeMemory)
+    capacity: int | None = None
+    oom: OutOfMemoryEvent | None = None
+    history: History | None = None
+    blocks: History | None = None
+    segments: int = 0
+    expandable: bool = False
+    retries: int = 0
+    others: int = 0
+
+    @property
+    def view(self) -> History | None:
+        """What is known of single allocations: the history, or the blocks at the end."""
+        return self.history or self.blocks
+
+
+@dataclass(slots=True)
+class MemorySnapshot:
+    """A snapshot, or what a text says, ready to be judged."""
+
+    path: str
+    layout: str
+    devices: list[DeviceMemory]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def recorded(self) -> list[DeviceMemory]:
+        """The devices with a history."""
+        return [device for device in self.devices if device.history is not None]
+
+    @property
+    def from_text(self) -> bool:
+        """Whether it was read from text, which knows totals only."""
+        return self.layout.startswith("text")
+
+
+def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:
+    """Return the snapshot that these tables describe."""
+    result = MemorySnapshot(tables.path, tables.layout, [], tables.settings, tables.notes)
+    for device in tables.devices:
+        result.devices.append(_device(device, tables))
+        view = result.devices[-1].view
+        if view is not None and view.replay.unmatched:
+            result.notes.append(
+                f"device {device.device}: {view.replay.unmatched:,} allocation(s) of the history are neither "
+                f"freed in it nor "
+                "among the blocks at the end; they count as held"
+            )
+    return result
+
+
+def _device(device: DeviceTables, tables: SnapshotTables) -> DeviceMemory:
+    history = History(device, tables)
+    live = device.blocks.live
+    allocated = int(device.blocks.size[live].sum())
+    recorded = len(device.events) > 0
+    oom = _last_failure(history) if recorded else None
+    return DeviceMemory(
+        device=device.device,
+        allocated=allocated,
+        reserved=int(device.segments.size.sum()),
+        requested=int(device.blocks.requested[live].sum()),
+        peak_allocated=max(history.replay.peak, allocated),
+        peak_reserved=int(history.replay.reserved.max()),
+        free=free_at_end(device),
+        capacity=oom.reserved + oom.device_free if oom else None,
+        oom=oom,
+        history=history if recorded else None,
+        blocks=None if recorded else history,
+        segments=len(device.segments.size),
+        expandable=bool(device.segments.expandable.any()),
+    )
+
+
+def _last_failure(history: History) -> OutOfMemoryEvent | None:
+    if not len(history.failures):
+        return None
+    events, moment = history.tables.events, int(history.failures[-1])
+    request = int(events.size[moment])
+    return OutOfMemoryEvent(
+        requested=request,
+        device_free=max(0, int(events.address[moment])),
+        allocated=int(history.replay.allocated[moment + 1]),
+        reserved=int(history.replay.reserved[moment + 1]),
+        free=free_at(history.tables, history.allocations, moment, request),
+        moment=moment,
+        stack=history.stacks[int(events.stack[moment])],
+        count=len(history.failures),
+    )

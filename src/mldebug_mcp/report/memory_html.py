@@ -1,0 +1,138 @@
+"""The memory report as one HTML file: timeline as SVG, findings, call sites; no script, nothing fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory.snapshot import MemorySnapshot
+from mldebug_mcp.memory.tables import Ints
+from mldebug_mcp.memory.timeline import Timeline, timeline
+from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.report.memory_plot import COLOURS
+from mldebug_mcp.symptoms.memory.sizes import size
+
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
+GRID_LINES = 4
+
+_STYLE = """
+:root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020; --warn:
+#9a6700; } @media (prefers-color-scheme: dark) {
+  :root { --text: #e6e6e6; --dim: #9a9a9a; --back: #16181c; --line: #3a3d42; --bad: #ff7b86; --warn: #e3b341; }
+}
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1000px; margin:
+2em auto; padding: 0 1em; } h1 { font-size: 1.3em; overflow-wrap: anywhere; } h2 { font-size: 1.1em; margin-top:
+1.6em; } table { border-collapse: collapse; width: 100%; } td, th { padding: 3px 10px 3px 0; text-align: left;
+vertical-align: top; } td.number { text-align: right; white-space: nowrap; } td { overflow-wrap: anywhere; } .dim {
+color: var(--dim); } .error b { color: var(--bad); } .warning b { color: var(--warn); } svg { width: 100%; height:
+auto; } svg text { fill: var(--text); font-size: 11px; } .key span { display: inline-block; width: 11px; height: 11px;
+margin: 0 4px 0 12px; } """
+
+
+def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
+    """Write the report as a page that opens anywhere; raises InputError if the file cannot be written."""
+    try:
+        Path(path).write_text(memory_html(snapshot, report), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
+    """Return the page."""
+    read = report.snapshot
+    pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
+    parts = [
+        f"<h1>GPU memory: {escape(read.path)}</h1>",
+        f"<p class=dim>{escape(read.layout)}; {read.devices} device(s), {read.trace_events:,} events; peak "
+        f"{size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved</p>",
+        *pictures,
+        "<h2>Seen</h2>",
+        *(
+            f"<p class={one.severity}><b>{escape(one.finding)}</b>: {escape(one.summary)}<br><span class=dim>"
+            f"{escape(one.fix)}</span></p>"
+            for one in report.findings
+        ),
+        "<h2>Who holds it</h2>",
+        _table(
+            (size(one.bytes), f"{one.count}×", one.category, " ← ".join(one.stack) or one.site)
+            for one in report.top_allocations
+        ),
+        "<h2>What would save how much</h2>",
+        _table((size(one.saves_bytes), one.lever, one.how, "") for one in report.levers),
+        *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
+    ]
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>GPU memory</title><style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> str:
+    lines = (
+        f"<tr><td class=number>{escape(first)}</td>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>"
+        for first, *rest in rows
+    )
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _picture(one: Timeline) -> str:
+    top = float(np.max(one.reserved, initial=max(1, one.peak_bytes))) * 1.08
+    below = np.zeros(len(one.moments), np.int64)
+    shapes, key = [], []
+    for category, held in one.held.items():
+        name = category.label.replace("_", " ")
+        shapes.append(
+            f'<polygon fill="{COLOURS[category]}" points="{_band(one, below, below + held, top)}"><title>{name}: up to '
+            f"{size(int(held.max()))}</title></polygon>"
+        )
+        key.append(f'<span style="background:{COLOURS[category]}"></span>{name}')
+        below = below + held
+    line = " ".join(
+        f"{_x(one, m):.1f},{_y(r, top):.1f}" for m, r in zip(one.moments.tolist(), one.reserved.tolist(), strict=True)
+    )
+    shapes.append(f'<polyline fill="none" stroke="currentColor" stroke-dasharray="4 3" points="{line}"/>')
+    grid = [_grid_line(top * number / GRID_LINES, top) for number in range(GRID_LINES + 1)]
+    marks = [
+        f'<line x1="{_x(one, moment):.1f}" x2="{_x(one, moment):.1f}" y1="0" y2="{HEIGHT}" stroke="#b00020" '
+        f'stroke-width="2"/>'
+        f'<text x="{max(LEFT + 80, _x(one, moment) - 6):.1f}" y="{HEIGHT - 8}" text-anchor="end">out of memory</text>'
+        for moment in one.failures[:20].tolist()
+    ]
+    x, y = _x(one, one.peak), _y(one.peak_bytes, top)
+    anchor = "end" if x > WIDTH * 0.7 else "start"
+    marks.append(
+        f'<path d="M{x:.1f} {y:.1f} l-5 -9 h10 z" fill="currentColor"/><text x="{x:.1f}" y="{y - 12:.1f}" '
+        f'text-anchor="{anchor}" '
+        f'font-weight="bold">peak {size(one.peak_bytes)}</text>'
+    )
+    return (
+        f"<h2>Device {one.device}</h2><svg viewBox='0 -14 {WIDTH} {HEIGHT + BOTTOM + 14}' "
+        f"role='img'>{''.join(grid + shapes + marks)}</svg>"
+        f"<p class=key>{''.join(key)}<span></span>- - reserved; {one.events:,} events, {len(one.steps)} steps</p>"
+    )
+
+
+def _x(one: Timeline, moment: int) -> float:
+    return LEFT + (WIDTH - LEFT) * max(0, moment) / max(1, one.events)
+
+
+def _y(held: float, top: float) -> float:
+    return HEIGHT * (1 - held / top)
+
+
+def _band(one: Timeline, below: Ints, above: Ints, top: float) -> str:
+    up = [f"{_x(one, m):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), above.tolist(), strict=True)]
+    down = [f"{_x(one, m):.1f},{_y(h, top):.1f}" for m, h in zip(one.moments.tolist(), below.tolist(), strict=True)]
+    return " ".join(up + down[::-1])
+
+
+def _grid_line(held: float, top: float) -> str:
+    y = _y(held, top)
+    return (
+        f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>'
+        f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(held)}</text>'
+    )

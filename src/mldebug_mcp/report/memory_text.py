@@ -1,0 +1,148 @@
+"""A memory report for a terminal: findings, what holds the peak, who holds most, what would save most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mldebug_mcp.logs import Series
+from mldebug_mcp.models.memory import (
+    CallSite,
+    DeviceSummary,
+    Lever,
+    MemoryComparison,
+    MemoryEstimate,
+    MemoryFinding,
+    MemoryReport,
+)
+from mldebug_mcp.report.sparkline import sparkline
+from mldebug_mcp.symptoms.memory.sizes import size
+
+SHOWN_LEVERS = 6
+SHOWN_STEPS = 60
+_COLOUR = {"error": "bold red", "warning": "bold yellow", "info": "bold"}
+
+
+def print_memory(console: Console, report: MemoryReport) -> None:
+    """Print what is seen, who holds the memory, and what would save most."""
+    read = report.snapshot
+    console.print(
+        Text.assemble(
+            (read.path, "bold"),
+            f": {read.layout}, {read.devices} device(s), {read.segments:,} segments, {read.trace_events:,} events",
+        )
+    )
+    _section(console, "Seen", [_finding(one) for one in report.findings])
+    for device in report.devices:
+        _print_device(console, device)
+    if report.top_allocations:
+        _section(console, "Who holds it", [_sites(report.top_allocations)])
+    if report.levers:
+        _section(console, "What would save how much", [_levers(report.levers)])
+    if report.comparison is not None:
+        _section(console, f"Against {report.comparison.other}", [_comparison(report.comparison)])
+    _section(console, "Notes", [Text(f"• {note}", style="dim") for note in report.notes])
+
+
+def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
+    """Print an estimate with its formulas."""
+    settings = ", ".join(f"{name} {value}" for name, value in estimate.settings.items())
+    console.print(Text.assemble((estimate.model, "bold"), f": {estimate.parameters:,} parameters; {settings}"))
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    for part in estimate.parts:
+        table.add_row(part.part, size(part.bytes), Text(part.formula, style="dim"))
+    table.add_row(Text("total", style="bold"), Text(size(estimate.total_bytes), style="bold"), "on each device")
+    if estimate.measured_peak_bytes is not None:
+        table.add_row("measured peak", size(estimate.measured_peak_bytes), "of the snapshot")
+    console.print(Padding(table, (1, 0, 0, 2)))
+    _section(console, "Sources", [Text(f"• {one}", style="dim") for one in estimate.sources])
+    _section(console, "Notes", [Text(f"• {note}", style="dim") for note in estimate.notes])
+
+
+def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> None:
+    if lines:
+        console.print(Text(f"\n{title}", style="bold underline"))
+        for line in lines:
+            console.print(Padding(line, (0, 0, 0, 2)))
+
+
+def _finding(one: MemoryFinding) -> Text:
+    text = Text.assemble((f"{one.finding}: ", _COLOUR[one.severity]), one.summary)
+    if one.fix:
+        text.append(f"\n   {one.fix}", style="dim")
+    return text
+
+
+def _print_device(console: Console, device: DeviceSummary) -> None:
+    lines: list[RenderableType] = [
+        Text(
+            f"peak {size(device.peak_allocated_bytes)} allocated, {size(device.peak_reserved_bytes)} reserved; "
+            f"now {size(device.allocated_bytes)} of {size(device.reserved_bytes)}"
+        )
+    ]
+    if device.steps:
+        peaks = np.array([step.peak_bytes for step in device.steps], dtype=np.float64)
+        curve, _ = sparkline(Series("peak", np.arange(len(peaks), dtype=np.float64), peaks), SHOWN_STEPS)
+        lines.append(
+            Text.assemble("peak per step ", (curve, "cyan"), f" {device.steps_found} steps ({device.steps_from})")
+        )
+    if device.categories:
+        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+        table.add_column(no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column()
+        for one in device.categories:
+            table.add_row(
+                one.category, size(one.bytes), f"{one.share:.0%}", Text(f"{one.how} ({one.sure})", style="dim")
+            )
+        lines += [Text(device.moment, style="dim"), table]
+    _section(console, f"Device {device.device}", lines)
+
+
+def _sites(sites: Sequence[CallSite]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    for justify in ("right", "right", "left", "left"):
+        table.add_column(justify=justify, no_wrap=justify == "right")
+    for one in sites:
+        called = f"\nfrom {one.caller}" if one.caller else ""
+        table.add_row(
+            size(one.bytes),
+            f"{one.count}×",
+            one.category,
+            Text.assemble(one.site, (called, "dim"), (f"  {one.id}", "dim")),
+        )
+    return table
+
+
+def _levers(levers: Sequence[Lever]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for one in levers[:SHOWN_LEVERS]:
+        enough = {True: " [enough alone]", False: " [not enough alone]", None: ""}[one.enough]
+        table.add_row(size(one.saves_bytes), one.lever, Text.assemble((one.how, "dim"), enough))
+    return table
+
+
+def _comparison(one: MemoryComparison) -> Text:
+    lines = [
+        f"allocated {_signed(one.allocated_change_bytes)}, reserved {_signed(one.reserved_change_bytes)}, peak "
+        f"{_signed(one.peak_change_bytes)}",
+        ", ".join(f"{name} {_signed(change)}" for name, change in one.categories.items()),
+        *(f"{_signed(site.change_bytes):>12}  {site.category}  {site.site}" for site in one.sites),
+    ]
+    return Text("\n".join(line for line in lines if line))
+
+
+def _signed(count: int) -> str:
+    return f"{'+' if count >= 0 else '-'}{size(abs(count))}"

@@ -1,0 +1,106 @@
+"""Free memory in pieces too small to use."""
+
+from __future__ import annotations
+
+from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
+
+LEAST_SHARE = 0.25
+"""Of reserved memory that must be free in partly used segments, or reserved beyond the peak. Chosen on simulated
+histories: training with batches of one size stays below a tenth."""
+LEAST_BYTES = 64 * MIB
+"""A few segments of 20 MiB, partly used, are normal."""
+LEAST_AT_FAILURE = 0.07
+"""Of reserved memory, at a failure; the message's own advice speaks of "large"."""
+LEAST_OF_REQUEST = 0.25
+"""... and of the request: with less, what the device lacks matters more than the pieces. Both chosen."""
+
+
+@memory_symptom(
+    severity="warning",
+    fix="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF from torch 2.9 on) before the "
+    "process starts; pad "
+    "batches to a few fixed lengths, run the longest first, and do not keep small tensors that are made in the "
+    "middle of a step.",
+    quotes=("bekman_fragmentation",),
+    background=0.001,
+)
+def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
+    """Reserved memory is far above allocated memory, and the free blocks are too small to use.
+
+    At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
+    request, but no piece did. Without one: a quarter of reserved memory is free in segments that tensors hold another
+    part of.
+
+    Not this when: whole segments are free (`cached_not_released`).
+    """
+    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
+    return max(found, key=lambda one: one.bytes, default=None)
+
+
+def _on(device: DeviceMemory) -> MemoryEvidence | None:
+    if device.oom is not None and device.oom.requested:
+        return _at_failure(device, device.oom)
+    return _partly_used(device)
+
+
+def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence | None:
+    free = event.free.total
+    fits_in_pieces = free + event.device_free >= event.requested
+    if not fits_in_pieces or free < max(LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested):
+        return None
+    largest = f", the largest piece {size(event.free.largest)}" if event.pieces_known else ""
+    return _evidence(
+        device,
+        f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.device_free)} "
+        f"on the device: "
+        f"enough for the {size(event.requested)} that failed, but not in one piece",
+        free,
+        event.free.largest,
+        severity_is_error=True,
+    )
+
+
+def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
+    free = device.free
+    if free.split < max(LEAST_BYTES, LEAST_SHARE * device.reserved):
+        return None
+    pieces = f" in {free.pieces} pieces, the largest {size(free.largest)}" if free.pieces else ""
+    return _evidence(
+        device,
+        f"{size(free.split)} ({percent(free.split, device.reserved)} of {size(device.reserved)} reserved) are "
+        f"free{pieces}, in "
+        "segments that tensors hold another part of, so they cannot go back to the device",
+        free.split,
+        free.largest,
+        severity_is_error=False,
+    )
+
+
+def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> MemoryEvidence:
+    helps = (
+        "; the segments are expandable already"
+        if device.expandable
+        else "; expandable segments would have joined the pieces"
+    )
+    fix = (
+        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: "
+        "allocate what stays before "
+        "what goes, and keep the batch shapes fixed."
+        if device.expandable
+        else None
+    )
+    return MemoryEvidence(
+        f"device {device.device}: {text}{helps}",
+        bytes=free,
+        device=device.device,
+        values={
+            "free_in_reserved": free,
+            "largest_free": largest,
+            "reserved": device.reserved,
+            "expandable": float(device.expandable),
+        },
+        severity="error" if severity_is_error else None,
+        fix=fix,
+    )

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory.estimate import estimate_memory
+from mldebug_mcp.memory.model_shape import shape_of
+from tests.memory import scenarios
+from tests.memory.conftest import Save
+
+LLAMA_8B = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+}
+PUBLISHED = {
+    "Llama 3.1 8B": (LLAMA_8B, 8_030_261_248),
+    "Llama 2 7B": (
+        LLAMA_8B | {"intermediate_size": 11008, "num_key_value_heads": 32, "vocab_size": 32000},
+        6_738_415_616,
+    ),
+    "Mistral 7B": (LLAMA_8B | {"model_type": "mistral", "vocab_size": 32000}, 7_241_732_096),
+    "Mixtral 8x7B": (
+        LLAMA_8B | {"model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2},
+        46_702_792_704,
+    ),
+    "GPT-2": (
+        {"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024},
+        124_439_808,
+    ),
+    "Qwen2.5 0.5B": (
+        {
+            "model_type": "qwen2",
+            "hidden_size": 896,
+            "intermediate_size": 4864,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 14,
+            "num_key_value_heads": 2,
+            "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+        494_032_768,
+    ),
+}
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA_8B))
+    return path
+
+
+def part(path: Path, name: str, **settings: object) -> int:
+    parts = {one.part: one.bytes for one in estimate_memory(path, **settings).parts}  # type: ignore[arg-type]
+    return parts.get(name, 0)
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_the_parameters_of_published_models_are_counted_exactly(model: str) -> None:
+    config, published = PUBLISHED[model]
+
+    assert shape_of(config).parameters == published
+
+
+def test_mixed_precision_adamw_takes_eighteen_bytes_per_parameter(llama: Path) -> None:
+    parts = {one.part: one.bytes for one in estimate_memory(llama).parts}
+
+    assert parts["parameters"] + parts["gradients"] + parts["optimizer_state"] == 18 * PUBLISHED["Llama 3.1 8B"][1]
+
+
+def test_gpts_activations_are_korthikantis_without_dropout() -> None:
+    config = {
+        "model_type": "gpt2",
+        "hidden_size": 1024,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 16,
+        "vocab_size": 100,
+    }
+    shape = shape_of(config)
+
+    from mldebug_mcp.memory.estimate import Setup, _per_token
+
+    assert _per_token(shape, Setup(1, 512))[0] == 32 * 1024
+    assert _per_token(shape, Setup(1, 512, attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
+
+
+def test_logits_take_fourteen_bytes_per_token_and_word(llama: Path) -> None:
+    assert part(llama, "logits", batch_size=2, length=1000) == 2 * 1000 * 128256 * 14
+    assert part(llama, "logits", batch_size=2, length=1000, chunked_loss=True) == 2 * 1000 * 128256 * 14 // 8
+
+
+def test_activations_grow_with_the_batch_and_shrink_with_checkpointing(llama: Path) -> None:
+    one = part(llama, "activations", batch_size=1)
+
+    assert part(llama, "activations", batch_size=4) == 4 * one
+    assert part(llama, "activations", batch_size=1, checkpointing="full") < one / 8
+
+
+def test_sharding_splits_what_its_stage_says(llama: Path) -> None:
+    whole = {name: part(llama, name) for name in ("parameters", "gradients", "optimizer_state")}
+
+    for stage, split in (
+        ("zero1", {"optimizer_state"}),
+        ("zero2", {"optimizer_state", "gradients"}),
+        ("zero3", set(whole)),
+    ):
+        for name, bytes_ in whole.items():
+            expected = bytes_ // 8 if name in split else bytes_
+            assert part(llama, name, sharding=stage, devices=8) == pytest.approx(expected, abs=1)
+
+
+def test_lora_trains_only_its_adapters(llama: Path) -> None:
+    answer = estimate_memory(llama, lora_rank=16, precision="bf16")
+
+    assert answer.trained_parameters == 41_943_040
+    assert answer.total_bytes < estimate_memory(llama, precision="bf16").total_bytes / 2
+
+
+def test_accumulation_keeps_gradients_beside_activations(llama: Path) -> None:
+    assert estimate_memory(llama, accumulation=4).total_bytes > estimate_memory(llama, accumulation=1).total_bytes
+
+
+def test_a_snapshots_peak_stands_beside_the_estimate(llama: Path, save: Save) -> None:
+    path = save(scenarios.snapshot_of(scenarios.training(steps=2)))
+
+    assert estimate_memory(llama, snapshot=path).measured_peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"precision": "fp4"}, "mixed, bf16"),
+        ({"batch_size": 0}, "at least 1"),
+        ({"lora_rank": 0}, "at least 1"),
+        ({"sharding": "fsdp9"}, "zero3"),
+    ],
+)
+def test_a_setting_that_is_not_known_says_what_is(settings: dict[str, object], said: str, llama: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        estimate_memory(llama, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no json", '{"hidden_size": "x"}', "[" * 100_000])
+def test_a_configuration_that_cannot_be_used_is_a_clear_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text)
+
+    with pytest.raises(InputError, match=r"config\.json"):
+        estimate_memory(path)

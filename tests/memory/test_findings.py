@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.symptoms.memory import memory_symptoms
+from tests.memory import scenarios
+from tests.memory.allocator import MIB, Allocator, OutOfMemory
+from tests.memory.conftest import Save
+
+
+def found(report: MemoryReport) -> set[str]:
+    return {one.finding for one in report.findings}
+
+
+def acted_on(report: MemoryReport) -> set[str]:
+    return {one.finding for one in report.findings if one.severity != "info"}
+
+
+HEALTHY: dict[str, Callable[[], Allocator]] = {
+    "training": scenarios.training,
+    "long training": lambda: scenarios.training(steps=40),
+    "large batch": lambda: scenarios.training(steps=6, batch=16, vocab=2000),
+    "one step": lambda: scenarios.training(steps=1),
+    "deep": lambda: scenarios.training(steps=5, layers=12, vocab=2000),
+    "inference": scenarios.inference,
+    "two models": scenarios.two_models,
+    "expandable segments": lambda: scenarios.training(gpu=Allocator(expandable=True)),
+    "model only": lambda: scenarios.Decoder(Allocator(), layers=24).build().gpu,
+}
+
+
+@pytest.mark.parametrize("layout", ["2.1", "2.13"])
+@pytest.mark.parametrize("frames", [True, False])
+@pytest.mark.parametrize("workload", HEALTHY)
+def test_a_healthy_workload_raises_no_alarm(workload: str, frames: bool, layout: str, save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(HEALTHY[workload](), layout=layout, frames=frames)))
+
+    assert acted_on(report) == set()
+    assert "healthy" in found(report)
+    assert report.hypotheses[0].cause == "healthy"
+
+
+def test_batches_of_changing_length_are_healthy(save: Save) -> None:
+    model = scenarios.Decoder(Allocator(), vocab=2000).build()
+    for step in range(12):
+        model.length = 128 * (1 + (step * 7) % 5)
+        model.train_step()
+
+    assert acted_on(check_memory(save(scenarios.snapshot_of(model.gpu)))) == set()
+
+
+@pytest.mark.parametrize("frames", [True, False])
+def test_a_leak_is_found_with_its_line_and_rate(frames: bool, save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.leak(each=8 * MIB), frames=frames)))
+
+    leak = next(one for one in report.findings if one.finding == "leak")
+    assert leak.values["bytes_per_step"] == 8 * MIB
+    assert leak.bytes == 64 * MIB
+    assert not frames or "train.py:71 remember" in leak.stack[0]
+    assert "graph_kept_alive" not in found(report)
+    assert report.hypotheses[0].cause == "memory_leak"
+
+
+def test_a_leak_on_a_device_that_filled_up_is_found_at_the_failure(save: Save) -> None:
+    gpu = Allocator(capacity=1200 * MIB)
+    model = scenarios.Decoder(gpu).build()
+    with contextlib.suppress(OutOfMemory):
+        for _ in range(200):
+            model.train_step()
+            gpu.malloc(16 * MIB, scenarios.LEAK)
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert {"oom", "leak"} <= found(report)
+
+
+def test_losses_kept_as_tensors_are_told_by_the_many_lines_that_stay(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.graph_kept())))
+
+    assert report.findings[0].finding == "graph_kept_alive"
+    assert report.hypotheses[0].cause == "memory_leak"
+
+
+def test_an_evaluation_without_no_grad_is_found_and_one_with_it_is_not(save: Save) -> None:
+    assert "graph_kept_alive" in found(
+        check_memory(save(scenarios.snapshot_of(scenarios.evaluation_without_no_grad())))
+    )
+    assert "graph_kept_alive" not in found(check_memory(save(scenarios.snapshot_of(scenarios.inference()))))
+
+
+def test_a_failed_allocation_says_what_was_asked_and_what_would_have_been_enough(save: Save) -> None:
+    tree = scenarios.snapshot_of(scenarios.out_of_memory(800 * MIB))
+    event = next(one for one in tree["device_traces"][0] if one["action"] == "oom")
+
+    report = check_memory(save(tree))
+
+    assert report.findings[0].finding == "oom"
+    assert report.oom is not None
+    assert report.oom.requested_bytes == event["size"]
+    assert report.oom.device_free_bytes == event["device_free"]
+    assert report.oom.missing_bytes == event["size"] - event["device_free"]
+    assert "model.py" in report.oom.site
+    halved = next(one for one in report.levers if one.lever == "halve_micro_batch")
+    assert halved.enough is True
+    assert report.hypotheses[0].cause == "out_of_memory"
+
+
+def test_free_pieces_that_add_up_to_the_request_are_fragmentation(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.fragmented())))
+
+    assert {"oom", "fragmentation"} <= found(report)
+    finding = next(one for one in report.findings if one.finding == "fragmentation")
+    assert finding.values["largest_free"] < 64 * MIB < finding.values["free_in_reserved"]
+    lever = next(one for one in report.levers if one.lever == "expandable_segments")
+    assert lever.enough is True
+    assert report.hypotheses[0].cause == "fragmentation"
+
+
+def test_expandable_segments_would_have_helped(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.fragmented(expandable=True))))
+
+    assert all(one.lever != "expandable_segments" for one in report.levers)
+
+
+def test_a_request_larger_than_the_device_is_no_fragmentation(save: Save) -> None:
+    gpu = Allocator(capacity=600 * MIB)
+    scenarios.Decoder(gpu).build()
+    with pytest.raises(OutOfMemory):
+        gpu.malloc(4000 * MIB, scenarios.LEAK)
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "fragmentation" not in found(report)
+    assert "large_allocation" in found(report)
+
+
+def test_logits_of_a_large_vocabulary_dominate(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.training(vocab=64_000, hidden=512))))
+
+    logits = next(one for one in report.findings if one.finding == "logits_dominate")
+    held = next(one for one in report.devices[0].categories if one.category == "logits")
+    assert logits.bytes == held.bytes
+    # bf16 logits, their float32 copy, the loss's float32 result and its gradient
+    assert held.bytes == 4 * 512 * 64_000 * (2 + 4 + 4 + 4)
+
+
+def test_activations_of_a_large_batch_dominate(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.training(batch=16, vocab=2000))))
+
+    assert "activations_dominate" in found(report)
+    assert "logits_dominate" not in found(report)
+
+
+def test_optimizer_state_appears_with_the_first_step(save: Save) -> None:
+    model = scenarios.Decoder(Allocator()).build()
+    for _ in range(5):
+        model.train_step()
+
+    report = check_memory(save(scenarios.snapshot_of(model.gpu)))
+
+    jump = next(one for one in report.findings if one.finding == "optimizer_state_jump")
+    assert jump.bytes == pytest.approx(2 * 4 * sum(size // 2 for size in model.sizes), rel=0.01)
+    assert jump.values["step"] == 0
+
+
+def test_one_huge_tensor_is_a_large_allocation(save: Save) -> None:
+    gpu = Allocator()
+    scenarios.Decoder(gpu).build()
+    gpu.malloc(400 * MIB, scenarios.LEAK)
+
+    large = next(
+        one for one in check_memory(save(scenarios.snapshot_of(gpu))).findings if one.finding == "large_allocation"
+    )
+
+    assert large.bytes == 400 * MIB
+    assert "remember" in large.stack[0]
+
+
+def test_memory_cached_after_a_phase_is_told_but_not_between_steps(save: Save) -> None:
+    gpu = scenarios.training(steps=3)
+    assert "cached_not_released" not in found(check_memory(save(scenarios.snapshot_of(gpu))))
+    model = scenarios.Decoder(gpu, layers=1, batch=1).build()
+    gpu.free(gpu.malloc(900 * MIB, scenarios.LEAK))
+    for _ in range(60):
+        for address in scenarios._no_grad(model):
+            gpu.free(address)
+    for address in model.params:
+        gpu.free(address)
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "cached_not_released" in found(report)
+    assert acted_on(report) == set()
+
+
+def test_devices_that_differ_are_told_and_a_mere_context_is_not(save: Save) -> None:
+    big, small = scenarios.training(gpu=Allocator(0)), scenarios.Decoder(Allocator(1), layers=2).build().gpu
+    assert "device_imbalance" in found(check_memory(save(scenarios.snapshot_of(big, small))))
+
+    context = Allocator(1)
+    context.malloc(512, scenarios.LEAK)
+    assert "device_imbalance" not in found(check_memory(save(scenarios.snapshot_of(big, context))))
+
+
+def test_a_wrapped_history_is_told_and_a_late_one_is_not(save: Save) -> None:
+    wrapped = scenarios.training(steps=8)
+    wrapped.max_entries = 700
+    report = check_memory(save(scenarios.snapshot_of(wrapped)))
+    assert "history_truncated" in found(report)
+
+    assert "history_truncated" not in found(check_memory(save(scenarios.snapshot_of(scenarios.training()))))
+
+
+def test_a_snapshot_without_history_says_so_and_names_what_it_cannot_judge(save: Save) -> None:
+    tree: dict[str, Any] = scenarios.snapshot_of(scenarios.training())
+    tree["device_traces"] = [[]]
+
+    report = check_memory(save(tree))
+
+    assert "history_missing" in found(report)
+    assert any("leak" in note for note in report.notes)
+
+
+def test_every_finding_of_the_vocabulary_is_a_symptom_or_the_healthy_answer() -> None:
+    expected = {
+        "oom",
+        "leak",
+        "fragmentation",
+        "large_allocation",
+        "logits_dominate",
+        "optimizer_state_jump",
+        "activations_dominate",
+        "graph_kept_alive",
+        "cached_not_released",
+        "device_imbalance",
+        "history_missing",
+        "history_truncated",
+    }
+
+    assert set(memory_symptoms()) == expected
+
+
+@pytest.mark.parametrize("name", sorted(memory_symptoms()))
+def test_every_memory_symptom_is_documented(name: str) -> None:
+    symptom = memory_symptoms()[name]
+
+    assert symptom.doc.count("\n") >= 0
+    assert symptom.doc.endswith(".")
+    assert symptom.fix
+
+
+def test_the_steps_are_those_of_the_loop(save: Save) -> None:
+    for annotated in (True, False):
+        gpu = scenarios.training(steps=9)
+        if not annotated:
+            gpu.annotations = []
+        device = check_memory(save(scenarios.snapshot_of(gpu))).devices[0]
+        assert device.steps_found == 9
+        assert len({step.peak_bytes for step in device.steps[1:]}) == 1
+
+
+def test_the_answer_stays_short(save: Save) -> None:
+    for workload in (scenarios.leak, scenarios.graph_kept, scenarios.out_of_memory, scenarios.fragmented):
+        assert len(check_memory(save(scenarios.snapshot_of(workload()))).to_json()) < 12_000

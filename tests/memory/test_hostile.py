@@ -1,0 +1,170 @@
+"""Pickles that try to run something, to exhaust memory or to break the reader."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import pickle
+import struct
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory import safe_pickle
+from tests.memory import scenarios
+from tests.memory.allocator import MIB, Allocator
+from tests.memory.conftest import Save
+
+TOUCH = b"touch executed"
+
+EXECUTING = {
+    "REDUCE": b"cos\nsystem\n(V" + TOUCH + b"\ntR.",
+    "STACK_GLOBAL": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x0etouch executed\x85R.",
+    "INST": b"(V" + TOUCH + b"\nios\nsystem\n.",
+    "OBJ": b"(cos\nsystem\nV" + TOUCH + b"\no.",
+    "NEWOBJ": b"\x80\x02cos\nsystem\nV" + TOUCH + b"\n\x85\x81.",
+    "NEWOBJ_EX": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x0etouch executed\x85}\x92.",
+    "BUILD": b"\x80\x02}}b.",
+    "EXT1": b"\x80\x02\x82\x01.",
+    "EXT2": b"\x80\x02\x83\x01\x00.",
+    "EXT4": b"\x80\x02\x84\x01\x00\x00\x00.",
+    "PERSID": b"Pevil\n.",
+    "BINPERSID": b"\x80\x02K\x01Q.",
+    "GLOBAL in a snapshot": b"\x80\x02}(X\x08\x00\x00\x00segments](cos\nsystem\neu.",
+    "after a snapshot's keys": b"\x80\x04}\x8c\x08segmentsc__builtin__\neval\ns.",
+}
+EXHAUSTING = {
+    "memo index": b"\x80\x02]r\xff\xff\xff\x7f.",
+    "memo index as text": b"(lp2147483647\n.",
+    "string length": b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"x.",
+    "unicode length": b"\x80\x02X\xff\xff\xff\xffx.",
+    "bytes length": b"\x80\x04\x8e" + struct.pack("<Q", 1 << 40) + b"x.",
+    "bytearray length": b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b"x.",
+    "frame length": b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b"}.",
+    "long length": b"\x80\x02\x8b\xff\xff\xff\x7f1.",
+    "decimal number": b"L" + b"9" * 100_000 + b"L\n.",
+    "nested tuples as a key": b"\x80\x02})" + b"\x85" * 200_000 + b"K\x01s.",
+    "containers": b"\x80\x02](" + b"}" * (4 * MIB) + b"e.",
+    "sets": b"\x80\x04\x8f(" + b"K\x01" * 1000 + b"\x90.",
+    "out-of-band buffer": b"\x80\x05\x97.",
+    "duplicates": b"\x80\x02]" + b"2" * 1000 + b".",
+    "no opcode": b"\x80\x02\xff\xfe.",
+    "stack underflow": b"\x80\x02u.",
+    "missing memo": b"\x80\x02h\x05.",
+    "pickle of protocol 9": b"\x80\x09}.",
+}
+
+
+@pytest.mark.parametrize("name", EXECUTING)
+def test_a_pickle_that_could_run_something_is_refused_by_the_name_of_its_opcode(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "hostile.pickle"
+    path.write_bytes(EXECUTING[name])
+
+    with pytest.raises(InputError) as refused:
+        check_memory(path)
+
+    assert (
+        "nothing of it was run" in str(refused.value)
+        or "impossible argument" in str(refused.value)
+        or "neither" in str(refused.value)
+    )
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", EXHAUSTING)
+def test_a_pickle_that_would_exhaust_memory_is_refused_in_little_memory(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.pickle"
+    path.write_bytes(EXHAUSTING[name])
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            check_memory(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 64 * MIB
+
+
+def test_the_second_fence_refuses_globals_and_persistent_ids_too() -> None:
+    unpickler = safe_pickle._SafeUnpickler(io.BytesIO())
+    with pytest.raises(pickle.UnpicklingError, match="refused to import"):
+        unpickler.find_class("os", "system")
+    with pytest.raises(pickle.UnpicklingError, match="persistent"):
+        unpickler.persistent_load("x")
+
+
+def _shared_bomb() -> object:
+    trace = [{"action": "alloc", "addr": 1, "size": 1}] * 50_000
+    return {"segments": [], "device_traces": [trace] * 900}
+
+
+def test_a_history_shared_many_times_is_refused_before_it_is_walked(save: Save) -> None:
+    with pytest.raises(InputError, match="not a memory snapshot"):
+        check_memory(save(_shared_bomb()))
+
+
+def test_lists_nested_a_thirty_thousand_deep_are_answered(tmp_path: Path) -> None:
+    path = tmp_path / "deep.pickle"
+    path.write_bytes(b"\x80\x02}X\x08\x00\x00\x00segments" + b"](" * 30_000 + b"e" * 30_000 + b"s.")
+
+    assert check_memory(path).snapshot.segments == 0
+
+
+def test_a_snapshot_cut_off_anywhere_is_a_clear_error(save: Save, tmp_path: Path) -> None:
+    whole = save(scenarios.snapshot_of(scenarios.training(steps=1))).read_bytes()
+    path = tmp_path / "cut.pickle"
+    for length in range(2, len(whole), len(whole) // 60):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"cut off|ends|corrupt"):
+            check_memory(path)
+
+
+def test_a_snapshot_with_changed_bytes_is_answered_or_refused(save: Save, tmp_path: Path) -> None:
+    whole = save(scenarios.snapshot_of(scenarios.training(steps=1))).read_bytes()
+    path = tmp_path / "changed.pickle"
+    for place in range(0, len(whole), len(whole) // 150):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            assert check_memory(path).findings
+
+
+def test_a_gzip_cut_off_or_of_something_else_is_a_clear_error(save: Save, tmp_path: Path) -> None:
+    packed = gzip.compress(save(scenarios.snapshot_of(scenarios.training(steps=1))).read_bytes())
+    path = tmp_path / "cut.gz"
+    for content in (packed[: len(packed) // 2], packed[:20], b"\x1f\x8b" + b"x" * 50, gzip.compress(b"words" * 1000)):
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            check_memory(path)
+
+
+def test_a_gzip_bomb_is_refused_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"\x80\x02](" + b"}" * (64 * MIB)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError):
+            check_memory(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 64 * MIB
+
+
+def test_text_in_a_snapshot_cannot_reach_the_terminal_as_control_sequences(save: Save) -> None:
+    gpu = Allocator()
+    gpu.malloc(MIB, [{"filename": "/home/\x1b[31mme\u202e.py", "line": 1, "name": "f\ud800\x07"}])
+
+    answer = check_memory(save(scenarios.snapshot_of(gpu))).to_json()
+
+    assert "\x1b" not in answer
+    assert "\\u001b" not in answer
+    assert "\u202e" not in answer
