@@ -1,0 +1,36 @@
+"""The policy does not move at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import NOT_POLICY
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+MOVES = ("approx_kl", "kl", "clip_ratio")
+"""What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
+LEAST_RECORDS = 10
+
+
+@symptom(any_of=MOVES, not_for=NOT_POLICY, background=0.004)
+def policy_stands_still(run: Run) -> Evidence | None:
+    """The divergence of the policy from where it was, and its clipping, are exactly zero in every record.
+
+    Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right: then
+    only a divergence from the reference would show movement. The number of records was chosen by hand.
+    """
+    logged = {name: run[name].finite for name in MOVES if name in run}
+    if min(len(series) for series in logged.values()) < LEAST_RECORDS:
+        raise CannotTell(f"fewer than {LEAST_RECORDS} records of {', '.join(logged)}")
+    if set(logged) == {"clip_ratio"}:
+        raise CannotTell("no divergence of the policy is logged: clipping is zero by itself where a batch is used once")
+    if any(bool(np.abs(series.value).max() > 1e-12) for series in logged.values()):
+        return None
+    first = min(float(series.step[0]) for series in logged.values())
+    return Evidence(
+        f"{' and '.join(logged)} are exactly 0 in every record from {run.step_name} {figure(first)} on",
+        steps=(first,),
+        values={"records": min(len(series) for series in logged.values())},
+    )

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+NAME = "loss_spikes_regular"
+
+
+def spiked(*at: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    curve = 1 + 2 * np.exp(-np.arange(400) / 60) + np.random.default_rng(0).normal(0, 0.03, 400)
+    curve[list(at)] += 4
+    return curve
+
+
+def test_jumps_at_even_distances_are_seen() -> None:
+    assert state(NAME, run_of(loss=spiked(80, 160, 240, 320))) is State.PRESENT
+
+
+def test_jumps_at_any_distance_are_not() -> None:
+    assert state(NAME, run_of(loss=spiked(80, 110, 240, 330))) is State.ABSENT
+
+
+@pytest.mark.parametrize("at", [(), (100,), (100, 200)])
+def test_fewer_than_three_jumps_cannot_tell(at: tuple[int, ...]) -> None:
+    assert state(NAME, run_of(loss=spiked(*at))) is State.UNKNOWN
