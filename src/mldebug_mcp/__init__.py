@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.explain_error import explain_error
     from mldebug_mcp.diagnose.memory import check_memory
+    from mldebug_mcp.diagnose.probe import probe_overfit
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Finding,
         Hypothesis,
         NextStep,
+        ProbeResult,
         SearchResult,
         State,
     )
@@ -42,6 +44,7 @@ _HOME = {
     "MemoryReport": "models.memory",
     "update_diagnosis": "diagnose.update",
     "search_folklore": "diagnose.search",
+    "probe_overfit": "diagnose.probe",
     "Run": "logs",
     "Series": "logs",
     "read_run": "logs",
@@ -56,6 +59,7 @@ _HOME = {
     "Finding": "models",
     "Hypothesis": "models",
     "NextStep": "models",
+    "ProbeResult": "models",
     "SearchResult": "models",
     "State": "models",
 }
@@ -73,6 +77,7 @@ __all__ = [
     "MemoryReport",
     "MissingExtraError",
     "NextStep",
+    "ProbeResult",
     "Run",
     "SearchResult",
     "Series",
@@ -83,6 +88,7 @@ __all__ = [
     "estimate_memory",
     "explain",
     "explain_error",
+    "probe_overfit",
     "read_run",
     "search_folklore",
     "update_diagnosis",

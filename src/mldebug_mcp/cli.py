@@ -101,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.set_defaults(command=_verify)
     _add_memory(commands)
     _add_estimate(commands)
+    _add_probe(commands.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
+
     serve = commands.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=_serve)
     return parser
@@ -168,6 +170,28 @@ def _add_estimate(commands: Commands) -> None:
     estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot whose peak stands beside the estimate")
     _add_json(estimate)
     estimate.set_defaults(command=_estimate)
+
+
+def _add_probe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file")
+    parser.add_argument(
+        "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
+    )
+    parser.add_argument("--entry", metavar="FILE.py:function", help="your own model, batch and loss; runs your code")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter or environment that has torch")
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1, mps")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--steps", type=int, default=300, help="optimizer steps at most (default 300)")
+    parser.add_argument("--lr", type=float, dest="learning_rate", help="learning rate (searched for by default)")
+    parser.add_argument("--optimizer", choices=("adamw", "adam", "sgd"), default="adamw")
+    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="default 60")
+    parser.add_argument(
+        "--memory-limit", type=float, metavar="GIB", help="default: four fifths of the machine's memory"
+    )
+    parser.add_argument("--plot", metavar="PNG", help="write the loss curve as a picture (needs matplotlib)")
+    parser.add_argument("--check", action="store_true", help="exit with 1 unless the batch is memorised and healthy")
+    _add_json(parser)
+    parser.set_defaults(command=_probe)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -316,6 +340,33 @@ def _estimate(options: argparse.Namespace) -> int:
 
         print_estimate(console_for(), answer)
     return DONE
+
+
+def _probe(options: argparse.Namespace) -> int:
+    from mldebug_mcp.diagnose.probe import is_sound, probe_overfit
+    from mldebug_mcp.report.probe_terminal import print_probe, show_progress
+    from mldebug_mcp.report.terminal import console_for
+
+    settings = {
+        name: getattr(options, name)
+        for name in ("device", "dtype", "steps", "learning_rate", "optimizer", "time_limit")
+    }
+    with show_progress() as told:
+        answer = probe_overfit(
+            options.batch, options.model, options.entry, options.python,
+            memory_gb=options.memory_limit, on_progress=told, **settings,
+        )  # fmt: skip
+    if options.plot:
+        from mldebug_mcp.report.probe_plot import plot_probe
+
+        plot_probe(answer, options.plot)
+    if options.json:
+        _print_json(answer)
+    else:
+        print_probe(console_for(), answer)
+    if answer.verdict == "failed":
+        return UNUSABLE
+    return FOUND if options.check and not is_sound(answer) else DONE
 
 
 def _serve(options: argparse.Namespace) -> int:

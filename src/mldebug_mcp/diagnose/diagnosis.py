@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,14 @@ import numpy as np
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
-from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
+from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
 from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary
 from mldebug_mcp.symptoms import examine, symptoms
+from mldebug_mcp.symptoms.probe import probe_effects, probe_symptoms
 from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0
@@ -69,17 +70,27 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
 
 
 def judge_causes(
-    findings: Sequence[Finding], kind: str, told: Mapping[str, Mapping[str, float]], path: str
+    findings: Sequence[Finding],
+    kind: str,
+    told: Mapping[str, Mapping[str, float]],
+    path: str,
+    only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
-    """Rank all causes on these findings; `told` holds further evidence in bits, by cause and by what says so."""
+    """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
+
+    `told` holds further evidence in bits, by cause and by what says so.
+    """
     known = catalogue()
-    ranked = rank(candidates(kind, told), findings, backgrounds(), fitted().weight)
+    judged = [one for one in candidates(kind, told) if only is None or one.id in only]
+    # The weight is fitted on logs; what a probe measures, it measures one thing at a time.
+    ranked = rank(judged, findings, backgrounds(), fitted().weight if only is None else WEIGHT)
     return [_hypothesis(known, item, path, kind) for item in ranked]
 
 
 def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship)."""
     numbers = numbers or fitted()
+    probed = probe_effects()
     return [
         Candidate(
             cause.id,
@@ -87,7 +98,8 @@ def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitt
             {
                 effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
                 for effect in cause.effects
-            },
+            }
+            | probed.get(cause.id, {}),
             told.get(cause.id, {}),
         )
         for cause in catalogue().causes.values()
@@ -97,7 +109,9 @@ def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitt
 def backgrounds(numbers: Fitted | None = None) -> dict[str, float]:
     """Return how often a healthy run shows each symptom."""
     numbers = numbers or fitted()
-    return {one.id: numbers.background(one.id, one.background) for one in symptoms().values()}
+    chosen = {one.id: one.background for one in symptoms().values()}
+    chosen |= {one.id: one.background for one in probe_symptoms().values()}
+    return {symptom: numbers.background(symptom, background) for symptom, background in chosen.items()}
 
 
 def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:

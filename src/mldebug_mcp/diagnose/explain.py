@@ -14,6 +14,7 @@ from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch_registry import BatchCheck
 from mldebug_mcp.symptoms.memory import MemorySymptom, memory_symptoms
+from mldebug_mcp.symptoms.probe import ProbeSymptom, probe_symptoms
 from mldebug_mcp.text import shorten
 
 
@@ -44,6 +45,7 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
     known = catalogue()
     return (
         (symptoms(), _symptom),
+        (probe_symptoms(), _symptom),
         (batch_checks(), _batch_check),
         (known.causes, _cause),
         (memory_symptoms(), _memory_symptom),
@@ -54,10 +56,14 @@ def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ..
     )
 
 
-def _symptom(one: Symptom) -> Explanation:
+def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
     known = catalogue()
-    causes = [cause.id for cause in known.causes.values() if any(effect.symptom == one.id for effect in cause.effects)]
-    needs = ", ".join([*one.needs, *filter(None, [" or ".join(one.any_of)])]) or "nothing in particular"
+    if isinstance(one, ProbeSymptom):
+        causes, needed = list(one.effects), list(one.needs)
+    else:
+        causes = [cause.id for cause in known.causes.values() if one.id in {effect.symptom for effect in cause.effects}]
+        needed = [*one.needs, *filter(None, [" or ".join(one.any_of)])]
+    needs = ", ".join(needed) or "nothing in particular"
     quotes = [
         quote.id
         for source in one.sources

@@ -17,6 +17,7 @@ a decisive check that takes minutes beats a weak one that takes seconds."""
 
 VERBS = {
     "diagnose_run": {"path", "config", "reference"},
+    "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
     "inspect_batch": {"path", "tokenizer", "model", "purpose"},

@@ -15,6 +15,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding, State, Update
 from mldebug_mcp.symptoms import symptoms
+from mldebug_mcp.symptoms.probe import probe_symptoms
 from mldebug_mcp.text import shorten
 
 Outcome = Literal["confirms", "refutes"]
@@ -59,7 +60,7 @@ def update_diagnosis(
 
 def _findings(states: Mapping[str, State | str]) -> Sequence[Finding]:
     for symptom, state in states.items():
-        _require(symptom, symptoms(), "symptom", "ids of symptoms stand in findings")
+        _require(symptom, {*symptoms(), *probe_symptoms()}, "symptom", "ids of symptoms stand in findings")
         _require(str(state), set(map(str, State)), "state", "use present, absent or unknown")
     return [Finding(symptom=symptom, state=State(state)) for symptom, state in states.items()]
 

@@ -9,13 +9,16 @@ from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextSte
 from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
+from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 
 __all__ = [
+    "BadOperation",
     "BatchFinding",
     "BatchInspection",
     "BatchSummary",
     "Citation",
     "Comparison",
+    "CurvePoint",
     "Diagnosis",
     "EntryHit",
     "ErrorExplanation",
@@ -30,8 +33,11 @@ __all__ = [
     "NextStep",
     "Number",
     "Parting",
+    "ProbeResult",
     "QuoteCheck",
     "QuoteHit",
+    "RankedCause",
+    "ResistingRow",
     "RowView",
     "RunSummary",
     "SearchResult",

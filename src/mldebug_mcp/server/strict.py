@@ -86,6 +86,16 @@ def _schemas() -> dict[str, Any]:
 
 def answers(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Let the errors that users are meant to read reach the model."""
+    if inspect.iscoroutinefunction(verb):
+
+        @functools.wraps(verb)
+        async def answer_later(*args: object, **kwargs: object) -> object:
+            try:
+                return await verb(*args, **kwargs)
+            except MLDebugError as error:
+                raise ToolError(clean(str(error))) from None
+
+        return answer_later
 
     @functools.wraps(verb)
     def answer(*args: object, **kwargs: object) -> object:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
 from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -198,6 +199,7 @@ TOOLS = (
     diagnose_run,
     update_diagnosis,
     inspect_batch,
+    probe_overfit,
     check_memory,
     search_folklore,
     explain,

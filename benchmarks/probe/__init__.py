@@ -1,0 +1,1 @@
+"""What the probe costs and how often it is right."""

@@ -1,0 +1,75 @@
+"""The answer of `probe_overfit`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.diagnosis import Finding, Hypothesis, NextStep
+
+Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed"]
+
+
+class RankedCause(Model):
+    """A cause and how probable it is."""
+
+    cause: str
+    probability: float
+
+
+class CurvePoint(Model):
+    """The loss at a step."""
+
+    step: int
+    loss: Number
+
+
+class BadOperation(Model):
+    """Where the first non-finite value comes from."""
+
+    direction: Literal["forward", "backward"] = "forward"
+    module: Text = Field("", description="The module by name; empty for the loss function itself.")
+    operation: Text = ""
+    where: Text = Field("", description="File and line, where they are known.")
+    dtype: str = ""
+    before: list[Text] = Field(default_factory=list, description="What led to it, with the largest absolute values.")
+
+
+class ResistingRow(Model):
+    """A row that was not learnt."""
+
+    row: int
+    accuracy: Number
+    why: Text = ""
+
+
+class ProbeResult(Model):
+    """The answer to "can this batch be memorised here?"."""
+
+    verdict: Verdict
+    summary: Text = Field(description="The verdict in words, with its evidence.")
+    causes: list[RankedCause] = Field(description="Best first; probabilities sum to 1. Empty for a failed probe.")
+    initial_loss: Number | None = None
+    expected_initial_loss: Number | None = Field(
+        None, description="Of a uniform guess: ln(classes), or the mean square of the targets."
+    )
+    unigram_loss: Number | None = Field(None, description="Of a guess that knows how often each label occurs.")
+    least_loss: Number | None = Field(None, description="The least possible, given labels that contradict each other.")
+    goal: Number | None = Field(None, description="The loss at which the batch counts as memorised.")
+    final_loss: Number | None = None
+    accuracy: Number | None = Field(None, description="Share of the trained labels that are right at the end.")
+    steps: int = 0
+    learning_rate: Number | None = Field(None, description="Of the probe's own loop.")
+    device: Text = ""
+    seconds: Number = 0.0
+    stage: Text = Field("", description="The phase that was reached.")
+    findings: list[Finding] = Field(default_factory=list)
+    hypotheses: list[Hypothesis] = Field(default_factory=list, description="The leading causes, with fix and sources.")
+    next_steps: list[NextStep] = Field(default_factory=list)
+    first_nonfinite: BadOperation | None = None
+    resisting_rows: list[ResistingRow] = Field(default_factory=list)
+    curve: list[CurvePoint] = Field(default_factory=list, description="At most 200 points.")
+    output: Text = Field("", description="Data: the last lines that the probed code wrote, for a failed probe.")
+    notes: list[Text] = Field(default_factory=list)

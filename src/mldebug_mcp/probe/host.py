@@ -1,0 +1,229 @@
+"""Start the worker, follow it, and end it whole, whatever happens to either side.
+
+The worker runs in its own process group with its standard input held open by this process: if this process dies, by
+whatever signal, the pipe closes and the worker ends itself and its group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from mldebug_mcp.probe.job import Job, clean_environment
+from mldebug_mcp.probe.measured import Failure, Measured
+
+WORKER = Path(__file__).parent / "worker" / "__main__.py"
+GRACE = 2.0
+"""Seconds beyond the time limit in which the worker may say where it hangs before it is killed."""
+WATCH_EVERY = 0.05
+"""Seconds between two looks at the worker."""
+KEPT_OUTPUT = 16_384
+"""Characters kept of what the worker wrote last."""
+LONGEST_LINE = 65_536
+MAX_RESULT = 64 * 1024 * 1024
+"""Bytes of the largest result that is read: a worker whose user code writes there must not fill this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a probe has come."""
+
+    stage: str
+    step: int
+    steps: int
+    loss: float | None
+
+
+@dataclass(slots=True)
+class RawProbe:
+    """What came back from the worker.
+
+    Args:
+        measured: What was measured, up to the phase that was reached.
+        failure: Why it did not finish, if it did not.
+        stage: The last phase that was entered.
+        seconds: Wall time.
+        output: The last lines that the worker wrote: the user's prints, warnings, tracebacks.
+        notes: The worker's remarks.
+    """
+
+    measured: Measured = field(default_factory=Measured)
+    failure: Failure | None = None
+    stage: str = ""
+    seconds: float = 0.0
+    output: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+async def run_probe(job: Job, python: str, on_progress: Callable[[Progress], None] | None = None) -> RawProbe:
+    """Run a job under an interpreter and return what it measured.
+
+    Cancelling ends the worker, with everything it started, before the cancellation goes on.
+    """
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mldebug-probe-", ignore_cleanup_errors=True) as folder:
+        job_file, result_file = Path(folder) / "job.json", Path(folder) / "result.json"
+        job_file.write_text(job.model_dump_json(), encoding="utf-8")
+        end = _End()
+        try:
+            async with _worker(python, job_file, result_file) as process:
+                await _follow(process, job, on_progress, end)
+        except OSError as error:
+            message = f"{python} cannot be started ({error.strerror or error}); name a Python interpreter"
+            end.failure = Failure(kind="interpreter", message=message)
+        raw = _read_result(result_file, python, end)
+    raw.seconds = time.monotonic() - begun
+    raw.output = end.output
+    return raw
+
+
+@dataclass(slots=True)
+class _End:
+    """How the worker ended."""
+
+    failure: Failure | None = None
+    code: int | None = None
+    output: str = ""
+
+
+@asynccontextmanager
+async def _worker(python: str, job_file: Path, result_file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        python, str(WORKER), str(job_file), str(result_file),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        start_new_session=True, env=clean_environment(), limit=LONGEST_LINE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        _kill_group(process)
+        # Without the wait, the worker would be left as a zombie; a process outside the group may hold its output.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.shield(asyncio.wait_for(process.wait(), GRACE))
+        # asyncio closes these when the loop runs on; a loop that ends at once would leave them open.
+        process._transport.close()  # type: ignore[attr-defined]
+
+
+def _kill_group(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            # The group outlives its leader where user code started processes of its own.
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def _follow(
+    process: asyncio.subprocess.Process, job: Job, on_progress: Callable[[Progress], None] | None, end: _End
+) -> None:
+    """Wait for the worker's end, its time limit or its memory limit, whichever comes first."""
+    readers = [
+        asyncio.create_task(_read_progress(cast("asyncio.StreamReader", process.stdout), on_progress)),
+        asyncio.create_task(_keep_tail(cast("asyncio.StreamReader", process.stderr), end)),
+    ]
+    try:
+        end.failure = await _until_it_ends(process, job)
+        end.code = process.returncode
+        _kill_group(process)
+        await asyncio.wait(readers, timeout=GRACE)
+    finally:
+        for task in readers:
+            task.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+
+
+async def _until_it_ends(process: asyncio.subprocess.Process, job: Job) -> Failure | None:
+    """Return when the worker has ended, or why it has to be ended.
+
+    The return code is polled: `process.wait` would wait for everyone who holds the worker's output open.
+    """
+    deadline = time.monotonic() + job.time_limit + GRACE
+    while process.returncode is None:
+        if time.monotonic() > deadline:
+            return _out_of_time(job)
+        if job.memory_bytes is not None and _group_bytes(process.pid) > job.memory_bytes:
+            message = f"the probe needed more than its memory limit of {job.memory_bytes / 1024**3:.1f} GiB"
+            return Failure(kind="memory", message=f"{message}; give a smaller batch or a higher memory limit")
+        await asyncio.sleep(WATCH_EVERY)
+    return None
+
+
+def _out_of_time(job: Job) -> Failure:
+    message = f"the probe was not done after {job.time_limit:.0f} s; where it was is shown below"
+    return Failure(kind="time", message=message)
+
+
+async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Progress], None] | None) -> None:
+    while True:
+        try:
+            line = await stream.readline()
+        except ValueError:
+            continue  # longer than any line of ours
+        if not line:
+            return
+        if on_progress is None:
+            continue
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            told = json.loads(line)
+            on_progress(Progress(str(told["stage"]), int(told["step"]), int(told["steps"]), told["loss"]))
+
+
+async def _keep_tail(stream: asyncio.StreamReader, end: _End) -> None:
+    tail = b""
+    while chunk := await stream.read(65_536):
+        tail = (tail + chunk)[-KEPT_OUTPUT:]
+        end.output = tail.decode("utf-8", errors="replace")
+
+
+def _group_bytes(leader: int) -> int:
+    """Return the resident memory of the worker and the children of its main thread, in bytes (Linux)."""
+    pages, pending = 0, [leader]
+    while pending:
+        one = pending.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            pending += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _read_result(path: Path, python: str, end: _End) -> RawProbe:
+    raw = RawProbe()
+    done = False
+    try:
+        if path.stat().st_size <= MAX_RESULT:
+            result = json.loads(path.read_text(encoding="utf-8"))
+            raw.measured = Measured.model_validate(result["measured"])
+            raw.stage, raw.notes = str(result.get("stage", "")), [str(note) for note in result.get("notes", ())]
+            done = bool(result.get("done"))
+            raw.failure = Failure.model_validate(result["failure"]) if result.get("failure") else None
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+        done = False
+    if not done and raw.failure is None:
+        raw.failure = end.failure or _silent_end(python, end, raw.stage)
+    return raw
+
+
+def _silent_end(python: str, end: _End, stage: str) -> Failure:
+    """Say how a worker ended that wrote no result."""
+    if end.code is not None and end.code < 0:
+        name = signal.Signals(-end.code).name if -end.code in list(signal.Signals) else f"signal {-end.code}"
+        return Failure(kind="crash", message=f"the process was ended by {name}; its last lines are shown below")
+    if not stage:
+        message = f"{python} did not run the probe (exit code {end.code}); name a Python 3.10 or later that has torch"
+        return Failure(kind="interpreter", message=message)
+    if "Timeout (" in end.output:
+        return Failure(kind="time", message="the time limit was reached; where it was is shown below")
+    return Failure(kind="crash", message=f"the process ended with exit code {end.code} and no result")

@@ -1,0 +1,113 @@
+"""What a probe shall do, checked before a process is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+GIB = 1024**3
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
+_QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "WANDB_MODE": "disabled",
+    "DO_NOT_TRACK": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    # Threads that spin while they wait make tiny models ten times as slow on a machine that others use too.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "KMP_BLOCKTIME": "0",
+}
+
+
+class Job(BaseModel):
+    """A probe's settings; the worker reads them as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    entry: str | None = None
+    device: str = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    steps: Annotated[int, Field(ge=1, le=100_000)] = 300
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    time_limit: Annotated[float, Field(ge=1, le=86_400)] = 60.0
+    memory_bytes: int | None = None
+    seed: int = 0
+    threads: Annotated[int, Field(ge=1)] | None = None
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without secrets, with downloads and trackers switched off."""
+    return {name: value for name, value in os.environ.items() if not _SECRET.search(name)} | _QUIET
+
+
+def find_python(python: str | Path | None) -> str:
+    """Return the interpreter to use: the one named (a program or the folder of an environment), else this one.
+
+    Raises:
+        InputError: there is none.
+    """
+    if python is None:
+        return sys.executable
+    path = Path(python).expanduser()
+    if path.is_dir():
+        inside = next((path / one for one in ("bin/python", "Scripts/python.exe") if (path / one).is_file()), None)
+        if inside is None:
+            raise InputError(f"{shorten(str(path), 200)}: a folder without bin/python; name the interpreter itself")
+        return str(inside)
+    found = shutil.which(str(path))
+    if found is None:
+        raise InputError(f"{shorten(str(path), 200)}: no program that can be run; name a Python interpreter")
+    return found
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Return a model's `config.json`; the folder that holds it will do.
+
+    Raises:
+        InputError: it is not there, no JSON object, or needs code that transformers does not bring.
+    """
+    file = Path(path).expanduser()
+    file = file / "config.json" if file.is_dir() else file
+    name = shorten(str(file), 200)
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
+    except ValueError as error:
+        raise InputError(f"{name}: not valid JSON ({shorten(str(error), 120)}); name a model's config.json") from None
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise InputError(f"{name}: no model's config.json: it has no model_type")
+    if "auto_map" in config:
+        raise InputError(
+            f"{name}: this model brings code of its own, which the probe does not run; use --entry with a function "
+            "that builds it"
+        )
+    return config
+
+
+def memory_limit(gigabytes: float | None) -> int | None:
+    """Return the limit in bytes: the one given, else four fifths of the machine's; None where that is not known."""
+    if gigabytes is not None:
+        return int(gigabytes * GIB)
+    try:
+        return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return None

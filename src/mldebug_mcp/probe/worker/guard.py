@@ -1,0 +1,83 @@
+"""What keeps a probe from harming its machine: it ends with its host, in bounded time and memory, without a network."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import select
+import signal
+import sys
+import threading
+from typing import Any
+
+GRACE = 4.0
+"""Seconds beyond the time limit after which the whole group is ended, should the host be gone."""
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+def guard(time_limit: float, memory_bytes: int | None) -> None:
+    """Set all limits of this process.
+
+    Args:
+        time_limit: Seconds after which the stacks are printed and the process ends, whatever holds it up.
+        memory_bytes: Limit of the data segment, which turns a huge allocation into an error in the user's own line.
+    """
+    _end_with_host(time_limit)
+    # Runs in a thread of C, so it also ends a process whose Python is stuck in an extension.
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(time_limit, exit=True)
+    if memory_bytes is not None:
+        _limit_memory(memory_bytes)
+    sys.addaudithook(_no_network)
+
+
+def _end_with_host(time_limit: float) -> None:
+    """End this process and its children when the host's end of standard input closes, or the time is long up.
+
+    The watch is a process of its own in the same group: a thread could not act while an extension holds Python's lock.
+    """
+    watched = os.dup(0)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    if not hasattr(os, "fork"):
+        threading.Thread(target=_watch, args=(watched,), name="probe-watch", daemon=True).start()
+        return
+    if os.fork() == 0:
+        # The host must not take the watch's copies of the output for the worker's.
+        os.dup2(watched, 0)
+        watched = 0
+        os.closerange(1, 256)
+        select.select([watched], [], [], time_limit + GRACE)
+        os.killpg(0, signal.SIGKILL)
+    os.close(watched)
+
+
+def _watch(watched: int) -> None:
+    with contextlib.suppress(OSError):
+        while os.read(watched, 1024):
+            pass
+    os._exit(1)
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        return  # Windows; the host watches the process there
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, hard))
+        # A core dump of a training process is as large as its memory.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in ("socket.connect", "socket.sendto"):
+        return
+    address = arguments[-1]
+    if isinstance(address, tuple) and not str(address[0]).startswith(_LOOPBACK):
+        raise PermissionError(
+            f"the probe has no network: {address[0]!r} was called; use files that are on this machine"
+        )

@@ -1,0 +1,118 @@
+"""What a model gave back in a pass, and the labels that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from .subject import Subject
+from .tree import at, inputs, labels_path
+
+IGNORED = -100
+"""The label that cross-entropy skips: torch's default, which the Hugging Face stack uses."""
+
+
+@dataclass
+class Targets:
+    """Predictions and what they should be, row by row.
+
+    Args:
+        kind: `tokens` (classes per position), `classes` (one class per row), `binary` or `values`.
+        logits: Rows, positions, classes for tokens; rows, classes for classes; like the labels for others.
+        labels: Rows, positions for tokens; rows for classes; any shape for others.
+    """
+
+    kind: str
+    logits: torch.Tensor
+    labels: torch.Tensor
+
+    @property
+    def classes(self) -> int:
+        """How many there are to choose from."""
+        return self.logits.shape[-1] if self.kind in ("tokens", "classes") else 2
+
+
+class Capture:
+    """Keeps the last output of the model while it is entered."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self.output: Any = None
+        self.calls = 0
+        self.in_training_mode: bool | None = None
+
+    def __enter__(self) -> Capture:
+        self._handle = self._model.register_forward_hook(self._keep)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._handle.remove()
+
+    def _keep(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        del arguments
+        self.in_training_mode = module.training
+        self.output = output
+        self.calls += 1
+
+    def tensor(self) -> torch.Tensor | None:
+        """Return the main tensor of the output, detached: logits where it names them."""
+        return main_tensor(self.output)
+
+
+def main_tensor(output: Any) -> torch.Tensor | None:
+    """Return the logits, or the first floating tensor with rows, of a model's output."""
+    if isinstance(output, torch.Tensor):
+        return output.detach() if output.ndim and output.is_floating_point() else None
+    for name in ("logits", "prediction_logits", "last_hidden_state"):
+        value = output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+        if isinstance(value, torch.Tensor):
+            return value.detach()
+    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, (list, tuple)) else ()
+    return next((found for value in values if (found := main_tensor(value)) is not None), None)
+
+
+def targets_of(subject: Subject, logits: torch.Tensor | None) -> Targets | None:
+    """Match the model's output with the labels of the batch; None if they do not fit any known form."""
+    path = labels_path(subject.batch)
+    if path is None or logits is None:
+        return None
+    labels, logits = at(subject.batch, path).detach(), logits.float()
+    if labels.is_floating_point():
+        return _values(logits, labels)
+    if labels.ndim >= 2 and logits.ndim == 2 and logits.shape[0] == labels.numel():
+        logits = logits.reshape(*labels.shape, -1)
+    if labels.ndim == 3 and logits.ndim == 4 and logits.shape[2:] == labels.shape[1:]:
+        logits, labels = logits.movedim(1, -1).flatten(1, 2), labels.flatten(1)
+    if labels.ndim == 2 and labels.shape[1] == 1 and logits.ndim == 2:
+        labels = labels[:, 0]
+    if labels.ndim == 1 and logits.ndim == 2 and len(labels) == len(logits) and logits.shape[1] > 1:
+        return Targets("classes", logits, labels)
+    if labels.ndim == 2 and logits.ndim == 3 and logits.shape[:2] == labels.shape:
+        return Targets("tokens", logits, labels)
+    return None
+
+
+def _values(logits: torch.Tensor, labels: torch.Tensor) -> Targets | None:
+    labels = labels.float()
+    if logits.shape != labels.shape:
+        if logits.numel() != labels.numel():
+            return None
+        logits = logits.reshape(labels.shape)
+    binary = bool(((labels == 0) | (labels == 1)).all())
+    return Targets("binary" if binary else "values", logits, labels)
+
+
+def token_ids(subject: Subject) -> torch.Tensor | None:
+    """Return the token ids of the batch (rows, positions), if it has any."""
+    for path, tensor in inputs(subject.batch):
+        if (
+            tensor.ndim == 2
+            and tensor.dtype in (torch.int64, torch.int32)
+            and (path == (0,) or str(path[-1]) in ("input_ids", "ids", "tokens", "x", "idx", "inputs", "src"))
+        ):
+            return tensor
+    return None

@@ -1,0 +1,169 @@
+"""Parameters: which are trained, how they begin, what gradient they get, whether they move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from .subject import Subject
+
+LISTED = 12
+"""Names given per list; counts are of all."""
+VANISHED = 1e-6
+"""A gradient this far below the largest is tiny: Adam's eps (1e-8) and rounding begin to decide the update."""
+
+
+def hidden_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """Return parameters in plain lists and dicts of a module, where `parameters()` does not find them."""
+    known = {id(one) for one in model.parameters()}
+    found: dict[int, tuple[str, nn.Parameter]] = {}
+    for owner, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name in ("_parameters", "_buffers", "_modules") or name.endswith("_hooks"):
+                continue
+            for path, one in _inside(value, f"{owner}.{name}".lstrip("."), depth=2):
+                if id(one) not in known and one.requires_grad:
+                    found.setdefault(id(one), (path, one))
+    return list(found.values())
+
+
+def _inside(value: Any, path: str, depth: int) -> Iterator[tuple[str, nn.Parameter]]:
+    if isinstance(value, nn.Parameter):
+        yield path, value
+    elif isinstance(value, nn.Module):
+        yield from ((f"{path}.{name}", one) for name, one in value.named_parameters())
+    elif depth and isinstance(value, (list, tuple)):
+        for index, item in enumerate(value[:1000]):
+            yield from _inside(item, f"{path}[{index}]", depth - 1)
+    elif depth and isinstance(value, Mapping):
+        for key, item in list(value.items())[:1000]:
+            yield from _inside(item, f"{path}[{key!r}]", depth - 1)
+
+
+def describe(subject: Subject) -> dict[str, Any]:
+    """Return counts of parameters and how they stand to training."""
+    parameters = subject.parameters()
+    frozen = [name for name, one in parameters if not one.requires_grad]
+    elements = sum(one.numel() for _, one in parameters)
+    result: dict[str, Any] = {
+        "elements": elements,
+        "tensors": len(parameters),
+        "frozen": frozen[:LISTED],
+        "frozen_share": _share(((one, not one.requires_grad) for _, one in parameters)),
+        "nonfinite_at_start": [name for name, one in parameters if not bool(torch.isfinite(one).all())][:LISTED],
+    }
+    if subject.optimizer is not None:
+        held = {id(one) for group in subject.optimizer.param_groups for one in group["params"]}
+        outside = [name for name, one in parameters if one.requires_grad and id(one) not in held]
+        result["not_in_optimizer"] = outside[:LISTED]
+        result["not_in_optimizer_share"] = _share(
+            ((one, id(one) not in held) for _, one in parameters if one.requires_grad)
+        )
+        result["learning_rates"] = sorted({float(group["lr"]) for group in subject.optimizer.param_groups})
+        result["decay_per_step"] = max(
+            float(group["lr"]) * float(group.get("weight_decay", 0.0)) for group in subject.optimizer.param_groups
+        )
+        result["optimizer"] = type(subject.optimizer).__name__
+    return result
+
+
+def _share(marked: Iterator[tuple[nn.Parameter, bool]]) -> float:
+    total = counted = 0
+    for one, is_marked in marked:
+        total += one.numel()
+        counted += one.numel() * is_marked
+    return counted / total if total else 0.0
+
+
+def initial_scale(model: nn.Module) -> dict[str, Any]:
+    """Return the weight matrices' standard deviations against the formulas for their width.
+
+    Bekman (bekman_instabilities, "STD Init") gives sqrt(2 / (5 hidden)) and the smaller sqrt(1 / (3 hidden)). The
+    default of torch for a linear layer is the latter: uniform within 1 / sqrt(fan_in).
+    """
+    layers = []
+    for name, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        if isinstance(weight, nn.Parameter) and weight.ndim >= 2 and weight.is_floating_point():
+            hidden = weight.shape[1] if isinstance(module, nn.Embedding) else weight[0].numel()
+            deviation = float(weight.detach().float().std(unbiased=False))
+            usual = 1.0 if isinstance(module, nn.Embedding) else math.sqrt(2 / (5 * hidden))
+            layers.append({"name": name, "std": deviation, "small_init": math.sqrt(1 / (3 * hidden)),
+                           "usual_init": math.sqrt(2 / (5 * hidden)), "factor": deviation / usual})  # fmt: skip
+    layers.sort(key=lambda one: -one["factor"])
+    return {"layers": len(layers), "largest": layers[:LISTED], "residual_scaling": _residual_scaling(model)}
+
+
+def _residual_scaling(model: nn.Module) -> float | None:
+    """Return the deviation of the weights that write to the residual stream over that of those that read from it."""
+    writes, reads = [], []
+    for name, one in model.named_parameters():
+        if one.ndim < 2:
+            continue
+        if any(part in name for part in ("c_proj", "o_proj", "out_proj", "down_proj", "attention.output.dense")):
+            writes.append(float(one.detach().float().std()))
+        elif any(part in name for part in ("c_attn", "c_fc", "q_proj", "up_proj", "gate_proj", "in_proj")):
+            reads.append(float(one.detach().float().std()))
+    return (sum(writes) / len(writes)) / (sum(reads) / len(reads)) if writes and reads and sum(reads) else None
+
+
+def gradients(subject: Subject) -> dict[str, Any]:
+    """Sort the trainable parameters by the gradient that backward left: none, zero, non-finite or tiny."""
+    norms: dict[str, float] = {}
+    none, nonfinite, elements = [], [], {}
+    for name, one in subject.parameters():
+        if not one.requires_grad:
+            continue
+        elements[name] = one.numel()
+        if one.grad is None:
+            none.append(name)
+            continue
+        norm = float(one.grad.detach().float().norm())
+        norms[name] = norm
+        if not math.isfinite(norm):
+            nonfinite.append(name)
+    largest = max((norm for norm in norms.values() if math.isfinite(norm)), default=0.0)
+    zero = [name for name, norm in norms.items() if norm == 0]
+    tiny = [name for name, norm in norms.items() if 0 < norm < VANISHED * largest]
+    total = max(1, sum(elements.values()))
+
+    def share(names: list[str]) -> float:
+        return sum(elements[name] for name in names) / total
+
+    finite = [norm for norm in norms.values() if math.isfinite(norm)]
+    return {
+        "norm": math.sqrt(sum(norm**2 for norm in finite)), "largest": largest, "trainable": len(elements),
+        "none": none[:LISTED], "none_share": share(none), "zero": zero[:LISTED], "zero_share": share(zero),
+        "nonfinite": nonfinite[:LISTED], "nonfinite_count": len(nonfinite),
+        "tiny": tiny[:LISTED], "tiny_share": share(tiny),
+    }  # fmt: skip
+
+
+class Movement:
+    """How far the parameters have moved since this was made."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._start = [(name, one, one.detach().clone()) for name, one in subject.parameters() if one.requires_grad]
+
+    def ratio(self) -> float | None:
+        """Return the median over weight matrices of |change| / |weight|, the update-to-weight ratio after one step."""
+        ratios = sorted(
+            float((one.detach() - start).float().norm()) / norm
+            for _, one, start in self._start
+            if start.ndim >= 2 and (norm := float(start.float().norm())) > 0
+        )
+        return ratios[len(ratios) // 2] if ratios else None
+
+    def still(self) -> dict[str, Any]:
+        """Return which parameters have not moved at all."""
+        still = [(name, one) for name, one, start in self._start if torch.equal(one.detach(), start)]
+        total = sum(one.numel() for _, one, _ in self._start)
+        return {
+            "still": [name for name, _ in still][:LISTED],
+            "still_count": len(still),
+            "still_share": sum(one.numel() for _, one in still) / total if total else 1.0,
+        }

@@ -1,0 +1,103 @@
+"""The user's own step, watched: which gradient reaches the optimizer, and at which learning rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from .subject import Subject
+
+SMALLEST = 1e-12
+
+
+class StepWatch:
+    """Watches optimizer steps while it is entered.
+
+    A gradient that was not set to zero is the fresh one plus that of the step before. Both are seen: the fresh one as
+    backward delivers it, the one used as the optimizer finds it.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._parameters = [(name, one) for name, one in subject.parameters() if one.requires_grad]
+        self._fresh: dict[int, torch.Tensor] = {}
+        self._used: dict[int, torch.Tensor] = {}
+        self._handles: list[Any] = []
+        self.optimizer_steps = 0
+        self.backwards = 0
+        self.rates: set[float] = set()
+        self.leftovers: list[float] = []
+        self.factors: list[float] = []
+        self.in_training_mode: bool | None = None
+        self._model = subject.model
+
+    def __enter__(self) -> StepWatch:
+        for _, one in self._parameters:
+            self._handles.append(one.register_hook(self._keeper(id(one))))  # type: ignore[no-untyped-call]
+        self._handles.append(register_optimizer_step_pre_hook(self._before_step))
+        self._handles.append(self._model.register_forward_pre_hook(self._mode))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _mode(self, module: torch.nn.Module, arguments: Any) -> None:
+        del arguments
+        self.in_training_mode = module.training
+
+    def _keeper(self, key: int) -> Any:
+        def keep(gradient: torch.Tensor) -> None:
+            known = self._fresh.get(key)
+            self._fresh[key] = gradient.detach().clone() if known is None else known + gradient.detach()
+
+        return keep
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
+        del arguments, keywords
+        self.optimizer_steps += 1
+        self.rates.update(float(group["lr"]) for group in optimizer.param_groups)
+        used = {id(one): one.grad.detach().clone() for _, one in self._parameters if one.grad is not None}
+        both = [key for key in used if key in self._fresh]
+        self.backwards += bool(self._fresh)
+        if both:
+            self._compare(used, both)
+        self._used, self._fresh = used, {}
+
+    def _compare(self, used: dict[int, torch.Tensor], keys: list[int]) -> None:
+        """Write the used gradient as a * fresh + b * last and keep b / a: about 1 where nothing was set to zero."""
+        now, fresh = _flat(used, keys), _flat(self._fresh, keys)
+        if not bool(torch.isfinite(now).all()) or float(now.norm()) < SMALLEST or float(fresh.norm()) < SMALLEST:
+            return
+        self.factors.append(float(now.norm() / fresh.norm()))
+        if all(key in self._used for key in keys):
+            self.leftovers.append(_leftover(now, fresh, _flat(self._used, keys)))
+
+    def result(self, steps: int) -> dict[str, Any]:
+        """Return what was seen over a number of steps."""
+        return {
+            "steps": steps,
+            "optimizer_steps": self.optimizer_steps,
+            "steps_with_fresh_gradient": self.backwards,
+            "learning_rates": sorted(self.rates),
+            "leftover_gradient": sorted(self.leftovers)[len(self.leftovers) // 2] if self.leftovers else None,
+            "clip_factor": sorted(self.factors)[len(self.factors) // 2] if self.factors else None,
+            "in_training_mode": self.in_training_mode,
+        }
+
+
+def _flat(gradients: dict[int, torch.Tensor], keys: list[int]) -> torch.Tensor:
+    return torch.cat([gradients[key].double().flatten() for key in keys])
+
+
+def _leftover(now: torch.Tensor, fresh: torch.Tensor, last: torch.Tensor) -> float:
+    """Return b / a of the fit now = a fresh + b last, where that fit is exact; else 0. Clipping scales both alike."""
+    basis = torch.stack((fresh, last), dim=1)
+    gram = basis.T @ basis
+    if float(torch.linalg.det(gram)) < 1e-8 * float(gram[0, 0] * gram[1, 1]):
+        exact = float((now - fresh - last).norm()) < 1e-3 * float(now.norm())
+        return 1.0 if exact and float(last.norm()) > SMALLEST else 0.0
+    a, b = torch.linalg.solve(gram, basis.T @ now).tolist()
+    residual = float((now - basis @ torch.tensor([a, b], dtype=basis.dtype, device=basis.device)).norm())
+    return b / a if a > 0 and residual < 1e-3 * float(now.norm()) else 0.0

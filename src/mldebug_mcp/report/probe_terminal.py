@@ -1,0 +1,86 @@
+"""A probe's answer as text for a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from mldebug_mcp.logs import Series
+from mldebug_mcp.models import ProbeResult, State
+from mldebug_mcp.probe import Progress
+from mldebug_mcp.report.sparkline import sparkline
+from mldebug_mcp.text import figure
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[Progress], None] | None]:
+    """Give a function that shows the live loss on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    console = Console(stderr=True)
+    with console.status("starting the probe") as status:
+
+        def told(progress: Progress) -> None:
+            loss = "" if progress.loss is None else f", loss {figure(progress.loss)}"
+            step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
+            status.update(f"{progress.stage}{step}{loss}")
+
+        yield told
+
+
+STYLE = {"memorised": "bold green", "failed": "bold magenta"}
+SHOWN_CAUSES = 4
+SHOWN_STEPS = 3
+
+
+def print_probe(console: Console, result: ProbeResult) -> None:
+    """Print the verdict, the curve, what was seen, what it may be and what to do next."""
+    console.print(Text.assemble((result.verdict, STYLE.get(result.verdict, "bold red")), ": ", result.summary))
+    _print_numbers(console, result)
+    present = [one for one in result.findings if one.state is State.PRESENT]
+    _section(console, "Seen by the probe", [f"{one.symptom}: {one.summary}" for one in present] or ["nothing unusual"])
+    bad = result.first_nonfinite
+    if bad is not None:
+        _section(console, "On the way to the first non-finite value", list(bad.before))
+    causes = [f"{one.probability:>4.0%}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
+    _section(console, "What it may be (hypotheses, not verdicts)", causes)
+    leading = next((one for one in result.hypotheses if one.cause not in ("healthy", "unknown")), None)
+    if leading is not None and result.causes and result.causes[0].cause == leading.cause:
+        _section(console, "Fix", [leading.fix])
+    _section(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])
+    rows = [f"row {one.row}: {figure(one.accuracy)} right {one.why}".rstrip() for one in result.resisting_rows]
+    _section(console, "Rows that were not learnt", rows)
+    _section(console, "Last lines of the probed code", result.output.splitlines())
+    _section(console, "Notes", list(result.notes))
+
+
+def _print_numbers(console: Console, result: ProbeResult) -> None:
+    if len(result.curve) > 1:
+        steps = np.array([point.step for point in result.curve], float)
+        losses = np.array([point.loss for point in result.curve], float)
+        bars, _ = sparkline(Series("loss", steps, losses), console.width - 40)
+        line = Text.assemble("loss ", figure(losses[0]), " ", (bars, "cyan"), " ", figure(losses[-1]))
+        console.print(line, no_wrap=True)
+    told = {
+        "first loss": result.initial_loss,
+        "uniform guess": result.expected_initial_loss,
+        "label frequencies": result.unigram_loss,
+        "memorised at": result.goal,
+        "labels right": result.accuracy,
+        "learning rate": result.learning_rate,
+    }
+    parts = [f"{name} {figure(value)}" for name, value in told.items() if value is not None]
+    console.print(Text(f"{', '.join(parts)}; {result.device or 'no device'}, {result.seconds:.1f} s", style="dim"))
+
+
+def _section(console: Console, title: str, lines: list[str]) -> None:
+    if lines:
+        console.print(Text(f"\n{title}", style="bold underline"))
+        for line in lines:
+            console.print(Text(f"  {line}"))

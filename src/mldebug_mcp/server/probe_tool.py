@@ -1,0 +1,74 @@
+"""The tool `probe_overfit`: one awaited call with progress; cancelling it ends the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from pydantic import Field
+
+from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.server.strict import answers
+
+QUEUE = 100
+
+
+@answers
+async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
+    context: Context[Any, Any],
+    batch: Annotated[
+        str | None, Field(description="A batch file (JSON, .npz, .safetensors): input_ids and labels, or float inputs")
+    ] = None,
+    model: Annotated[
+        str | None, Field(description="A model's config.json or its folder: built scaled down, instead of a tiny model")
+    ] = None,
+    entry: Annotated[
+        str | None,
+        Field(
+            description="FILE.py:function of the user, without arguments, that returns an object with model, batch and "
+            "loss(model, batch), optionally optimizer and train_step. It runs that code"
+        ),
+    ] = None,
+    python: Annotated[
+        str | None, Field(description="The training environment's interpreter or folder, if torch is not here")
+    ] = None,
+    device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",
+    steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
+    time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
+    dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
+) -> ProbeResult:
+    """Overfit one batch: can a tiny model, or your own model and loss, memorise it, and if not, why is it not learning?
+
+    Trains in a separate process on a batch file, on a model built small from its config.json, or on your pipeline
+    through `entry`. Reports the first loss against a uniform guess, the loss curve, gradients that are missing, zero or
+    NaN, the first operation that gives NaN or Inf, parameters that never move, leaks of the future or between rows,
+    wrong modes, a missing zero_grad and more; then a verdict (memorised, too_slow, cannot_learn, not_finite, failed)
+    and the causes ranked with probabilities. Takes seconds to a minute.
+    """
+    from mldebug_mcp.diagnose.probe import concise_probe, probe
+    from mldebug_mcp.probe import Progress
+
+    told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
+
+    def note(progress: Progress) -> None:
+        if not told.full():
+            told.put_nowait(progress)
+
+    async def report() -> None:
+        done = 0
+        while True:
+            progress = await told.get()
+            done += 1
+            loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
+            step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
+            await context.report_progress(done, message=f"{progress.stage}{step}{loss}")
+
+    reporter = asyncio.create_task(report())
+    try:
+        answer = await probe(
+            batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
+        )
+    finally:
+        reporter.cancel()
+    return concise_probe(answer)

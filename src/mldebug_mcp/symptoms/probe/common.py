@@ -1,0 +1,27 @@
+"""What several symptoms of a probe ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mldebug_mcp.probe.measured import Measured
+
+FALLING = 0.03
+"""Relative fall over the last quarter that counts as still falling; chosen: noise of a full batch is far below."""
+
+
+def still_falling(losses: Sequence[float]) -> bool:
+    """Tell whether a curve that was given many steps was still falling in its last quarter."""
+    if len(losses) < 8 or not all(map(math.isfinite, losses)):
+        return False
+    quarter = len(losses) // 4
+    before = sum(losses[-2 * quarter : -quarter]) / quarter
+    last = sum(losses[-quarter:]) / quarter
+    return before - last > FALLING * abs(before) and last < losses[0]
+
+
+def low_precision_alone(seen: Measured) -> bool:
+    """Tell whether a non-finite value of the first pass is gone in 32 bits."""
+    full = seen.full_precision
+    return full is not None and full.loss is not None and math.isfinite(full.loss) and full.gradients_finite is True

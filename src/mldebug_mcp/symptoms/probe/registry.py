@@ -1,0 +1,97 @@
+"""What a symptom of a probe is, and how it is judged.
+
+Unlike those of a log, these name their causes themselves: a probe measures one thing at a time, so what a measurement
+can mean stands best beside it. The frequencies are guesses in the words of PLAYBOOK.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mldebug_mcp.knowledge.entries import Frequency
+from mldebug_mcp.models import Finding, State
+from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
+from mldebug_mcp.text import shorten
+
+DEFAULT_BACKGROUND = 0.00002
+"""How often a healthy probe shows a symptom. Far lower than in logs: most measure one fault exactly. Chosen."""
+
+Detector = Callable[[Measured], Evidence | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSymptom:
+    """A registered symptom; see `probe_symptom` for the fields."""
+
+    id: str
+    needs: tuple[str, ...]
+    effects: Mapping[str, Frequency]
+    sources: tuple[str, ...]
+    background: float
+    detect: Detector
+
+    @property
+    def doc(self) -> str:
+        """The documentation: the docstring of the function."""
+        return inspect.getdoc(self.detect) or ""
+
+
+_SYMPTOMS: dict[str, ProbeSymptom] = {}
+
+
+def probe_symptom(
+    *,
+    needs: tuple[str, ...],
+    effects: Mapping[str, str],
+    sources: tuple[str, ...] = (),
+    background: float = DEFAULT_BACKGROUND,
+) -> Callable[[Detector], Detector]:
+    """Register a function as the symptom of its name.
+
+    Args:
+        needs: Fields of `Measured` without which it cannot be judged.
+        effects: The causes that produce it, and how often: always, usually, often, sometimes, rarely.
+        sources: Ids of the sources of its thresholds.
+        background: How often a healthy probe shows it.
+    """
+
+    def register(detect: Detector) -> Detector:
+        name = detect.__name__
+        assert name not in _SYMPTOMS, name
+        words = {cause: Frequency(word) for cause, word in effects.items()}
+        _SYMPTOMS[name] = ProbeSymptom(name, needs, words, sources, background, detect)
+        return detect
+
+    return register
+
+
+def registered() -> Mapping[str, ProbeSymptom]:
+    """Return what has been registered so far, by id."""
+    return _SYMPTOMS
+
+
+def judge(symptom: ProbeSymptom, seen: Measured) -> tuple[Finding, str | None]:
+    """Judge a symptom. The second value is a note, if the symptom itself broke."""
+    missing = [name for name in symptom.needs if getattr(seen, name) is None]
+    if missing:
+        reason = f"not measured: {', '.join(missing)}"
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=reason), None
+    try:
+        evidence = symptom.detect(seen)
+    except CannotTell as why:
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=str(why)), None
+    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed probe
+        problem = f"{symptom.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
+    if evidence is None:
+        return Finding(symptom=symptom.id, state=State.ABSENT), None
+    return Finding(
+        symptom=symptom.id,
+        state=State.PRESENT if evidence.present else State.ABSENT,
+        summary=evidence.summary,
+        steps=list(evidence.steps),
+        values=dict(evidence.values),
+    ), None

@@ -1,0 +1,102 @@
+"""Entries that do what user code does at its worst."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+print("this module prints to stdout when it is imported")
+
+
+def healthy() -> SimpleNamespace:
+    import torch
+
+    print("and when it is called", flush=True)
+    os.write(1, b'{"stage": "forged", "step": 1, "steps": 1, "loss": 0}\n')
+    torch.manual_seed(0)
+    inputs, labels = torch.randn(8, 6), torch.arange(8) % 4
+    model = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+    return SimpleNamespace(
+        model=model, batch=(inputs, labels), loss=lambda m, b: torch.nn.functional.cross_entropy(m(b[0]), b[1])
+    )
+
+
+def hangs() -> Any:
+    time.sleep(600)
+
+
+def hangs_in_c_with_a_child() -> Any:
+    """Hold the interpreter's lock in C, so that no Python thread of this process can act."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(os.environ["PROBE_TEST_CHILD"]).write_text(str(child.pid))
+    ctypes.PyDLL(None).sleep(600)
+
+
+def waits_with_a_child() -> Any:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(os.environ["PROBE_TEST_CHILD"]).write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(600)
+
+
+def aborts() -> Any:
+    os.abort()
+
+
+def segfaults() -> Any:
+    ctypes.string_at(0)
+
+
+def exits() -> Any:
+    sys.exit(3)
+
+
+def leaves() -> Any:
+    os._exit(0)
+
+
+def raises() -> Any:
+    raise ValueError("the tokenizer is missing")
+
+
+def eats_memory() -> Any:
+    import torch
+
+    kept = []
+    while True:
+        kept.append(torch.ones(64 * 1024 * 1024))
+
+
+def reads_stdin() -> Any:
+    return input()
+
+
+def uses_the_network() -> Any:
+    import socket
+
+    socket.create_connection(("192.0.2.1", 80), timeout=2)
+
+
+def shows_a_token() -> Any:
+    raise ValueError(f"token: {os.environ.get('HF_TOKEN')}")
+
+
+def returns_nothing() -> None:
+    return None
+
+
+def fills_stderr() -> Any:
+    for _ in range(20_000):
+        print("x" * 200, file=sys.stderr)
+    raise ValueError("done")
+
+
+def loss_is_no_scalar() -> SimpleNamespace:
+    given = healthy()
+    model = given.model
+    return SimpleNamespace(model=model, batch=given.batch, loss=lambda m, b: m(b[0]))
