@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Mapping
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion")
 """The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
 
-_POLICY_LOSS = frozenset({"grpo", "ppo", "rl"})
+_ADAPTER_SETTINGS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
+"""Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -18,12 +19,9 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "ppo",
         (
-            "objective/kl",
             "objective/rlhf_reward",
             "ppo/mean_scores",
-            "val/ratio",
-            "policy/approxkl_avg",
-            "critic/rewards/mean",
+            "policy_ratio",
         ),
     ),
     (
@@ -39,16 +37,12 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "EpLen",
         ),
     ),
+    ("pretraining", ("skipped_iterations", "nan_iterations", "mfu", "consumed_tokens")),
     (
         "supervised",
         ("accuracy", "eval_accuracy", "eval_f1", "top1", "metrics/mAP50(B)", "bbox/AP", "box_loss"),
     ),
 )
-
-
-def has_policy_loss(kind: str) -> bool:
-    """Say whether the loss of this kind of run is a surrogate whose level and direction mean nothing by themselves."""
-    return kind in _POLICY_LOSS
 
 
 def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
@@ -66,7 +60,7 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     for kind, marks in _MARKS:
         if any(mark in metrics for mark in marks):
             return kind
-    if "mean_token_accuracy" in metrics:
+    if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
         return "sft"
     return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
 

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.logs.kinds import KINDS, kind_of_run
+from mldebug_mcp.logs.run import Scalar
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "kind"),
+    [
+        (("loss", "rewards/margins"), {}, "preference"),
+        (("loss", "frac_reward_zero_std"), {}, "grpo"),
+        (("loss", "objective/rlhf_reward"), {}, "ppo"),
+        (("value_loss", "explained_variance"), {}, "rl"),
+        (("loss", "skipped_iterations"), {}, "pretraining"),
+        (("loss", "eval_accuracy"), {}, "supervised"),
+        (("loss",), {"num_labels": 3}, "supervised"),
+        (("loss", "mean_token_accuracy"), {}, "sft"),
+        (("loss",), {"lora_r": 8}, "sft"),
+        (("loss",), {"stage": "pt", "lora_r": 8}, "pretraining"),
+        (("loss",), {"stage": "dpo"}, "preference"),
+        (("loss", "learning_rate"), {}, "unknown"),
+    ],
+)
+def test_the_kind_of_a_run_is_told_by_what_it_logs_and_how_it_is_configured(
+    metrics: tuple[str, ...], config: dict[str, Scalar], kind: str
+) -> None:
+    assert kind_of_run(metrics, config) == kind
+    assert kind in (*KINDS, "unknown")
