@@ -1,0 +1,1 @@
+"""Speed, memory and accuracy, measured: each part is one command."""

@@ -63,6 +63,7 @@ class Setup(Experiment):
     spoil: Callable[[int, Batch, torch.Generator], Batch] | None = None
     spoil_evaluation: Callable[[Batch, torch.Generator], Batch] | None = None
     loss: Loss = plain_loss
+    evaluation_loss: Loss | None = None
     prepare: Callable[[nn.Module], None] | None = None
     after_backward: Callable[[int, nn.Module], None] | None = None
     rate: Callable[[int, float], float] | None = None
@@ -88,6 +89,7 @@ class Setup(Experiment):
             "max_grad_norm": self.clip,
             "weight_decay": self.weight_decay,
             "batch_size": self.batch,
+            "optimizer": self.optimizer,
             **({known: self.task.classes} if self.task.classes else {}),
             **self.config,
         }
@@ -222,7 +224,7 @@ def evaluate(setup: Setup, model: nn.Module) -> Record:
     model.train(setup.eval_in_training_mode)
     logits = model(batch.inputs)
     model.train()
-    record = {"eval_loss": plain_loss(logits, batch).item()}
+    record = {"eval_loss": (setup.evaluation_loss or setup.loss)(logits, batch).item()}
     if setup.task.accuracy:
         scores = logits.permute(0, 2, 3, 1) if logits.dim() == 4 else logits
         right = (scores.argmax(dim=-1) == batch.targets)[batch.mask]

@@ -109,6 +109,7 @@ def batchnorm_never_settles(setup: Setup, severity: float) -> None:
 def unshifted(setup: Setup, _: float) -> None:
     """Let the model predict the token that it sees."""
     setup.spoil = lambda _step, batch, _generator: Batch(batch.inputs, batch.inputs, full(batch.inputs))
+    setup.spoil_evaluation = lambda batch, _generator: Batch(batch.inputs, batch.inputs, full(batch.inputs))
 
 
 FAULTS = (
@@ -120,11 +121,11 @@ FAULTS = (
     ),
     Fault(
         "shuffled_labels", "no_signal", shuffled_labels, (1,),
-        also=("label_noise", "lr_too_low", "double_softmax"),
+        also=("label_noise", "lr_too_low", "double_softmax", "params_not_training", "too_little_capacity"),
     ),
     Fault(
         "zeroed_inputs", "no_signal", zeroed_inputs, (1,), SMALL,
-        ("label_noise", "params_not_training", "too_little_capacity"),
+        ("label_noise", "params_not_training", "too_little_capacity", "lr_too_low"),
     ),
     Fault(
         "unshuffled", "unshuffled_data", unshuffled, (8, 16), ("tabular", "images", "sequences"), ("bad_data_pocket",)

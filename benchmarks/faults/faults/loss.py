@@ -60,6 +60,7 @@ def summed_over_accumulation(setup: Setup, severity: float) -> None:
     """Add the losses of micro-batches instead of averaging them."""
     setup.accumulation = 1
     setup.loss = lambda logits, batch: severity * plain_loss(logits, batch)
+    setup.evaluation_loss = plain_loss
     setup.config["gradient_accumulation_steps"] = severity
 
 
@@ -68,7 +69,7 @@ FAULTS = (
     Fault("masked_nan", "all_labels_masked", masked, (2,), ("sft", "gpt"), ("invalid_math",)),
     Fault(
         "double_softmax", "double_softmax", double_softmax, (1,), CLASSIFIED,
-        ("too_little_capacity", "wrong_loss", "lr_too_low"),
+        ("too_little_capacity", "wrong_loss", "lr_too_low", "label_noise"),
     ),
     Fault("wrong_sign", "wrong_loss", wrong_sign, (1,)),
     Fault(

@@ -128,13 +128,16 @@ def state_lost(setup: Setup, severity: float) -> None:
     setup.onset = setup.resume_at + 1
 
 
+FLAT = ("lr_too_low", "params_not_training", "no_signal", "low_precision_update")
+"""Updates that are too small, that are lost, and data with nothing to learn from give the same flat loss."""
+
 FAULTS = (
     Fault("rate_high", "lr_too_high", rate_times, (30, 100, 400), also=("exploding_gradients", "insufficient_warmup")),
     Fault(
         "sgd_rate_high", "lr_too_high", sgd_rate_times, (20, 100), ("tabular", "regression", "images", "diffusion"),
         ("exploding_gradients",),
     ),
-    Fault("rate_low", "lr_too_low", rate_times, (0.002, 0.0005), also=("params_not_training",)),
+    Fault("rate_low", "lr_too_low", rate_times, (0.002, 0.0005), also=FLAT),
     Fault("no_warmup", "insufficient_warmup", no_warmup, (15, 40), ("gpt", "sft"), ("lr_too_high",)),
     Fault("schedule_ends_early", "lr_schedule_bug", schedule_ends_early, (0.15, 0.4), also=("lr_too_low",)),
     Fault(
@@ -142,15 +145,15 @@ FAULTS = (
         also=("lr_too_high", "resume_state_lost"),
     ),
     Fault("frozen", "params_not_training", frozen, (1,), also=("no_signal",)),
-    Fault("not_in_optimizer", "params_not_training", not_in_optimizer, (1,), also=("lr_too_low",)),
+    Fault("not_in_optimizer", "params_not_training", not_in_optimizer, (1,), also=FLAT),
     Fault(
         "never_zeroed", "missing_zero_grad", never_zeroed, (1, 3), ("tabular", "images", "sequences", "regression"),
         ("lr_too_high", "exploding_gradients"),
     ),
-    Fault("clipped_tight", "clip_too_tight", clipped_tight, (0.001, 0.01), also=("lr_too_low",)),
+    Fault("clipped_tight", "clip_too_tight", clipped_tight, (0.001, 0.01), also=FLAT),
     Fault(
         "decay", "weight_decay_too_high", decay, (30, 100), ("tabular", "images", "sequences", "gpt"),
-        ("too_little_capacity", "lr_too_low"),
+        (*FLAT, "too_little_capacity"),
     ),
     Fault(
         "tiny_batch", "batch_too_small", tiny_batch, (1, 2), ("tabular", "images", "gpt", "sequences"),
@@ -158,7 +161,7 @@ FAULTS = (
     ),
     Fault(
         "rounded_weights", "low_precision_update", rounded_weights, (0.05, 0.01),
-        ("tabular", "gpt", "images", "sequences"), ("lr_too_low", "params_not_training"),
+        ("tabular", "gpt", "images", "sequences"), FLAT,
     ),
     Fault("half_precision", "fp16_overflow", half_precision, (0.0, 0.4), also=("exploding_gradients",)),
     Fault(

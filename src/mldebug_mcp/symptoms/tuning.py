@@ -65,7 +65,9 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     optimizer = str(run.config.get("optim", "")).lower()
     if any(name in optimizer for name in _OTHER_SCALE):
         raise CannotTell(f"the usual learning rates are known for Adam only; the optimizer is {optimizer[:40]}")
-    if run.kind in ("pretraining", "supervised") and not any(name in optimizer for name in _ADAM):
+    # The Trainer's default is AdamW: its logs need not name it.
+    adam = any(name in optimizer for name in _ADAM) or (not optimizer and "hf_trainer_state" in run.formats)
+    if run.kind in ("pretraining", "supervised") and not adam:
         raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
     how = tuning(run)
     ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]

@@ -15,9 +15,13 @@ from mldebug_mcp.text import figure
 LEAST_PROGRESS = 0.03
 """A run that learns lowers its loss by more than this share of the first level within the log."""
 LEAST_POINTS = 12
+LONG = 100
 MIDDLE = 0.2
-MOST_NOISE = 0.12
-"""Where three standard errors of the progress are more than this share, it could hide in the noise."""
+MOST_NOISE, MOST_NOISE_LONG = 0.12, 0.3
+"""Where three standard errors of the progress are more than this share, it could hide in the noise.
+
+In a log of a hundred records a run that learns makes more progress than that, so more noise is borne.
+"""
 NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses uniformly."""
 SETTLING = 1.5
@@ -71,7 +75,7 @@ def loss_plateau(run: Run) -> Evidence | None:
 
 def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
     """Raise CannotTell if a flat curve proves nothing: too noisy, too short, or from the middle of a run."""
-    if doubt > MOST_NOISE:
+    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE):
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     if len(loss) < LEAST_POINTS:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")

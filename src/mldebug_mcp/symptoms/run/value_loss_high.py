@@ -16,14 +16,14 @@ GROWTH_ALONE = 1000.0
 """... or to this one where no reward tells the scale of returns."""
 
 
-@symptom(needs=("value_loss",), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.004)
+@symptom(any_of=("value_loss", "loss"), sources=("jones_rl_debugging",), not_for=NOT_POLICY, background=0.004)
 def value_loss_high(run: Run) -> Evidence | None:
     """The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
 
     Not this when: it is large because returns are large; it grows with the returns as the agent learns; it wobbles and
     never reaches zero; it jumps and comes back. The multiples were chosen on simulated curves.
     """
-    loss = run["value_loss"]
+    loss = _critic_loss(run)
     if np.isinf(loss.value).any():
         at = float(loss.step[int(np.argmax(np.isinf(loss.value)))])
         return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
@@ -31,6 +31,15 @@ def value_loss_high(run: Run) -> Evidence | None:
     if len(loss) < 8:
         raise CannotTell(f"value_loss has {len(loss)} finite value(s) here; 8 are needed")
     return _grown(run, loss)
+
+
+def _critic_loss(run: Run) -> Series:
+    """Return the loss of the critic; that of Q-learning, which has nothing but a critic, is called the loss."""
+    if "value_loss" in run:
+        return run["value_loss"]
+    if run.kind == "rl" and any(name in run for name in ("exploration_rate", "rollout/exploration_rate")):
+        return run["loss"]
+    raise CannotTell("not logged: value_loss")
 
 
 def _grown(run: Run, loss: Series) -> Evidence | None:
