@@ -20,7 +20,7 @@ NEAR = 5
     needs=("loss",),
     sources=("slavv_37",),
     not_for=("grpo", "ppo", "rl"),
-    background=0.03,
+    background=0.015,
 )
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss at the first evaluation and ever after.

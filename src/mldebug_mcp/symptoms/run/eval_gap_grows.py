@@ -14,6 +14,8 @@ from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
 """A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
+SHARE_OF_START = 0.01
+"""... unless it is nothing beside where evaluation began: near zero, twice nothing is nothing."""
 LEAST_POINTS = 3
 
 
@@ -21,7 +23,7 @@ LEAST_POINTS = 3
     needs=(),
     sources=("axolotl_stability", "goodfellow_ch11"),
     not_for=("grpo", "ppo", "rl"),
-    background=0.03,
+    background=0.02,
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
@@ -48,7 +50,8 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
     after = evaluation.value[best + 1 :]
     rise = last - lowest
-    if rise < max(LEAST_RISE * abs(lowest), 2 * noise(evaluation.value)) or len(after) < 2:
+    least = max(LEAST_RISE * abs(lowest), SHARE_OF_START * abs(float(evaluation.value[0])), 2 * noise(evaluation.value))
+    if rise < least or len(after) < 2:
         return None
     train = ""
     if "loss" in run:

@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
 
-FACTOR = 1.25
+FACTOR = 1.6
 MARGIN = 0.5
 """The first loss of a sound initialisation lies near ln(n).
 
@@ -23,7 +23,7 @@ EARLY = 0.02
     needs=("loss",),
     sources=("karpathy_recipe", "cs231n_nn3"),
     not_for=("grpo", "ppo", "rl", "diffusion", "preference"),
-    background=0.01,
+    background=0.006,
 )
 def initial_loss_high(run: Run) -> Evidence | None:
     """The first training loss lies far above ln(number of classes or tokens), the loss of a uniform guess.

@@ -34,7 +34,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     sources=("axolotl_stability", "karpathy_recipe"),
     points=6,
     not_for=("grpo", "ppo", "rl"),
-    background=0.01,
+    background=0.006,
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.

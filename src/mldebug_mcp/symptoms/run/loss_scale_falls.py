@@ -22,7 +22,7 @@ PROBING = 0.05
 _MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
 
 
-@symptom(needs=(), sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.01)
+@symptom(needs=(), sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.004)
 def loss_scale_falls(run: Run) -> Evidence | None:
     """The loss scale of half-precision training falls by many halvings, or below 1.
 

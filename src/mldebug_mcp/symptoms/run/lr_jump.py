@@ -15,7 +15,7 @@ STAGES = 8
 """With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
 
 
-@symptom(needs=("learning_rate",), sources=("bekman_mle",), points=8, whole_run=True, background=0.03)
+@symptom(needs=("learning_rate",), sources=("bekman_mle",), points=8, whole_run=True, background=0.01)
 def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 

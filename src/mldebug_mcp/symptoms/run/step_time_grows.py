@@ -15,7 +15,7 @@ FACTOR = 1.25
 SIGMAS = 6.0
 
 
-@symptom(any_of=PACES, sources=("smol_playbook",), background=0.008)
+@symptom(any_of=PACES, sources=("smol_playbook",), background=0.004)
 def step_time_grows(run: Run) -> Evidence | None:
     """Steps take clearly longer at the end of the log than before, for good.
 
