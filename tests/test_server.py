@@ -158,3 +158,17 @@ def test_the_library_leaves_the_root_logger_alone() -> None:
     import mldebug_mcp.server  # noqa: F401
 
     assert logging.getLogger().handlers == before
+
+
+async def test_the_memory_of_a_model_is_estimated_over_the_wire(client: Client, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(
+        '{"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}'
+    )
+
+    whole = await structured(client, "estimate_memory", config=str(config), length=1024)
+    halved = await structured(client, "estimate_memory", config=str(config), length=1024, optimizer="lion")
+
+    assert whole["parameters"] == 124_439_808
+    assert whole["total_bytes"] - halved["total_bytes"] == 4 * whole["parameters"]
+    assert "adamw_8bit" in await refused(client, "estimate_memory", config=str(config), optimizer="adam")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 
 from mldebug_mcp.diagnose.next_steps import VERBS, order_next_steps, possible_call
+from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.server.tools import TOOLS
 
@@ -48,6 +49,11 @@ def test_a_call_is_offered_only_if_one_of_our_tools_takes_it() -> None:
     assert possible_call('diagnose_run(path="{path}")', 'a "b".csv') == 'diagnose_run(path="a \\"b\\".csv")'
     assert possible_call('diagnose_run(path="{path}", no_such_argument="x")', "log") is None
     assert possible_call('no_such_tool(path="{path}")', "log") is None
+
+
+def test_a_cause_of_running_out_of_memory_offers_a_look_at_a_snapshot() -> None:
+    calls = {step.call for cause in ("memory_leak", "out_of_memory") for step in catalogue().causes[cause].next_steps}
+    assert 'check_memory(path="SNAPSHOT.pickle")' in {possible_call(call, "log.jsonl") for call in calls}
 
 
 def test_the_calls_that_next_steps_may_make_are_those_of_the_server() -> None:

@@ -94,6 +94,13 @@ def test_an_evaluation_without_no_grad_is_found_and_one_with_it_is_not(save: Sav
     assert "graph_kept_alive" not in found(check_memory(save(scenarios.snapshot_of(scenarios.inference()))))
 
 
+def test_without_stacks_an_evaluation_is_unknown_rather_than_innocent(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.evaluation_without_no_grad(), frames=False)))
+
+    assert "graph_kept_alive" not in found(report)
+    assert any("cannot be judged: graph_kept_alive (no stacks recorded" in note for note in report.notes)
+
+
 def test_a_failed_allocation_says_what_was_asked_and_what_would_have_been_enough(save: Save) -> None:
     tree = scenarios.snapshot_of(scenarios.out_of_memory(800 * MIB))
     event = next(one for one in tree["device_traces"][0] if one["action"] == "oom")

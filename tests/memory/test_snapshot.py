@@ -103,6 +103,17 @@ def test_every_pickle_protocol_reads_the_same(protocol: int, save: Save) -> None
     assert answer.top_allocations == check_memory(save(tree, "b.pickle")).top_allocations
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pair_of_numbers_in_each_event_and_segment_is_no_reason_to_refuse(protocol: int, save: Save) -> None:
+    pairs = [(number % 300, number // 300) for number in range(7_000)]
+    segments = [{"device": 0, "address": 1, "total_size": 512, "segment_pool_id": pair, "blocks": []} for pair in pairs]
+    trace = [{"action": "alloc", "addr": 1, "size": 512, "pool_id": pair, "time_us": 1} for pair in pairs]
+
+    answer = check_memory(save({"segments": segments, "device_traces": [trace]}, protocol=protocol))
+
+    assert (answer.snapshot.segments, answer.snapshot.trace_events) == (7_000, 7_000)
+
+
 def test_a_gzip_of_a_snapshot_reads_the_same(tmp_path: Path, save: Save) -> None:
     plain = save(scenarios.snapshot_of(scenarios.leak()))
     packed = tmp_path / "snapshot.pickle.gz"

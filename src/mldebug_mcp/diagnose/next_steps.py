@@ -21,6 +21,8 @@ VERBS = {
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
     "inspect_batch": {"path", "tokenizer", "model", "purpose"},
+    "check_memory": {"path", "against", "focus"},
+    "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
 }
 """The tools that a next step can call, and their arguments. PLAYBOOK.md may name others, which are shown as words."""
 

@@ -18,18 +18,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
-from mldebug_mcp.models.memory import MemoryEstimate, MemoryPart
-
-Precision = Literal["mixed", "bf16", "fp16", "fp32"]
-Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]
-Checkpointing = Literal["none", "selective", "full"]
-Sharding = Literal["none", "zero1", "zero2", "zero3"]
-Attention = Literal["flash", "eager"]
+from mldebug_mcp.models.memory import (
+    Attention,
+    Checkpointing,
+    MemoryEstimate,
+    MemoryPart,
+    Optimizer,
+    Precision,
+    Sharding,
+)
 
 LOSS_CHUNKS = 8
 _STATES: Mapping[str, float] = {"adamw": 2, "adamw_8bit": 2, "lion": 1, "sgd": 0, "sgd_momentum": 1, "adafactor": 0}

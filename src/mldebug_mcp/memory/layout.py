@@ -14,6 +14,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -116,9 +118,11 @@ def _column(values: list[int]) -> Ints:
 def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
     """Return action, address and size of each event; raises if one of them is no event."""
     count = len(events)
-    action = np.fromiter((_CODES.get(event["action"], Action.OTHER) for event in events), np.int64, count)
-    size = np.fromiter((event["size"] for event in events), np.int64, count)
-    address = np.fromiter((event.get("addr") or event.get("device_free", 0) for event in events), np.int64, count)
+    action = np.fromiter(map(_CODES.get, map(itemgetter("action"), events), repeat(Action.OTHER)), np.int64, count)
+    size = np.fromiter(map(itemgetter("size"), events), np.int64, count)
+    address = _numbers(events, "addr")
+    for index in np.flatnonzero(address == 0).tolist():
+        address[index] = events[index].get("device_free", 0)
     if count and (size.min() < 0 or size.max() >= _HUGE):
         raise ValueError("sizes that are no sizes")
     return action, address, size
@@ -127,7 +131,7 @@ def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
 def _numbers(events: list[dict[str, Any]], key: str) -> Ints:
     """Return a column, 0 where it is missing."""
     try:
-        return np.fromiter((event.get(key, 0) for event in events), np.int64, len(events))
+        return np.fromiter(map(dict.get, events, repeat(key), repeat(0)), np.int64, len(events))
     except (TypeError, ValueError, OverflowError):
         return np.fromiter((_whole(event.get(key)) for event in events), np.int64, len(events))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.layout import tables_of
 from mldebug_mcp.memory.safe_pickle import load
 from mldebug_mcp.memory.snapshot import MemorySnapshot, snapshot_of
+from mldebug_mcp.memory.tables import SnapshotTables
 from mldebug_mcp.memory.texts import read_text
 from mldebug_mcp.text import shorten
 
@@ -44,7 +48,8 @@ def read_memory(path: str | Path) -> MemorySnapshot:
             )
         if _is_text(head):
             return read_text(file, name)
-        tree, length = load(file, status.st_size)
+        with _no_collector():
+            tables = _tables(file, status.st_size, str(path))
     except OSError as error:
         reason = (
             "no such file; check the path"
@@ -52,9 +57,28 @@ def read_memory(path: str | Path) -> MemorySnapshot:
             else f"cannot be read ({error.strerror or error})"
         )
         raise InputError(f"{name}: {reason}") from None
-    tables = tables_of(tree, str(path), length)
-    del tree  # several times the size of the tables
     return snapshot_of(tables)
+
+
+def _tables(file: Path, size: int, path: str) -> SnapshotTables:
+    # The tree is several times the size of the tables and goes with this frame.
+    tree, length = load(file, size)
+    return tables_of(tree, path, length)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Keep the garbage collector from walking the tree, in which nothing is garbage: again and again while it grows.
+
+    A plain `pickle.load` spends most of its time on that.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _is_text(head: bytes) -> bool:

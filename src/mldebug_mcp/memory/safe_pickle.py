@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import io
 import os
@@ -62,7 +61,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
             length = scan(stream, MAX_BYTES if compressed else size, name)
         _check_memory(length, name)
         with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
-            return _unpickled(reader), length
+            return _SafeUnpickler(reader).load(), length
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name}: the compressed file is cut off or corrupt ({shorten(str(error), 100)})") from None
     except (
@@ -77,17 +76,6 @@ def load(path: Path, size: int) -> tuple[object, int]:
         raise InputError(f"{name}: the pickle is corrupt ({shorten(str(error), 100)}); record it again") from None
     except MemoryError:
         raise InputError(f"{name}: not enough memory to read it; record fewer entries (max_entries=)") from None
-
-
-def _unpickled(reader: _GuardedReader) -> object:
-    collecting = gc.isenabled()
-    # The collector would walk all objects again and again while they are only being added: four times the time.
-    gc.disable()
-    try:
-        return _SafeUnpickler(reader).load()
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _starts_with_gzip(path: Path) -> bool:

@@ -12,6 +12,12 @@ from mldebug_mcp.models.knowledge import Citation
 
 Severity = Literal["error", "warning", "info"]
 
+Precision = Literal["mixed", "bf16", "fp16", "fp32"]
+Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]
+Checkpointing = Literal["none", "selective", "full"]
+Sharding = Literal["none", "zero1", "zero2", "zero3"]
+Attention = Literal["flash", "eager"]
+
 
 class MemoryFinding(Model):
     """Something seen in the memory of a run: an observation in numbers."""

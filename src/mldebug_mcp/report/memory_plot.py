@@ -81,8 +81,8 @@ def _draw(panel: Axes, one: Timeline) -> None:
     panel.plot([one.peak], [one.peak_bytes / unit], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
     panel.annotate(
         f"peak {size(one.peak_bytes)}",
-        (one.peak, one.peak_bytes / unit),
-        xytext=(-6 if late else 6, 8),
+        (one.peak, top),  # above the reserved curve, which would strike it through
+        xytext=(-6 if late else 6, 6),
         textcoords="offset points",
         fontweight="bold",
         ha="right" if late else "left",

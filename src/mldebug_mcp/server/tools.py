@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
-from mldebug_mcp.models.memory import MemoryReport
+from mldebug_mcp.models.memory import (
+    Attention,
+    Checkpointing,
+    MemoryEstimate,
+    MemoryReport,
+    Optimizer,
+    Precision,
+    Sharding,
+)
 from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.strict import answers
 
@@ -135,6 +143,52 @@ def check_memory(
 
 
 @answers
+def estimate_memory(
+    config: Annotated[str, Field(description="The model's config.json, or the folder that holds it")],
+    *,
+    batch_size: Annotated[int, Field(description="Rows per device and forward pass")] = 1,
+    length: Annotated[
+        int | None, Field(description="Tokens per row; by default the model's longest, 2048 at most")
+    ] = None,
+    precision: Annotated[Precision, Field(description="mixed: autocast over float32 weights")] = "mixed",
+    optimizer: Optimizer = "adamw",
+    checkpointing: Annotated[Checkpointing, Field(description="What is recomputed in backward")] = "none",
+    attention: Annotated[Attention, Field(description="eager stores the scores")] = "flash",
+    accumulation: Annotated[int, Field(description="Micro-batches per step")] = 1,
+    devices: Annotated[int, Field(description="Devices that share what sharding splits")] = 1,
+    sharding: Annotated[Sharding, Field(description="zero3 is FSDP's full shard, too")] = "none",
+    lora_rank: Annotated[int | None, Field(description="Rank of the adapters, if only those are trained")] = None,
+    chunked_loss: Annotated[bool, Field(description="The loss is computed in chunks")] = False,
+    snapshot: Annotated[
+        str | None, Field(description="A memory snapshot whose peak stands beside the estimate")
+    ] = None,
+) -> MemoryEstimate:
+    """Estimate the GPU memory of training a transformer: will it fit, and what takes most?
+
+    From the model's config.json: parameters, gradients, optimizer state, activations and logits on each device, in
+    bytes, each with its formula, and the peak in `total_bytes`. Call it with another batch size, length, precision,
+    optimizer, checkpointing or sharding to see what a change saves before you run out of memory.
+    """
+    from mldebug_mcp.memory.estimate import estimate_memory as estimate
+
+    return estimate(
+        config,
+        batch_size=batch_size,
+        length=length,
+        precision=precision,
+        optimizer=optimizer,
+        checkpointing=checkpointing,
+        attention=attention,
+        accumulation=accumulation,
+        devices=devices,
+        sharding=sharding,
+        lora_rank=lora_rank,
+        chunked_loss=chunked_loss,
+        snapshot=snapshot,
+    )
+
+
+@answers
 def search_folklore(
     query: Annotated[
         str, Field(description="A question or keywords, such as 'loss spikes after warmup' or 'reward stays at zero'")
@@ -201,6 +255,7 @@ TOOLS = (
     inspect_batch,
     probe_overfit,
     check_memory,
+    estimate_memory,
     search_folklore,
     explain,
     explain_error,

@@ -10,6 +10,7 @@ from mldebug_mcp.memory.survivors import of_forward
 from mldebug_mcp.symptoms.memory.leak import worth_telling
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import percent, size
+from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_SITES = 3
 """Lines of the forward pass whose results must stay: a graph keeps those of nearly every layer, a list keeps one."""
@@ -35,12 +36,15 @@ def graph_kept_alive(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     evaluation holds the activations of many layers at once (no `no_grad`).
 
     Not this when: only one line leaves something (`leak`); keys and values are cached in generation (two lines). The
-    counts were chosen on simulated histories.
+    counts were chosen on simulated histories. Without stacks an evaluation cannot be told: tensors that go together
+    without a backward may as well be gradients, cached keys and values, or a model that is deleted.
     """
     for device in snapshot.recorded:
         evidence = _left_by_steps(device) or _held_by_evaluation(device)
         if evidence is not None:
             return evidence
+    if not any(device.history.frames_recorded for device in snapshot.recorded if device.history):
+        raise CannotTell("no stacks recorded, by which an evaluation is known")
     return None
 
 
