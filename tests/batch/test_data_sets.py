@@ -86,6 +86,28 @@ def test_nothing_is_trained_on_only_if_no_piece_is(tmp_path: Path, config: Path)
     assert "row_labels_masked" not in found
 
 
+@pytest.mark.usefixtures("small_pieces")
+def test_classes_are_counted_over_all_pieces(tmp_path: Path) -> None:
+    rows = [{"input_ids": [5, 6, 7] * 50, "label": row // 60} for row in range(120)]
+    sorted_by_class = as_parquet(rows, tmp_path / "rows.parquet")
+    pieces: list[int] = []
+    answer = inspect_batch(sorted_by_class, progress=lambda count, _: pieces.append(count))
+    assert len(pieces) > 3
+    assert "class_imbalance" not in by_check(answer)
+    rows += [{"input_ids": [5, 6, 7] * 50, "label": 0}] * 1200
+    found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet")))["class_imbalance"]
+    assert found.summary == "95% of 1320 labels are class 0"
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_row_is_far_too_long_by_the_lengths_of_all_pieces(tmp_path: Path, config: Path) -> None:
+    short, long = random_rows(40, length=40), random_rows(40, seed=1, length=600)
+    sorted_by_length = as_parquet([*short, *long[:1], *long], tmp_path / "rows.parquet")
+    assert "length_outlier" not in by_check(inspect_batch(sorted_by_length, None, config))
+    found = by_check(inspect_batch(as_parquet([*short, *long[:1]], tmp_path / "rows.parquet"), None, config))
+    assert found["length_outlier"].rows == [40]
+
+
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl", "saved"])
 def test_a_sample_agrees_with_the_full_pass(name: str, tmp_path: Path, config: Path) -> None:
     import json

@@ -111,6 +111,16 @@ def test_the_command_line_passes_the_address_on(
     assert json.loads(capsys.readouterr().out) == json.loads(inspect_batch(train, None, config).to_json())
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "ray://127.0.0.1:99999"])
+def test_an_address_where_nobody_answers_is_one_line(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest.importorskip("ray"), "is_initialized", lambda: False)
+    path = as_parquet(random_rows(4), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="nobody answers"):
+        inspect_batch(path, ray=address)
+
+
 def test_without_ray_the_error_names_the_extra(tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     path = as_parquet(random_rows(4), tmp_path / "rows.parquet")

@@ -143,6 +143,8 @@ def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
         notes.append(
             f"roles and markers were looked for in the first {summing.decoded:,} tokens and a part of the rest"
         )
+    if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
+        notes.append("the chat template could not be rendered on a short conversation, so its markers are not known")
     if batch.sides and batch.tokenizer is None:
         notes.append(
             "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"

@@ -1,12 +1,14 @@
 """The pass over a data set as a Ray Data job: each part is read and judged where Ray puts it, and merged here.
 
-Every machine has to see the files at the same path. The answer is that of a pass on one machine.
+Every machine has to see the files at the same path and to have this package installed. The answer is that of a pass
+on one machine.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +21,7 @@ from mldebug_mcp.diagnose.batch_pass import BatchPass, PassOver, Progress
 from mldebug_mcp.errors import InputError, MissingExtraError, MLDebugError
 from mldebug_mcp.text import shorten
 
+CONNECT_SECONDS = 10.0
 Row: TypeAlias = dict[str, Any]
 """A row of a Ray data set."""
 
@@ -64,6 +67,7 @@ def on_ray(address: str) -> Iterator[PassOver]:
 def _connect(address: str) -> None:
     import ray
 
+    _reach(address)
     local = {"include_dashboard": False} if address == "local" else {}
     try:
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
@@ -71,6 +75,20 @@ def _connect(address: str) -> None:
         raise InputError(
             f"no Ray cluster at {shorten(address, 100)!r} ({shorten(str(error), 160)}); "
             "give its address, auto, or local to start Ray on this machine"
+        ) from None
+
+
+def _reach(address: str) -> None:
+    """See that somebody listens at host and port: Ray itself tries for minutes, and then ends the process."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"nobody answers at {shorten(address, 100)} ({shorten(str(error), 100)}); is the cluster's head up and is "
+            "this its port (6379 from inside, ray://HEAD:10001 from outside)?"
         ) from None
 
 
