@@ -43,7 +43,12 @@ class DataSet:
 
     def batches(self) -> Iterator[Batch]:
         """Yield its pieces: one unless the file is large. Raises InputError if there are no rows."""
-        return self._built(format_of(self.file).tables(self.file), 0)
+        any_rows = False
+        for batch in self._built(format_of(self.file).tables(self.file), 0):
+            yield batch
+            any_rows = True
+        if not any_rows:
+            raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
     def parts(self) -> list[Part]:
         """Return what can be read apart, in order; one part stands for all where the format is read in one go."""
@@ -51,7 +56,7 @@ class DataSet:
         return [Part(self.file)] if reader is None else reader.parts(self.file)
 
     def batches_of(self, part: Part) -> Iterator[Batch]:
-        """Yield the pieces of a part."""
+        """Yield the pieces of a part; none if it holds no rows."""
         reader = IN_PARTS.get(self.context.formats[0])
         return self.batches() if reader is None else self._built(reader.part_tables(part), part.first)
 
@@ -69,8 +74,6 @@ class DataSet:
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(batch, purpose_given=self.purpose_given, role_budget=budget)
             any_rows = True
-        if not any_rows and not first:
-            raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
 
 def open_data(

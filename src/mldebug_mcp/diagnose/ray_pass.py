@@ -96,11 +96,9 @@ def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool
     import ray.data
 
     whole = BatchPass(judging=judging)
-    data = replace(data, file=data.file.absolute())
-    if judging:
-        # What the first piece is for, all are for: the parts cannot ask each other.
-        whole.first = next(data.batches())
-        data = replace(data, context=replace(data.context, purpose=whole.first.purpose))
+    # What the first piece is for, all are for: the parts cannot ask each other.
+    whole.first = next(data.batches())
+    data = replace(data, file=data.file.absolute(), context=replace(data.context, purpose=whole.first.purpose))
     parts = data.parts()
     job = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
     for row in job.map(partial(_part_pass, data=data, judging=judging)).iter_rows():
