@@ -125,6 +125,9 @@ def _add_batch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows, spread evenly")
     batch.add_argument("--against", metavar="EVAL", help="another split: look for rows that stand in both")
+    batch.add_argument(
+        "--ray", metavar="ADDRESS", help="pass over the data as a Ray Data job there (local starts Ray on this machine)"
+    )
     batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
     batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
     _add_json(batch)
@@ -229,6 +232,7 @@ def _batch(options: argparse.Namespace) -> int:
         options.purpose,
         sample=options.sample,
         against=options.against,
+        ray=options.ray,
         progress=show if watched else None,
     )
     if watched:

@@ -10,9 +10,12 @@ import pyarrow as pa
 import pytest
 from tests.batch.kit import Maker
 
+from mldebug_mcp.batch import overlap
 from mldebug_mcp.batch.formats import arrow
+from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.diagnose.batch_pass import BatchPass, pass_over
 from mldebug_mcp.models import BatchInspection
 
 EOS, PAD = 2, 0
@@ -84,6 +87,68 @@ def test_nothing_is_trained_on_only_if_no_piece_is(tmp_path: Path, config: Path)
     found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet"), None, config, "sft"))
     assert found["all_labels_masked"].row_count == 60
     assert "row_labels_masked" not in found
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", ["rows.parquet", "saved"])
+def test_passes_over_parts_add_up_to_the_pass_over_all(
+    name: str, tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasets import Dataset
+    from pyarrow import parquet
+
+    monkeypatch.setattr(overlap, "MAX_KEYS", 50)
+    monkeypatch.setattr(overlap, "MAX_ANCHORS", 500)
+    rows = random_rows(60)
+    for row in (7, 44):
+        rows[row]["labels"] = [-100] * len(rows[row]["labels"])
+    rows += rows[:20]
+    path = tmp_path / name
+    if name == "saved":
+        Dataset.from_list(rows).save_to_disk(str(path), num_shards=4)
+    else:
+        parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=9)
+        monkeypatch.setattr("mldebug_mcp.batch.formats.parquet.MOST_BYTES", 30_000)
+    data = open_data(path, None, config, "sft")
+    whole, merged, parts = pass_over(data), BatchPass(), data.parts()
+    assert len(parts) > 3
+    for part in parts:
+        one = BatchPass()
+        for batch in data.batches_of(part):
+            one.add(batch)
+        merged.merge(one)
+    ends = [each.prints.overlap() for each in (whole, merged)]
+    assert len(ends[0].exact)
+    assert np.array_equal(ends[0].exact, ends[1].exact)
+    assert np.array_equal(ends[0].near, ends[1].near)
+    for each, end in zip((whole, merged), ends, strict=True):
+        each.finish(end)
+    assert whole.tallies == merged.tallies
+    assert whole.tallies["row_labels_masked"].rows == [7, 44, 67]
+    assert whole.tallies["duplicate_rows"].pieces == 1
+    assert whole.summing.totals.lengths[""].counts == merged.summing.totals.lengths[""].counts
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_classes_are_counted_over_all_pieces(tmp_path: Path) -> None:
+    rows = [{"input_ids": [5, 6, 7] * 50, "label": row // 60} for row in range(120)]
+    sorted_by_class = as_parquet(rows, tmp_path / "rows.parquet")
+    pieces: list[int] = []
+    answer = inspect_batch(sorted_by_class, progress=lambda count, _: pieces.append(count))
+    assert len(pieces) > 3
+    assert "class_imbalance" not in by_check(answer)
+    rows += [{"input_ids": [5, 6, 7] * 50, "label": 0}] * 1200
+    found = by_check(inspect_batch(as_parquet(rows, tmp_path / "rows.parquet")))["class_imbalance"]
+    assert found.summary == "95% of 1320 labels are class 0"
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_row_is_far_too_long_by_the_lengths_of_all_pieces(tmp_path: Path, config: Path) -> None:
+    short, long = random_rows(40, length=40), random_rows(40, seed=1, length=600)
+    sorted_by_length = as_parquet([*short, *long[:1], *long], tmp_path / "rows.parquet")
+    assert "length_outlier" not in by_check(inspect_batch(sorted_by_length, None, config))
+    found = by_check(inspect_batch(as_parquet([*short, *long[:1]], tmp_path / "rows.parquet"), None, config))
+    assert found["length_outlier"].rows == [40]
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl", "saved"])

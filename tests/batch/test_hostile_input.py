@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,24 @@ def test_a_template_that_raises_is_a_line(inspect: Inspect) -> None:
     hf.chat_template = "{{ raise_exception('no such role') }}"
     with pytest.raises(InputError, match="row 0: the chat template or tokenizer failed: no such role"):
         inspect([{"messages": [{"role": "user", "content": "Hello"}]}], Tokenizer(hf, "x"))
+    assert inspect([{"input_ids": [5, 6, 7]}], Tokenizer(hf, "x")) == {}
+
+
+def test_a_template_that_loops_for_ever_is_a_line(inspect: Inspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.batch.kit import make_hf
+
+    from mldebug_mcp.batch import time_limit
+    from mldebug_mcp.batch.tokenizer import Tokenizer
+
+    monkeypatch.setattr(time_limit, "SECONDS", 0.05)
+    before = sys.gettrace()
+    loop = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    for template in (loop, loop + "{% generation %}{% endgeneration %}"):
+        hf = make_hf("chatml")
+        hf.chat_template = template
+        with pytest.raises(InputError, match="it ran for more than 0"):
+            inspect([{"messages": [{"role": "user", "content": "Hello"}]}], Tokenizer(hf, "x"))
+    assert sys.gettrace() is before
     assert inspect([{"input_ids": [5, 6, 7]}], Tokenizer(hf, "x")) == {}
 
 

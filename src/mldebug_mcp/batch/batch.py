@@ -18,6 +18,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.overlap import Overlap
+    from mldebug_mcp.batch.totals import Totals
 
 Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "vlm"]
 PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "vlm")
@@ -54,6 +55,7 @@ class Batch:
         problems: What reading found.
         notes: What was skipped or guessed.
         overlap: What rows share, once all of the data was read.
+        totals: Lengths and classes of all rows, once all of the data was read.
         role_budget: Tokens that may be decoded to look for role markers.
     """
 
@@ -73,6 +75,7 @@ class Batch:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     overlap: Overlap | None = None
+    totals: Totals | None = None
     role_budget: int = MAX_ROLE_TOKENS
 
     def side(self, name: str) -> Sequences | None:

@@ -21,6 +21,8 @@ from mldebug_mcp.batch.sequences import Sequences
 
 MAX_KEYS = 16_000_000
 MAX_ANCHORS = 4_000_000
+MANY_PIECES = 1000
+"""Pieces whose lists stay apart: counting more of them anew at each piece would take longer than joining them."""
 EVERY = 8
 """One place in so many is an anchor."""
 WIDTH = 6
@@ -78,17 +80,39 @@ class Fingerprints:
             self._owners.append(owners[thin])
         self._thin()
 
+    def merge(self, later: Fingerprints) -> None:
+        """Take the rows that were seen further on in the file."""
+        self.rows += later.rows
+        self._numbers += later._numbers
+        self._keys += later._keys
+        self._anchors += later._anchors
+        self._owners += later._owners
+        if later._thin_keys != self._thin_keys:
+            self._thin_keys_to(max(self._thin_keys, later._thin_keys))
+        if later._thin_anchors != self._thin_anchors:
+            self._thin_anchors_to(max(self._thin_anchors, later._thin_anchors))
+        self._thin()
+
     def _thin(self) -> None:
         while sum(map(len, self._keys)) > MAX_KEYS:
-            self._thin_keys += 1
-            kept = [keys & ((1 << self._thin_keys) - 1) == 0 for keys in self._keys]
-            self._keys = [keys[use] for keys, use in zip(self._keys, kept, strict=True)]
-            self._numbers = [numbers[use] for numbers, use in zip(self._numbers, kept, strict=True)]
+            self._thin_keys_to(self._thin_keys + 1)
         while sum(map(len, self._anchors)) > MAX_ANCHORS:
-            self._thin_anchors += 1
-            few = [anchors >> np.uint64(64 - self._thin_anchors) == 0 for anchors in self._anchors]
-            self._anchors = [anchors[use] for anchors, use in zip(self._anchors, few, strict=True)]
-            self._owners = [owners[use] for owners, use in zip(self._owners, few, strict=True)]
+            self._thin_anchors_to(self._thin_anchors + 1)
+        if len(self._keys) > MANY_PIECES:
+            self._numbers, self._keys = [_joined(self._numbers)], [_joined(self._keys)]
+            self._owners, self._anchors = [_joined(self._owners)], [_hashes(self._anchors)]
+
+    def _thin_keys_to(self, level: int) -> None:
+        self._thin_keys = level
+        kept = [keys & ((1 << level) - 1) == 0 for keys in self._keys]
+        self._keys = [keys[use] for keys, use in zip(self._keys, kept, strict=True)]
+        self._numbers = [numbers[use] for numbers, use in zip(self._numbers, kept, strict=True)]
+
+    def _thin_anchors_to(self, level: int) -> None:
+        self._thin_anchors = level
+        few = [anchors >> np.uint64(64 - level) == 0 for anchors in self._anchors]
+        self._anchors = [anchors[use] for anchors, use in zip(self._anchors, few, strict=True)]
+        self._owners = [owners[use] for owners, use in zip(self._owners, few, strict=True)]
 
     @property
     def thinned(self) -> bool:
@@ -99,14 +123,14 @@ class Fingerprints:
         """Return what the rows share with each other, and with another data set's."""
         numbers, keys = _joined(self._numbers), _joined(self._keys)
         exact = _first_of_same(numbers, keys)
-        owners, anchors = _joined(self._owners), np.concatenate([np.empty(0, np.uint64), *self._anchors])
+        owners, anchors = _joined(self._owners), _hashes(self._anchors)
         near = _near(anchors, owners)
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         if other is None:
             return Overlap(exact, near, self.rows)
         there, keys_there = _joined(other._numbers), _joined(other._keys)
         same = _pairs_of_same(numbers, keys, there, keys_there)
-        their_anchors = np.concatenate([np.empty(0, np.uint64), *other._anchors])
+        their_anchors = _hashes(other._anchors)
         around = _near_across(anchors, owners, their_anchors, _joined(other._owners))
         around = around[~np.isin(around[:, 1], same[:, 1])]
         return Overlap(exact, near, self.rows, path, other.rows, same, around)
@@ -134,6 +158,10 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
 
 def _joined(parts: Iterable[Ints]) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _hashes(parts: Iterable[Hashes]) -> Hashes:
+    return np.concatenate([np.empty(0, np.uint64), *parts])
 
 
 def _first_of_same(numbers: Ints, keys: Ints) -> Ints:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
 from mldebug_mcp.batch.build import Context, build
 from mldebug_mcp.batch.columns import RAW, SIDES, find
-from mldebug_mcp.batch.formats import format_of
+from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
+from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
@@ -22,14 +23,67 @@ LATER_ROLE_TOKENS = 10_000
 """Tokens of each piece after the first that are decoded to look for role markers."""
 
 
-def read_batches(
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A batch or data set that can be read: the same for all of its parts, on whatever machine they are read.
+
+    Args:
+        file: The file or folder.
+        context: What is known beside it.
+        purpose_given: Whether the user said what it is for.
+        sample: Look at about this many rows, spread evenly over the data; None for all.
+        rows: How many rows there are, where a sample needs to know and more than one piece holds them.
+    """
+
+    file: Path
+    context: Context
+    purpose_given: bool
+    sample: int | None = None
+    rows: int | None = None
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield its pieces: one unless the file is large. Raises InputError if there are no rows."""
+        any_rows = False
+        for batch in self._built(format_of(self.file).tables(self.file), 0):
+            yield batch
+            any_rows = True
+        if not any_rows:
+            raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
+
+    def parts(self) -> list[Part]:
+        """Return what can be read apart, in order; one part stands for all where the format is read in one go."""
+        reader = IN_PARTS.get(format_of(self.file).NAME)
+        return [Part(self.file)] if reader is None else reader.parts(self.file)
+
+    def batches_of(self, part: Part) -> Iterator[Batch]:
+        """Yield the pieces of a part; none if it holds no rows."""
+        reader = IN_PARTS.get(self.context.formats[0])
+        return self.batches() if reader is None else self._built(reader.part_tables(part), part.first)
+
+    def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
+        context = replace(self.context, first=first)
+        if self.sample is not None:
+            tables = thinned(tables, self.rows, self.sample, first)
+        any_rows = False
+        for table in tables:
+            if not table.columns:
+                continue
+            batch = build(_tokenized(table, context), context)
+            # What the first piece is for, all are for; and decoding a share of the later ones is enough.
+            budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
+            context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
+            yield replace(batch, purpose_given=self.purpose_given, role_budget=budget)
+            any_rows = True
+
+
+def open_data(
     path: str | Path,
     tokenizer: str | Path | Tokenizer | None = None,
     model: str | Path | None = None,
     purpose: str = "auto",
     sample: int | None = None,
-) -> Iterator[Batch]:
-    """Yield a batch or data set, a piece at a time: one piece unless the file is large.
+) -> DataSet:
+    """Find out how to read a batch or data set.
 
     Args:
         path: The file or folder.
@@ -47,21 +101,18 @@ def read_batches(
     loaded = tokenizer if isinstance(tokenizer, Tokenizer) or tokenizer is None else load_tokenizer(tokenizer)
     config = read_model_config(model) if model is not None else ModelConfig()
     context = Context(str(path), (reader.NAME,), _purpose(purpose), loaded, config)
-    tables = reader.tables(file)
-    if sample is not None:
-        tables = thinned(tables, reader.rows(file), sample)
-    any_rows = False
-    for table in tables:
-        if not table.columns:
-            continue
-        batch = build(_tokenized(table, context), context)
-        # What the first piece is for, all are for; and decoding a share of the later ones is enough.
-        budget = LATER_ROLE_TOKENS if any_rows else MAX_ROLE_TOKENS
-        context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
-        yield replace(batch, purpose_given=purpose != "auto", role_budget=budget)
-        any_rows = True
-    if not any_rows:
-        raise InputError(f"{shorten(str(path), 200)}: holds no rows; save the batch again")
+    return DataSet(file, context, purpose != "auto", sample, None if sample is None else reader.rows(file))
+
+
+def read_batches(
+    path: str | Path,
+    tokenizer: str | Path | Tokenizer | None = None,
+    model: str | Path | None = None,
+    purpose: str = "auto",
+    sample: int | None = None,
+) -> Iterator[Batch]:
+    """Yield a batch or data set, a piece at a time; takes and raises what `open_data` does."""
+    return open_data(path, tokenizer, model, purpose, sample).batches()
 
 
 def _purpose(name: str) -> Purpose | None:

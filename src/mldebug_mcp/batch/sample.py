@@ -12,27 +12,28 @@ from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.errors import InputError
 
 
-def thinned(tables: Iterator[Table], rows: int | None, sample: int) -> Iterator[Table]:
+def thinned(tables: Iterator[Table], rows: int | None, sample: int, first: int = 0) -> Iterator[Table]:
     """Yield the tables with about `sample` of their rows.
 
     Args:
         tables: The pieces of a file.
         rows: How many rows the file has, or None if it has one piece, which then tells.
         sample: How many rows are wanted.
+        first: The number of the first row in the file.
 
     Raises:
         InputError: no row is wanted.
     """
     if sample < 1:
         raise InputError(f"a sample of {sample} rows holds nothing; ask for 1 or more")
-    chance = np.random.default_rng(0)
-    first = 0
     for table in tables:
         here = rows_of(table)
         share = sample / max(rows if rows is not None else here, 1)
         if here < 2 or share >= 1:
             yield _part(table, np.arange(here), first) if here >= 2 else table
         else:
+            # Seeded by where it stands: a piece gives the same rows whether or not others are read before it.
+            chance = np.random.default_rng(first)
             places = np.sort(chance.choice(here, size=max(1, round(share * here)), replace=False))
             yield _part(table, places, first)
         first += here

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mldebug_mcp.batch.templates import Template, template_of
+from mldebug_mcp.batch.time_limit import template_limit
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.text import shorten
 
@@ -125,15 +126,15 @@ class Tokenizer:
             return [int(one) for one in self.hf(text, add_special_tokens=special)["input_ids"]]
 
     def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
-        """Apply the chat template. Raises whatever the template raises."""
-        with quiet():
+        """Apply the chat template. Raises whatever the template raises, and TemplateTimeoutError if it hangs."""
+        with quiet(), template_limit():
             return str(self.hf.apply_chat_template(list(messages), tokenize=False, **options))
 
     def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
         """Return which tokens stand inside {% generation %} marks, or None if the template has none."""
         if self.chat_template is None or not re.search(r"\{%-?\s*generation\b", self.chat_template):
             return None
-        with quiet():
+        with quiet(), template_limit():
             made = self.hf.apply_chat_template(
                 list(messages), tokenize=True, return_dict=True, return_assistant_tokens_mask=True
             )

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.batch import Batch, read_batches
-from mldebug_mcp.batch.overlap import Fingerprints, Overlap
+from mldebug_mcp.batch import Batch
+from mldebug_mcp.batch.overlap import Overlap
+from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
-from mldebug_mcp.diagnose.batch_rows import row_views, spot_place
+from mldebug_mcp.diagnose.batch_pass import PassOver, Progress, Tally, pass_over
+from mldebug_mcp.diagnose.batch_rows import row_views
 from mldebug_mcp.diagnose.batch_summary import Summing
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, Severity, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
+from mldebug_mcp.symptoms.batch_registry import BatchCheck
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-MAX_ROWS = 1000
-MAX_PLACES = 3
 MAX_CITATIONS = 2
 MAX_EXAMPLES = 10
-
-Progress = Callable[[int, int], None]
-"""Called with the rows and tokens read so far."""
-
-
-@dataclass(slots=True)
-class Seen:
-    """What a check saw over all pieces of the data."""
-
-    check: BatchCheck
-    evidence: list[BatchEvidence] = field(default_factory=list)
 
 
 def inspect_batch(
@@ -45,19 +34,20 @@ def inspect_batch(
     *,
     sample: int | None = None,
     against: str | Path | None = None,
+    ray: str | None = None,
     progress: Progress | None = None,
 ) -> BatchInspection:
     """Say what a model is really trained on, from a tokenized batch or data set.
 
     Args:
-        path: JSON, JSONL, parquet, Arrow or `save_to_disk` folder, safetensors, npz, or `.pt` of plain tensors. Text
-        that
-            is not tokenized is rendered and tokenized first, which needs a tokenizer.
+        path: JSON, JSONL, parquet, Arrow or `save_to_disk` folder, safetensors, npz, or `.pt` of plain tensors.
+            Text that is not tokenized is rendered and tokenized first, which needs a tokenizer.
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.
         purpose: sft, pretraining, dpo, generation, classification, vlm, or auto to infer it.
         sample: Look at about this many rows, spread evenly over the data.
         against: Another data set, such as the evaluation split, to look for rows that stand in both.
+        ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
         progress: Called after each piece of a large file.
 
     Returns:
@@ -68,47 +58,33 @@ def inspect_batch(
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
     loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, (str, Path)) else tokenizer
-    seen = {one.id: Seen(one) for one in batch_checks().values()}
-    summing, prints = Summing(), Fingerprints()
-    notes: dict[str, None] = {}
-    first: Batch | None = None
-    for batch in read_batches(path, loaded, model, purpose, sample):
-        first = first or batch
-        notes.update(dict.fromkeys(batch.notes))
-        _judge([one for one in seen.values() if not one.check.whole], batch, notes)
-        summing.add(batch)
-        prints.add(batch)
-        if progress is not None:
-            progress(summing.rows, summing.tokens)
-    assert first is not None  # noqa: S101 - reading raises on empty input
-    other = None if against is None else _fingerprints(against, loaded, first.purpose)
-    overlap = prints.overlap(other, "" if against is None else str(against))
-    _judge([one for one in seen.values() if one.check.whole], replace(first, rows=summing.rows, overlap=overlap), notes)
-    findings = _findings(seen, summing, loaded)
+    data = open_data(path, loaded, model, purpose, sample)
+    other = None
+    with _passes(ray) as passing:
+        passed = passing(data, progress)
+        if against is not None:
+            # For the same purpose: what is compared are the same columns.
+            first_purpose = purpose if passed.first is None else passed.first.purpose
+            other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
+    overlap = passed.prints.overlap(other, "" if against is None else str(against))
+    first, summing = passed.finish(overlap), passed.summing
+    findings = _findings(passed.tallies)
     return BatchInspection(
         batch=summing.summary(first, findings, sampled=sample is not None),
         findings=findings,
         rows=row_views(first, findings),
         template=_template(first),
         leakage=_leak(overlap),
-        notes=[*notes, *_advice(first, prints.thinned, summing)],
+        notes=[*passed.notes, *_advice(first, passed.prints.thinned, summing)],
     )
 
 
-def _judge(wanted: Iterable[Seen], batch: Batch, notes: dict[str, None]) -> None:
-    for one in wanted:
-        evidence, problem = judge_check(one.check, batch)
-        if evidence is not None:
-            one.evidence.append(evidence)
-        if problem is not None:
-            notes[problem] = None
+def _passes(ray: str | None) -> AbstractContextManager[PassOver]:
+    if ray is None:
+        return nullcontext(pass_over)
+    from mldebug_mcp.diagnose.ray_pass import on_ray
 
-
-def _fingerprints(path: str | Path, tokenizer: Tokenizer | None, purpose: str) -> Fingerprints:
-    prints = Fingerprints()
-    for batch in read_batches(path, tokenizer, None, purpose):
-        prints.add(batch)
-    return prints
+    return on_ray(ray)
 
 
 def _leak(overlap: Overlap) -> Leak | None:
@@ -124,49 +100,29 @@ def _leak(overlap: Overlap) -> Leak | None:
     )
 
 
-def _findings(seen: dict[str, Seen], summing: Summing, tokenizer: Tokenizer | None) -> list[BatchFinding]:
-    if summing.trained:
-        # A piece without a trained token is no more than rows without one, if another piece has some.
-        whole = seen["all_labels_masked"]
-        seen["row_labels_masked"].evidence += whole.evidence
-        whole.evidence = []
-    found = [_finding(one, tokenizer) for one in seen.values() if one.evidence]
+def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
+    checks = batch_checks()
+    found = [_finding(checks[name], tally) for name, tally in tallies.items() if tally.pieces]
     return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
 
 
-def _finding(one: Seen, tokenizer: Tokenizer | None) -> BatchFinding:
-    check = one.check
-    rows = np.unique(np.concatenate([evidence.rows for evidence in one.evidence]))
-    worst = min(
-        (evidence.severity or check.severity for evidence in one.evidence),
-        key=SEVERITIES.index,
-    )
+def _finding(check: BatchCheck, seen: Tally) -> BatchFinding:
     known = catalogue()
     return BatchFinding(
         check=check.id,
-        severity=worst,
-        summary=_summary(one.evidence, len(rows)),
+        severity=min((one or check.severity for one in seen.severities), key=SEVERITIES.index),
+        summary=seen.summary
+        if seen.pieces == 1
+        else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
         why=check.why,
         fix=check.fix,
         fixes=dict(check.fixes),
-        rows=rows[:MAX_ROWS].tolist(),
-        row_count=len(rows),
-        places=[spot_place(spot, tokenizer) for evidence in one.evidence for spot in evidence.spots][:MAX_PLACES],
-        values=_values(one.evidence),
+        rows=seen.rows,
+        row_count=seen.row_count,
+        places=seen.places,
+        values=seen.values if seen.pieces == 1 else {},
         citations=known.cite(tuple(quote for quote in check.quotes if quote in known.quotes)[:MAX_CITATIONS]),
     )
-
-
-def _summary(evidence: Sequence[BatchEvidence], rows: int) -> str:
-    if len(evidence) == 1:
-        return evidence[0].summary
-    return f"{rows} rows, in {len(evidence)} pieces of the data; in the first of them: {evidence[0].summary}"
-
-
-def _values(evidence: Sequence[BatchEvidence]) -> dict[str, float]:
-    if len(evidence) == 1:
-        return dict(evidence[0].values)
-    return {}
 
 
 def _template(batch: Batch) -> TemplateView | None:
@@ -187,6 +143,8 @@ def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
         notes.append(
             f"roles and markers were looked for in the first {summing.decoded:,} tokens and a part of the rest"
         )
+    if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
+        notes.append("the chat template could not be rendered on a short conversation, so its markers are not known")
     if batch.sides and batch.tokenizer is None:
         notes.append(
             "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"

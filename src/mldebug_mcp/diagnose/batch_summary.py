@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.batch.totals import Totals, arrays_of
 from mldebug_mcp.models.batch import BatchFinding, BatchSummary, Lengths, Turns
 
 MAX_VOCABULARY = 2**22
@@ -22,7 +23,7 @@ class Summing:
     def __init__(self) -> None:
         self.rows = self.tokens = self.trained = self.positions = self.decoded = 0
         self.knows_trained = False
-        self._lengths: Counter[int] = Counter()
+        self.totals = Totals()
         self._used = np.zeros(0, np.bool_)
         self._turns: Counter[str] = Counter()
         self._ended = self._end_trained = 0
@@ -35,10 +36,30 @@ class Summing:
             self.positions += len(side.ids.flat)
             self.knows_trained |= side.trained is not None
             self.trained += int(side.trained_per_row.sum())
-            lengths, counts = np.unique(side.lengths, return_counts=True)
-            self._lengths.update(dict(zip(lengths.tolist(), counts.tolist(), strict=True)))
+            self.totals.add_lengths(side.name, side.lengths, side.numbers)
             self._use(side)
+        if batch.classes is not None:
+            self.totals.add_classes(batch.classes)
         self._count_turns(batch)
+
+    def merge(self, later: Summing) -> None:
+        """Count what pieces further on in the file have shown."""
+        self.rows += later.rows
+        self.tokens += later.tokens
+        self.trained += later.trained
+        self.positions += later.positions
+        self.decoded += later.decoded
+        self.knows_trained |= later.knows_trained
+        self.totals.merge(later.totals)
+        self._turns.update(later._turns)
+        self._ended += later._ended
+        self._end_trained += later._end_trained
+        self._room(len(later._used))
+        self._used[: len(later._used)] |= later._used
+
+    def _room(self, ids: int) -> None:
+        if ids > len(self._used):
+            self._used = np.concatenate([self._used, np.zeros(ids - len(self._used), np.bool_)])
 
     def _use(self, side: Sequences) -> None:
         flat = side.ids.flat
@@ -48,8 +69,7 @@ class Summing:
         if low < 0 or high >= MAX_VOCABULARY:
             flat = flat[(flat >= 0) & (flat < MAX_VOCABULARY)]
             high = int(flat.max(initial=0))
-        if high >= len(self._used):
-            self._used = np.concatenate([self._used, np.zeros(high + 1 - len(self._used), np.bool_)])
+        self._room(high + 1)
         self._used[flat] = True
 
     def _count_turns(self, batch: Batch) -> None:
@@ -94,10 +114,9 @@ class Summing:
         )
 
     def _length_summary(self) -> Lengths:
-        if not self._lengths:
+        lengths, counts = arrays_of(sum((side.counts for side in self.totals.lengths.values()), Counter()))
+        if not len(lengths):
             return Lengths()
-        lengths = np.array(sorted(self._lengths), np.int64)
-        counts = np.array([self._lengths[int(length)] for length in lengths], np.int64)
         return Lengths(
             least=int(lengths[0]),
             median=_quantile(lengths, counts, 0.5),

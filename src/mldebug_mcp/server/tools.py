@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
@@ -17,6 +18,7 @@ from mldebug_mcp.models.memory import (
     Sharding,
 )
 from mldebug_mcp.server.probe_tool import probe_overfit
+from mldebug_mcp.server.progress import rows_reporter
 from mldebug_mcp.server.strict import answers
 
 Detail = Annotated[
@@ -80,7 +82,8 @@ def update_diagnosis(
 
 
 @answers
-def inspect_batch(
+def inspect_batch(  # noqa: PLR0917 - MCP calls by name
+    context: Context[Any, Any],
     path: Annotated[
         str,
         Field(
@@ -108,7 +111,7 @@ def inspect_batch(
     from mldebug_mcp.diagnose.batch import inspect_batch as inspect
     from mldebug_mcp.report.batch_concise import concise_inspection
 
-    answer = inspect(path, tokenizer, model, purpose)
+    answer = inspect(path, tokenizer, model, purpose, progress=rows_reporter(context))
     return answer if detail == "full" else concise_inspection(answer)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from mldebug_mcp.batch.formats import arrow_folder, json_file, jsonl, npz, parquet, safetensors_file, torch_file
+from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -28,7 +29,19 @@ class Format(Protocol):
         """Yield the content piece by piece. Raises InputError, ValueError or OSError if it cannot be read."""
 
 
+class PartedFormat(Format, Protocol):
+    """What the module of a format offers whose parts can be read apart."""
+
+    def parts(self, path: Path) -> list[Part]:
+        """Return its parts, in order."""
+
+    def part_tables(self, part: Part) -> Iterator[Table]:
+        """Yield the content of a part, in the pieces in which `tables` yields it."""
+
+
 READERS: tuple[Format, ...] = (arrow_folder, parquet, npz, torch_file, safetensors_file, jsonl, json_file)
+IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
+"""Readers by name, of the formats whose parts can be read apart."""
 HEAD_BYTES = 4096
 KINDS = "JSON, JSONL, parquet, an Arrow file or save_to_disk folder, safetensors, npz, or a .pt of plain tensors"
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.arrow import Foreign, pieces_of, require, table_of
+from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, pieces_of, require, table_of
+from mldebug_mcp.batch.part import Part, packed
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -23,17 +26,40 @@ def matches(path: Path, head: bytes) -> bool:
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the record batches of all files, in the order that the folder's state names, else of their names."""
+    for file in _files(path):
+        yield from part_tables(Part(file))
+
+
+def parts(path: Path) -> list[Part]:
+    """Return record batches that lie together, of about `MOST_BYTES`. Only what says how long they are is read."""
+    found: list[Part] = []
+    rows = 0
+    for file in _files(path):
+        with _opened(file) as pieces:
+            groups = [(piece.num_rows, piece.nbytes) for piece in pieces]
+        found += packed(file, groups, rows, MOST_BYTES)
+        rows += sum(count for count, _ in groups)
+    return found
+
+
+def part_tables(part: Part) -> Iterator[Table]:
+    """Yield the record batches of a part; one that does not say where it stops is the whole file."""
+    with _opened(part.file) as pieces:
+        for batch in islice(pieces, part.start, part.stop or None):
+            yield from map(table_of, pieces_of(batch))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Iterator[Foreign]]:
     require()
     import pyarrow as pa
 
-    for file in _files(path):
-        try:
-            with pa.memory_map(str(file)) as source:
-                for batch in _pieces(source):
-                    yield from map(table_of, pieces_of(batch))
-        except (pa.ArrowException, OSError) as error:
-            problem = shorten(str(error), 120)
-            raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None
+    try:
+        with pa.memory_map(str(file)) as source:
+            yield _pieces(source)
+    except (pa.ArrowException, OSError) as error:
+        problem = shorten(str(error), 120)
+        raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None
 
 
 def rows(path: Path) -> int:

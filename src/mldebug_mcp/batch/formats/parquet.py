@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, pieces_of, require, table_of
+from mldebug_mcp.batch.part import Part, packed
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -37,18 +39,43 @@ def _files(path: Path) -> list[Path]:
 
 def tables(path: Path) -> Iterator[Table]:
     """Yield the record batches of the file, or of all files of the folder in order of their names."""
+    for part in parts(path):
+        yield from part_tables(part)
+
+
+def parts(path: Path) -> list[Part]:
+    """Return groups of rows that lie together, of about `MOST_BYTES` in the files."""
+    found: list[Part] = []
+    rows = 0
+    for file in _files(path):
+        with _opened(file) as opened:
+            about = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+            groups = [(group.num_rows, group.total_byte_size) for group in about]
+        found += packed(file, groups, rows, MOST_BYTES)
+        rows += sum(count for count, _ in groups)
+    return found
+
+
+def part_tables(part: Part) -> Iterator[Table]:
+    """Yield the record batches of a part."""
+    with _opened(part.file) as opened:
+        groups = range(part.start, part.stop)
+        for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata), row_groups=groups):
+            yield from map(table_of, pieces_of(batch))
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Foreign]:
     require()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for file in _files(path):
-        try:
-            with pq.ParquetFile(file) as opened:
-                for batch in opened.iter_batches(batch_size=_rows_at_once(opened.metadata)):
-                    yield from map(table_of, pieces_of(batch))
-        except (pa.ArrowException, OSError) as error:
-            problem = shorten(str(error), 120)
-            raise InputError(f"{shorten(str(file), 200)}: a broken parquet file ({problem}); write it again") from None
+    try:
+        with pq.ParquetFile(file) as opened:
+            yield opened
+    except (pa.ArrowException, OSError) as error:
+        problem = shorten(str(error), 120)
+        raise InputError(f"{shorten(str(file), 200)}: a broken parquet file ({problem}); write it again") from None
 
 
 def _rows_at_once(metadata: Foreign) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.symptoms.batch_registry import (
     BatchEvidence,
@@ -26,26 +24,23 @@ DOMINANT = 0.9
     ),
     quotes=("slavv_class_imbalance", "karpathy_recipe_init_bias", "slavv_shuffle"),
     purposes=("classification",),
+    whole=True,
 )
 def class_imbalance(batch: Batch) -> BatchEvidence | None:
     """At least nine labels in ten are of one class (among 16 or more), or all of them (among 8 or more).
 
     Not this when: the batch is so small that chance explains it. One in ten is the ratio that karpathy_recipe names.
     """
-    labels = batch.classes
-    if labels is None:
+    if batch.totals is None or batch.totals.labels < LEAST_LABELS:
         return None
-    labels = labels[labels >= 0]
-    if len(labels) < LEAST_LABELS:
-        return None
-    classes, counts = np.unique(labels, return_counts=True)
-    share = float(counts.max() / len(labels))
+    classes, labels = batch.totals.classes, batch.totals.labels
+    common = max(classes, key=classes.__getitem__)
+    share = classes[common] / labels
     only = len(classes) == 1
-    if not (only or (share >= DOMINANT and len(labels) >= 2 * LEAST_LABELS)):
+    if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS)):
         return None
-    common = int(classes[counts.argmax()])
     what = "all" if only else f"{share:.0%} of"
     return BatchEvidence(
-        f"{what} {len(labels)} labels are class {common}",
+        f"{what} {labels} labels are class {common}",
         values={"share": share, "class": common, "classes": len(classes)},
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.ragged import Bools
-from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.totals import LengthCounts, arrays_of, median_of
 from mldebug_mcp.symptoms.batch_registry import (
+    NO_ROWS,
     BatchEvidence,
     batch_check,
     of_rows,
-    rows_where,
 )
 
 LEAST_ROWS = 4
@@ -31,6 +32,7 @@ LEAST_EXCESS = 64
         "LLaMA-Factory": "lower cutoff_len.",
     },
     quotes=("axolotl_spike_one_sample", "karpathy_recipe_inspect_data"),
+    whole=True,
 )
 def length_outlier(batch: Batch) -> BatchEvidence | None:
     """A row is 5 times as long as the median, 64 tokens longer, and 6 robust deviations of log length above it.
@@ -38,11 +40,14 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
     Not this when: lengths vary widely anyway, as those of web documents do. The factors were chosen on log-normal
     lengths, of which the widest in use hardly ever show one.
     """
-    rows = rows_where([side for side in batch.sides if side.rows >= LEAST_ROWS], _far_longer)
+    if batch.totals is None:
+        return None
+    sides = batch.totals.lengths.values()
+    rows = np.unique(np.concatenate([NO_ROWS, *(_far_longer(side) for side in sides)]))
     if not len(rows):
         return None
-    longest = max(int(side.lengths.max(initial=0)) for side in batch.sides)
-    median = float(np.median(np.concatenate([side.lengths for side in batch.sides])))
+    lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
+    longest, median = int(lengths[-1]), median_of(lengths, counts)
     return BatchEvidence(
         f"{of_rows(rows, batch.rows)} {'has' if len(rows) == 1 else 'have'} up to {longest} tokens, the median is "
         f"{median:.0f}",
@@ -51,10 +56,13 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
     )
 
 
-def _far_longer(side: Sequences) -> Bools:
-    lengths = side.lengths
+def _far_longer(side: LengthCounts) -> Ints:
+    """Return the numbers of the rows far longer than the rest of their side."""
+    lengths, counts = arrays_of(side.counts)
+    if counts.sum() < LEAST_ROWS:
+        return NO_ROWS
     log = np.log(np.maximum(lengths, 1))
-    middle = float(np.median(log))
-    spread = 1.4826 * float(np.median(np.abs(log - middle)))
-    found: Bools = (log > middle + max(math.log(FACTOR), SIGMAS * spread)) & (lengths > np.exp(middle) + LEAST_EXCESS)
-    return found
+    middle = median_of(log, counts)
+    spread = 1.4826 * median_of(np.abs(log - middle), counts)
+    least = max(math.exp(middle + max(math.log(FACTOR), SIGMAS * spread)), math.exp(middle) + LEAST_EXCESS)
+    return side.numbers[side.longest > least]

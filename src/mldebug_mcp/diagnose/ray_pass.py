@@ -1,0 +1,123 @@
+"""The pass over a data set as a Ray Data job: each part is read and judged where Ray puts it, and merged here.
+
+Every machine has to see the files at the same path and to have this package installed. The answer is that of a pass
+on one machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from mldebug_mcp.batch.part import Part
+from mldebug_mcp.batch.read import DataSet
+from mldebug_mcp.diagnose.batch_pass import BatchPass, PassOver, Progress
+from mldebug_mcp.errors import InputError, MissingExtraError, MLDebugError
+from mldebug_mcp.text import shorten
+
+CONNECT_SECONDS = 10.0
+Row: TypeAlias = dict[str, Any]
+"""A row of a Ray data set."""
+
+
+@contextmanager
+def on_ray(address: str) -> Iterator[PassOver]:
+    """Connect to a Ray cluster, and yield the way to pass over data sets there.
+
+    Args:
+        address: The cluster's address such as "auto" or "ray://head:10001"; "local" starts Ray on this machine.
+
+    Raises:
+        InputError: there is no cluster at the address, or its job failed.
+        MissingExtraError: Ray is not installed.
+    """
+    # Read when Ray is imported; nobody asked that its makers hear of this.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingExtraError("Ray", "ray") from None
+    ours = not ray.is_initialized()
+    if ours:
+        _connect(address)
+    context = ray.data.DataContext.get_current()
+    before = context.execution_options.preserve_order, context.enable_progress_bars
+    context.execution_options.preserve_order, context.enable_progress_bars = True, False
+    logger = logging.getLogger("ray.data")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield _pass_over
+    except ray.exceptions.RayError as error:
+        raise InputError(f"the Ray job failed: {shorten(str(error), 300)}; see the cluster's logs") from None
+    finally:
+        context.execution_options.preserve_order, context.enable_progress_bars = before
+        logger.setLevel(level)
+        if ours:
+            ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    import ray
+
+    _reach(address)
+    local = {"include_dashboard": False} if address == "local" else {}
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise InputError(
+            f"no Ray cluster at {shorten(address, 100)!r} ({shorten(str(error), 160)}); "
+            "give its address, auto, or local to start Ray on this machine"
+        ) from None
+
+
+def _reach(address: str) -> None:
+    """See that somebody listens at host and port: Ray itself tries for minutes, and then ends the process."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"nobody answers at {shorten(address, 100)} ({shorten(str(error), 100)}); is the cluster's head up and is "
+            "this its port (6379 from inside, ray://HEAD:10001 from outside)?"
+        ) from None
+
+
+def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool = True) -> BatchPass:
+    import ray.data
+
+    whole = BatchPass(judging=judging)
+    # What the first piece is for, all are for: the parts cannot ask each other.
+    whole.first = next(data.batches())
+    data = replace(data, file=data.file.absolute(), context=replace(data.context, purpose=whole.first.purpose))
+    parts = data.parts()
+    job = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
+    for row in job.map(partial(_part_pass, data=data, judging=judging)).iter_rows():
+        if row["problem"]:
+            raise InputError(row["problem"])
+        whole.merge(row["passed"])
+        if progress is not None:
+            progress(whole.summing.rows, whole.summing.tokens)
+    return whole
+
+
+def _part_pass(row: Row, data: DataSet, *, judging: bool) -> Row:
+    """Return the pass over a part. An error of ours travels as its line, so that Ray does not try again."""
+    part: Part = row["part"]
+    passed = BatchPass(judging=judging)
+    try:
+        for batch in data.batches_of(part):
+            passed.add(batch)
+    except MLDebugError as error:
+        return {"passed": None, "problem": str(error)}
+    passed.first = None
+    return {"passed": passed, "problem": ""}
