@@ -20,6 +20,7 @@ VERBS = {
     "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
+    "explain_error": {"text"},
     "inspect_batch": {"path", "tokenizer", "model", "purpose"},
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
