@@ -114,7 +114,14 @@ def divergence() -> None:
         for record in records
     ]
     write("divergence", "train.log", "\n".join(lines) + "\n")
-    write_config("divergence", learning_rate=1.2e-1, warmup_steps=100, max_steps=300, vocab_size=read_text()[1])
+    write_config(
+        "divergence",
+        learning_rate=1.2e-1,
+        warmup_steps=100,
+        max_steps=300,
+        vocab_size=read_text()[1],
+        optimizer="adamw",
+    )
 
 
 def nan_loss() -> None:
@@ -136,7 +143,7 @@ def nan_loss() -> None:
         optimizer.step()
         rows.append({"step": step + 1, "train_loss": loss.item(), "grad_norm": norm.item(), "lr": 0.5})
     write_csv("nan_loss", rows)
-    write_config("nan_loss", learning_rate=0.5, num_classes=4, max_grad_norm=5.0)
+    write_config("nan_loss", learning_rate=0.5, num_classes=4, max_grad_norm=5.0, optimizer="sgd")
 
 
 def overfit() -> None:
@@ -165,7 +172,7 @@ def overfit() -> None:
             }
         )
     write_csv("overfit", rows)
-    write_config("overfit", learning_rate=1e-3, num_classes=3, num_train_epochs=300)
+    write_config("overfit", learning_rate=1e-3, num_classes=3, num_train_epochs=300, optimizer="adamw")
 
 
 def write(run: str, name: str, text: str) -> None:
@@ -174,16 +181,16 @@ def write(run: str, name: str, text: str) -> None:
     (HERE / run / name).write_text(text, encoding="utf-8")
 
 
-def write_config(run: str, **settings: float) -> None:
+def write_config(run: str, **settings: float | str) -> None:
     """Write the configuration beside a log."""
     write(run, "config.json", json.dumps(settings, indent=2) + "\n")
 
 
-def write_jsonl(run: str, records: Step, **settings: float) -> None:
+def write_jsonl(run: str, records: Step, **settings: float | str) -> None:
     """Write a log of one JSON object per step, and the configuration."""
     lines = [json.dumps({key: float(f"{value:.6g}") for key, value in record.items()}) for record in records]
     write(run, "log.jsonl", "\n".join(lines) + "\n")
-    write_config(run, **settings, max_steps=len(lines), max_grad_norm=1.0, vocab_size=read_text()[1])
+    write_config(run, **settings, max_steps=len(lines), max_grad_norm=1.0, vocab_size=read_text()[1], optimizer="adamw")
 
 
 def write_csv(run: str, rows: list[dict[str, float]]) -> None:

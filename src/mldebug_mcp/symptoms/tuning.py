@@ -69,6 +69,10 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     adam = any(name in optimizer for name in _ADAM) or (not optimizer and "hf_trainer_state" in run.formats)
     if run.kind in ("pretraining", "supervised") and not adam:
         raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
+    if run.kind == "unknown":
+        if not adam:
+            raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
+        return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     how = tuning(run)
     ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
     if not ranges:
