@@ -21,6 +21,7 @@ from mldebug_mcp.logs.json_values import parse_json
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars.datatypes import DataTypeClass
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
@@ -55,7 +56,7 @@ class FastRecords:
             self._learn_from(block)
         if self._refused >= PATIENCE:
             yield block
-        elif not self._taken(block):
+        elif not self._taken(block) and not (self._infer(block) and self._taken(block)):
             for piece in pieces(block, PIECE_BYTES):
                 if self._taken(piece):
                     self._refused = 0
@@ -71,6 +72,18 @@ class FastRecords:
                 continue
             if isinstance(record, dict):
                 self.learn({key: value for key, value in record.items() if value is not None})
+
+    def _infer(self, block: bytes) -> bool:
+        """Take note of keys as polars sees them in a block that could not be read; return whether any is new."""
+        import polars as pl
+
+        try:
+            found = pl.scan_ndjson(block, infer_schema_length=None).collect_schema()
+        except (pl.exceptions.PolarsError, ValueError):
+            return False
+        new = {key: kind for key, dtype in found.items() if key not in self._types and (kind := _readable(dtype))}
+        self._types |= new
+        return bool(new)
 
     def _taken(self, block: bytes) -> bool:
         """Read a block if polars reads it exactly; return whether it did."""
@@ -116,6 +129,20 @@ def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
         if all(kind is not None for kind in inner.values()):
             return pl.Struct({key: kind for key, kind in inner.items() if kind is not None})
     return None
+
+
+def _readable(dtype: pl.DataType | DataTypeClass) -> pl.DataType | None:
+    """Return the type as which a column of this type is read, or None if it is not read by the block."""
+    import polars as pl
+
+    if dtype.is_numeric():
+        return pl.Float64()
+    if isinstance(dtype, pl.Struct):
+        inner = {field.name: _readable(field.dtype) for field in dtype.fields}
+        if all(inner.values()):
+            return pl.Struct({key: kind for key, kind in inner.items() if kind is not None})
+        return None
+    return next((kind() for kind in (pl.Boolean, pl.String) if dtype == kind), None)
 
 
 def _values_in(frame: pl.DataFrame) -> int:
