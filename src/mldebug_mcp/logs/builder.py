@@ -247,7 +247,8 @@ class RunBuilder:
         if stretches is None:
             return step[column.arrays()[0]]
         if stretches not in self._shared_steps:
-            self._shared_steps[stretches] = step[column.arrays()[0]]
+            parts = [step[stretch.start : stretch.stop] for stretch in stretches]
+            self._shared_steps[stretches] = np.concatenate([np.empty(0), *parts])
         return self._shared_steps[stretches]
 
     def _series(self, name: str, column: Column, step: Floats, starts: list[int]) -> Series:

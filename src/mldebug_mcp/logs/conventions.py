@@ -98,12 +98,11 @@ def filtered_nan(columns: Columns) -> str | None:
     """The Trainer hides a NaN loss behind the mean of the others unless logging_nan_inf_filter is off."""
     if not {"loss", "grad_norm", "learning_rate", "epoch"} <= columns.keys():
         return None
-    at, norm = columns["grad_norm"].arrays()
-    bad = at[~np.isfinite(norm)]
-    if not len(bad):
+    bad = ~np.isfinite(columns["grad_norm"].values())
+    if not bad.any():
         return None
-    loss_at, loss = columns["loss"].arrays()
-    hidden = int(np.isin(loss_at[np.isfinite(loss)], bad).sum())
+    at, (loss_at, loss) = columns["grad_norm"].arrays()[0], columns["loss"].arrays()
+    hidden = int(np.isin(loss_at[np.isfinite(loss)], at[bad]).sum())
     if not hidden:
         return None
     return (
