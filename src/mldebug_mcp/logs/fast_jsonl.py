@@ -104,7 +104,7 @@ class FastRecords:
                 self.learn({key: value for key, value in record.items() if value is not None})
 
     def _infer(self, block: bytes) -> bool:
-        """Take note of keys as polars sees them in a block that could not be read; return whether any is new."""
+        """Take note of the keys that polars finds in a block; return whether any is new."""
         import polars as pl
 
         try:
