@@ -113,6 +113,26 @@ def test_blocks_are_really_read_by_the_block(log: Path) -> None:
     assert run["loss"].value.tolist() == [1 / (step + 1) for step in range(500)]
 
 
+def test_a_key_that_only_appears_late_is_learned_by_the_block(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    lines = [f'{{"step": {step}, "loss": 1.5}}' for step in range(500)]
+    lines[400] = '{"step": 400, "eval": {"loss": 2.5}}'
+    path.write_text("\n".join(lines) + "\n")
+    with patch("mldebug_mcp.logs.jsonl.parse_json", side_effect=[{}]):  # once, to know the format
+        run = read(path, fast=True)
+    assert isinstance(run, Run)
+    assert len(run["loss"]) == 499
+    assert run["eval_loss"].value.tolist() == [2.5]
+
+
+def test_a_last_record_without_a_line_end_is_read_once(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    path.write_text("\n".join(f'{{"step": {step}, "loss": 1.5}}' for step in range(500)))
+    run = assert_both_ways_agree(path)
+    assert isinstance(run, Run)
+    assert (run.records, len(run["loss"])) == (500, 500)
+
+
 cells = st.one_of(
     st.floats().map(str),
     st.integers(-1000, 10**20).map(str),

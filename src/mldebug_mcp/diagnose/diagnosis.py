@@ -15,6 +15,7 @@ from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.steps import ascends
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.symptoms.probe import probe_effects, probe_symptoms
@@ -182,8 +183,13 @@ def _summary(run: Run) -> RunSummary:
 
 
 def _distinct_steps(steps: Iterable[Floats]) -> int:
-    # Metrics that stand in every record share one array of steps: it is sorted once, not once per metric.
-    different = list({(step.ctypes.data, step.size): step for step in steps}.values())
-    if len(different) == 1 and bool(np.all(different[0][1:] > different[0][:-1])):
-        return len(different[0])
-    return len(np.unique(np.concatenate([np.empty(0), *different])))
+    # Metrics that stand in every record share one array of steps, and evaluations stand at some of these.
+    different = sorted({(step.ctypes.data, step.size): step for step in steps}.values(), key=len)
+    if not different:
+        return 0
+    most = different.pop()
+    if not ascends(most):
+        return len(np.unique(np.concatenate([most, *different])))
+    rest = np.unique(np.concatenate([np.empty(0), *different]))
+    at = np.minimum(np.searchsorted(most, rest), len(most) - 1)
+    return len(most) + int(np.count_nonzero(most[at] != rest))

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from mldebug_mcp.logs.source import MAX_LINE, LogFile
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+Result = TypeVar("Result")
 
 BLOCK_BYTES = MAX_LINE
 """Bytes read at a time: small enough for the processor's caches, large enough that the cost of a call is small."""
@@ -52,6 +59,21 @@ def blocks(file: LogFile) -> Iterator[bytes]:
                 skipping = True
                 continue
             stream.seek(end - len(data) if end else 0, io.SEEK_CUR)
+
+
+def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[tuple[bytes, Result]]:
+    """Yield each block with what `work` makes of it; meanwhile a thread works on the next one."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting: deque[tuple[bytes, Future[Result]]] = deque()
+        for block in blocks:
+            waiting.append((block, thread.submit(work, block)))
+            if len(waiting) > 1:
+                one, result = waiting.popleft()
+                yield one, result.result()
+        for one, result in waiting:
+            yield one, result.result()
 
 
 def pieces(block: bytes, size: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.columns import Column
+from mldebug_mcp.logs.columns import Column, stretches_of
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
@@ -92,23 +92,27 @@ class RunBuilder:
         merged = {**dict(zip(at.tolist(), value.tolist(), strict=True)), **values}
         rows = np.array(sorted(merged), dtype=np.int64)
         self._columns[name] = Column()
-        self._columns[name].extend(rows, np.array([merged[row] for row in rows.tolist()]))
+        self._columns[name].extend(stretches_of(rows), np.array([merged[row] for row in rows.tolist()]))
 
     def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
         """Take many records at once.
 
         Args:
             values: Columns of shape (records,).
-            logged: For a column that some records lack, which of them hold it, shape (records,).
+            logged: For a column that some records lack, which of them hold it, shape (records,). Columns that stand
+                in the same records may share it.
         """
         size = len(next(iter(values.values()), ()))
+        held = {id(mask): np.flatnonzero(mask) for mask in logged.values()}
+        parts = {key: stretches_of(at + self._rows) for key, at in held.items()}
         for name, column_values in values.items():
-            mask = logged.get(name)
-            if size and (mask is None or mask.any()) and (column := self._column(name)) is not None:
-                if mask is None or mask.all():
-                    column.extend(range(self._rows, self._rows + size), column_values)
+            key = id(logged.get(name))
+            count = len(held[key]) if key in held else size
+            if count and (column := self._column(name)) is not None:
+                if count == size:
+                    column.extend([range(self._rows, self._rows + size)], column_values)
                 else:
-                    column.extend(np.flatnonzero(mask) + self._rows, column_values[mask])
+                    column.extend(parts[key], column_values[held[key]])
         self._rows += size
 
     @property
@@ -229,10 +233,10 @@ class RunBuilder:
         for first, last in pairwise([*starts, self._rows]):
             piece: dict[str, Series] = {}
             for name, column in named.items():
-                at, value = column.arrays()
-                inside = slice(*np.searchsorted(at, [first, last]))
+                inside = slice(column.before(first), column.before(last))
                 if name != step_name and inside.start < inside.stop:
-                    piece[name] = _sorted(Series(name, self._steps_of(column, step)[inside], value[inside]))[0]
+                    steps, value = self._steps_of(column, step)[inside], column.values()[inside]
+                    piece[name] = _sorted(Series(name, steps, value))[0]
             yield piece
 
     def _steps_of(self, column: Column, step: Floats) -> Floats:
@@ -243,17 +247,17 @@ class RunBuilder:
         if stretches is None:
             return step[column.arrays()[0]]
         if stretches not in self._shared_steps:
-            self._shared_steps[stretches] = step[column.arrays()[0]]
+            parts = [step[stretch.start : stretch.stop] for stretch in stretches]
+            self._shared_steps[stretches] = np.concatenate([np.empty(0), *parts])
         return self._shared_steps[stretches]
 
     def _series(self, name: str, column: Column, step: Floats, starts: list[int]) -> Series:
         """Return a metric over the whole run. After a resume, what was logged again replaces what it repeats."""
-        at, value = column.arrays()
-        steps = self._steps_of(column, step)
-        keep = np.ones(len(at), dtype=bool)
+        steps, value = self._steps_of(column, step), column.values()
+        keep = np.ones(len(value), dtype=bool)
         for row in starts[1:]:
-            split = int(np.searchsorted(at, row))
-            if split < len(at):
+            split = column.before(row)
+            if split < len(value):
                 keep[:split] &= steps[:split] < steps[split]
         series, contradicted = _sorted(Series(name, steps, value).where(keep))
         if contradicted and name != "epoch":

@@ -6,6 +6,7 @@ Rows are kept as stretches of records that all hold the metric: a million record
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ class Column:
         self._new_values: array[float] = array("d")
         self._rows: list[Rows | range] = []
         self._values: list[Floats] = []
+        self._stretches: tuple[range, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._new_values) + sum(map(len, self._values))
@@ -42,29 +44,45 @@ class Column:
         self._new_rows.append(row)
         self._new_values.append(value)
 
-    def extend(self, rows: Rows | range, values: Floats) -> None:
-        """Take many values, both of shape (n,); a `range` says that no record between lacks one."""
+    def extend(self, parts: Sequence[Rows | range], values: Floats) -> None:
+        """Take many values, shape (n,), and their n rows in ascending parts, such as `stretches_of` makes."""
         self._settle()
-        self._add(rows, values)
+        self._add(parts, values)
 
     def arrays(self) -> tuple[Rows, Floats]:
         """Return rows and values, both of shape (n,)."""
+        values, stretches = self.values(), self.stretches
+        if stretches is None:
+            if len(self._rows) > 1:
+                self._rows = [np.concatenate([_spelled_out([part]) for part in self._rows])]
+            return _spelled_out(self._rows), values
+        return _spelled_out(stretches), values
+
+    def values(self) -> Floats:
+        """Return the values, shape (n,)."""
         self._settle()
-        if not self._values:
-            return np.empty(0, dtype=np.int64), np.empty(0)
-        if len(self._values) > 1:
-            self._values = [np.concatenate(self._values)]
-        rows = np.concatenate([_spelled_out(part) for part in self._rows]) if len(self._rows) > 1 else None
-        if rows is not None and self.stretches is None:
-            self._rows = [rows]
-        return _spelled_out(self._rows[0]) if rows is None else rows, self._values[0]
+        if len(self._values) != 1:
+            self._values = [np.concatenate(self._values or [np.empty(0)])]
+        return self._values[0]
+
+    def before(self, row: int) -> int:
+        """Return how many of the values stand in records before a row."""
+        self._settle()
+        if row <= 0 or not self._rows or row > self._rows[-1][-1]:
+            return 0 if row <= 0 else len(self)
+        return sum(
+            min(max(row - part.start, 0), len(part)) if isinstance(part, range) else int(np.searchsorted(part, row))
+            for part in self._rows
+        )
 
     @property
     def stretches(self) -> tuple[range, ...] | None:
         """The rows as stretches, equal for metrics that stand in the same records; None if they are too scattered."""
         self._settle()
-        ranges = tuple(rows for rows in self._rows if isinstance(rows, range))
-        return ranges if len(ranges) == len(self._rows) else None
+        if self._stretches is None:
+            ranges = tuple(part for part in self._rows if isinstance(part, range))
+            self._stretches = ranges if len(ranges) == len(self._rows) else None
+        return self._stretches
 
     def scale(self, factor: float) -> None:
         """Multiply every value."""
@@ -74,12 +92,14 @@ class Column:
     def _settle(self) -> None:
         """Turn the values taken one by one into a part."""
         if self._new_values:
-            self._add(np.frombuffer(self._new_rows, dtype=np.int64), np.frombuffer(self._new_values, dtype=np.float64))
+            rows = np.frombuffer(self._new_rows, dtype=np.int64)
+            self._add(stretches_of(rows), np.frombuffer(self._new_values, dtype=np.float64))
             self._new_rows, self._new_values = array("q"), array("d")
 
-    def _add(self, rows: Rows | range, values: Floats) -> None:
+    def _add(self, parts: Sequence[Rows | range], values: Floats) -> None:
         self._values.append(values)
-        for part in [rows] if isinstance(rows, range) else _stretches_of(rows):
+        self._stretches = None
+        for part in parts:
             last = self._rows[-1] if self._rows else None
             if isinstance(part, range) and isinstance(last, range) and last.stop == part.start:
                 self._rows[-1] = range(last.start, part.stop)
@@ -87,7 +107,7 @@ class Column:
                 self._rows.append(part)
 
 
-def _stretches_of(rows: Rows) -> list[Rows] | list[range]:
+def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     """Return ascending rows as stretches, or as they are if those would be short."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     if (len(breaks) + 1) * _SPARSE > len(rows) and len(breaks):
@@ -97,5 +117,11 @@ def _stretches_of(rows: Rows) -> list[Rows] | list[range]:
     return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
 
 
-def _spelled_out(rows: Rows | range) -> Rows:
-    return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows
+def _spelled_out(parts: Sequence[Rows | range]) -> Rows:
+    """Return the rows of stretches, or of a single part of any kind, shape (n,)."""
+    if len(parts) == 1 and not isinstance(parts[0], range):
+        return parts[0]
+    starts = np.array([part.start for part in parts if isinstance(part, range)], dtype=np.int64)
+    lengths = np.array([len(part) for part in parts], dtype=np.int64)
+    rows: Rows = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return rows + np.arange(len(rows))

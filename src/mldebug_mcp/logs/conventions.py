@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column
+from mldebug_mcp.logs.columns import Column, stretches_of
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.several import choose_run
 
@@ -58,7 +58,7 @@ def gym_monitor(columns: Columns) -> str | None:
         columns[new] = columns.pop(old)
     at, length = columns["ep_len"].arrays()
     columns["step"] = Column()
-    columns["step"].extend(at, np.cumsum(length))
+    columns["step"].extend(stretches_of(at), np.cumsum(length))
     return "an episode monitor (r, l, t): steps are environment steps, the sum of the episodes' lengths"
 
 
@@ -66,7 +66,7 @@ def clock(columns: Columns) -> str | None:
     """A column `time` that only goes up is a clock; beside a data_time it is the time of a step."""
     for name in ("time", "Time", "train/time"):
         if name in columns and len(columns[name]) > 1 and not {"step_time", "elapsed"} & columns.keys():
-            _, value = columns[name].arrays()
+            value = columns[name].values()
             if len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
                 columns["elapsed"] = columns.pop(name)
             elif "data_time" in columns:
@@ -81,7 +81,7 @@ def percentages(columns: Columns) -> str | None:
         for name, column in columns.items()
         if canonical(name) in ("accuracy", "eval_accuracy", "mean_token_accuracy", "rewards/accuracies")
         and len(column)
-        and float(np.nanmax(np.append(column.arrays()[1], 0.0))) > 1.5
+        and float(np.nanmax(np.append(column.values(), 0.0))) > 1.5
     ]
     return f"{', '.join(found[:3])}: in percent" if found else None
 
@@ -98,10 +98,11 @@ def filtered_nan(columns: Columns) -> str | None:
     """The Trainer hides a NaN loss behind the mean of the others unless logging_nan_inf_filter is off."""
     if not {"loss", "grad_norm", "learning_rate", "epoch"} <= columns.keys():
         return None
-    at, norm = columns["grad_norm"].arrays()
-    loss_at, loss = columns["loss"].arrays()
-    bad = at[~np.isfinite(norm)]
-    hidden = int(np.isin(loss_at[np.isfinite(loss)], bad).sum())
+    bad = ~np.isfinite(columns["grad_norm"].values())
+    if not bad.any():
+        return None
+    at, (loss_at, loss) = columns["grad_norm"].arrays()[0], columns["loss"].arrays()
+    hidden = int(np.isin(loss_at[np.isfinite(loss)], at[bad]).sum())
     if not hidden:
         return None
     return (

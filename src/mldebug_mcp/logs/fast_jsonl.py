@@ -9,6 +9,7 @@ little. Bare NaN and Infinity, which polars refuses, are replaced by numbers tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,20 @@ from mldebug_mcp.logs.json_values import parse_json
 
 if TYPE_CHECKING:
     import polars as pl
+    from polars.datatypes import DataTypeClass
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
 _SAMPLE = 50
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A block as a table, and the numbers in it that stand for NaN and Infinity."""
+
+    frame: pl.DataFrame
+    stand_ins: Mapping[float, float]
 
 
 class FastRecords:
@@ -49,21 +59,42 @@ class FastRecords:
                 if kind is not None:
                     self._types[key] = kind
 
-    def take(self, block: bytes) -> Iterator[bytes]:
-        """Read a block of whole lines; yield the pieces, in their order, that have to be read line by line."""
+    def parse(self, block: bytes) -> Parsed | None:
+        """Parse the whole lines of a block if polars reads them exactly.
+
+        Nothing is taken yet: this may run in another thread than `take`.
+        """
+        block = _whole_lines(block)
         if not self._types:
             self._learn_from(block)
+        types = dict(self._types)
+        if not types or len(types) > MAX_KEYS or not SUMMARY_MARKS.isdisjoint(types) or self._refused >= PATIENCE:
+            return None
+        frame = _parsed(block, types)
+        if frame is not None:
+            return Parsed(frame, {})
+        spelled = _with_numbers_for_nan(block)
+        frame = None if spelled is None else _parsed(spelled, types)
+        return None if frame is None else Parsed(frame, {float(_NAN): np.nan, float(_INFINITY): np.inf})
+
+    def take(self, block: bytes, parsed: Parsed | None) -> Iterator[bytes]:
+        """Take a block that `parse` has seen; yield the pieces, in their order, that have to be read line by line."""
+        whole = _whole_lines(block)
         if self._refused >= PATIENCE:
-            yield block
-        elif not self._taken(block):
-            for piece in pieces(block, PIECE_BYTES):
-                if self._taken(piece):
+            whole = b""
+        elif not (self._taken(parsed) or (self._infer(whole) and self._taken(self.parse(whole)))):
+            for piece in pieces(whole, PIECE_BYTES):
+                if self._taken(self.parse(piece)):
                     self._refused = 0
                 else:
                     self._refused += 1
                     yield piece
+        if len(whole) < len(block):
+            yield block[len(whole) :]
 
     def _learn_from(self, block: bytes) -> None:
+        if self._infer(block[: block.rfind(b"\n", 0, PIECE_BYTES) + 1]):
+            return
         for line in islice(lines_of(block[:PIECE_BYTES]), _SAMPLE):
             try:
                 record = parse_json(line)
@@ -72,34 +103,43 @@ class FastRecords:
             if isinstance(record, dict):
                 self.learn({key: value for key, value in record.items() if value is not None})
 
-    def _taken(self, block: bytes) -> bool:
-        """Read a block if polars reads it exactly; return whether it did."""
-        if not self._types or len(self._types) > MAX_KEYS or not SUMMARY_MARKS.isdisjoint(self._types):
-            return False
-        frame, stand_ins = self._parsed(block), {}
-        if frame is None:
-            spelled = _with_numbers_for_nan(block)
-            frame = None if spelled is None else self._parsed(spelled)
-            stand_ins = {float(_NAN): np.nan, float(_INFINITY): np.inf}
-        if frame is None:
-            return False
-        empty = add_frame(self._builder, frame, stand_ins)
-        self.empty += empty or 0
-        return empty is not None
-
-    def _parsed(self, block: bytes) -> pl.DataFrame | None:
+    def _infer(self, block: bytes) -> bool:
+        """Take note of the keys that polars finds in a block; return whether any is new."""
         import polars as pl
 
         try:
-            frame = pl.read_ndjson(block, schema=self._types)
+            found = pl.scan_ndjson(block, infer_schema_length=None).collect_schema()
         except (pl.exceptions.PolarsError, ValueError):
-            return None
-        values = _values_in(frame)
-        if values == np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord(":")):
-            return frame
-        # Times in text hold colons too, and a null is a key without a value: count again, more slowly.
-        nulls = block.count(b'": null') + block.count(b'":null')
-        return frame if values + nulls == block.count(b'":') else None
+            return False
+        new = {key: kind for key, dtype in found.items() if key not in self._types and (kind := _readable(dtype))}
+        self._types |= new
+        return bool(new)
+
+    def _taken(self, parsed: Parsed | None) -> bool:
+        """Take what was parsed, if it was and no text in it may spell a number; return whether it was taken."""
+        empty = None if parsed is None else add_frame(self._builder, parsed.frame, parsed.stand_ins)
+        self.empty += empty or 0
+        return empty is not None
+
+
+def _whole_lines(block: bytes) -> bytes:
+    """Return a block without a last line that has no end: it may still be being written."""
+    return block[: block.rfind(b"\n") + 1]
+
+
+def _parsed(block: bytes, types: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
+    import polars as pl
+
+    try:
+        frame = pl.read_ndjson(block, schema=types)
+    except (pl.exceptions.PolarsError, ValueError):
+        return None
+    values = _values_in(frame)
+    if values == np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord(":")):
+        return frame
+    # Times in text hold colons too, and a null is a key without a value: count again, more slowly.
+    nulls = block.count(b'": null') + block.count(b'":null')
+    return frame if values + nulls == block.count(b'":') else None
 
 
 def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
@@ -116,6 +156,20 @@ def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
         if all(kind is not None for kind in inner.values()):
             return pl.Struct({key: kind for key, kind in inner.items() if kind is not None})
     return None
+
+
+def _readable(dtype: pl.DataType | DataTypeClass) -> pl.DataType | None:
+    """Return the type as which a column of this type is read, or None if it is not read by the block."""
+    import polars as pl
+
+    if dtype.is_numeric():
+        return pl.Float64()
+    if isinstance(dtype, pl.Struct):
+        inner = {field.name: _readable(field.dtype) for field in dtype.fields}
+        if all(inner.values()):
+            return pl.Struct({key: kind for key, kind in inner.items() if kind is not None})
+        return None
+    return next((kind() for kind in (pl.Boolean, pl.String) if dtype == kind), None)
 
 
 def _values_in(frame: pl.DataFrame) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,9 +32,10 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     logged: dict[str, NDArray[np.bool_]] = {}
     for name, column in _leaves(frame):
         if column.dtype.is_numeric():
-            values[name] = _with_stand_ins(_floats(column), stand_ins or {})
+            floats = _floats(column)
             if column.null_count():
-                logged[name] = column.is_not_null().to_numpy()
+                logged[name] = _shared(_present(column, floats), logged.values())
+            values[name] = _with_stand_ins(floats, stand_ins or {})
         elif _may_spell_numbers(column):
             return None
     rows = frame.height
@@ -63,8 +64,22 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
 def _floats(column: pl.Series) -> Floats:
     import polars as pl
 
-    # A copy, so that polars can use its memory for the next block.
-    return np.array(column.cast(pl.Float64, strict=False).to_numpy())
+    floats = column.cast(pl.Float64, strict=False).to_numpy()
+    # What cannot be written to is polars' own: copied, so that it can use that memory for the next block.
+    return floats if floats.flags.writeable else floats.copy()
+
+
+def _present(column: pl.Series, floats: Floats) -> NDArray[np.bool_]:
+    """Return where a column is not null, shape (rows,); a null became NaN."""
+    missing = np.isnan(floats)
+    if np.count_nonzero(missing) == column.null_count():
+        return ~missing
+    return np.asarray(column.is_not_null().to_numpy())
+
+
+def _shared(mask: NDArray[np.bool_], others: Iterable[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return the one of the others that equals a mask, if any does: equal rows are then worked out once."""
+    return next((other for other in others if np.array_equal(other, mask)), mask)
 
 
 def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.logs.blocks import blocks, is_fast, is_large, lines_of
+from mldebug_mcp.logs.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.source import LogFile
@@ -35,8 +35,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read every line that is an object; count the others in the notes."""
     records = Records(builder)
     if is_fast(file):
-        for block in blocks(file):
-            records.take_block(block)
+        records.take_blocks(blocks(file))
     else:
         records.take(file.lines())
     records.tell(builder)
@@ -81,19 +80,21 @@ class Records:
                 seen |= {key: value for key, value in record.items() if value is not None and key not in seen}
         return seen
 
-    def take_block(self, block: bytes) -> None:
-        """Read a block of lines: large ones through polars, as far as that goes."""
-        # A line that is still being written ends without a newline; only the last block can.
-        whole = block.rfind(b"\n") + 1 if is_large(len(block)) else 0
-        if whole:
-            if self._fast is None:
-                from mldebug_mcp.logs.fast_jsonl import FastRecords
+    def take_blocks(self, blocks: Iterable[bytes]) -> None:
+        """Read blocks of lines through polars, as far as that goes."""
+        from mldebug_mcp.logs.fast_jsonl import FastRecords
 
-                self._fast = FastRecords(self._builder)
-            for lines in self._fast.take(block[:whole]):
-                self._fast.learn(self.take(lines_of(lines)))
-        if whole < len(block):
-            self.take(lines_of(block[whole:]))
+        fast = self._fast = self._fast or FastRecords(self._builder)
+        for block, parsed in ahead(blocks, fast.parse):
+            for lines in fast.take(block, parsed):
+                fast.learn(self.take(lines_of(lines)))
+
+    def take_block(self, block: bytes) -> None:
+        """Read a block of lines as a growing file hands it out, mostly a small one."""
+        if is_large(len(block)):
+            self.take_blocks([block])
+        else:
+            self.take(lines_of(block))
 
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 Scalar = str | float | int | bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Series:
     """One metric over the run.
 
@@ -34,7 +34,12 @@ class Series:
     @property
     def finite(self) -> Series:
         """The series without its NaN and infinite values."""
-        return self.where(np.isfinite(self.value))
+        return self if self._is_finite else self.where(np.isfinite(self.value))
+
+    @cached_property
+    def _is_finite(self) -> bool:
+        # Nearly every symptom asks, and nearly always the answer is yes.
+        return bool(np.isfinite(self.value).all())
 
     def where(self, keep: NDArray[np.bool_]) -> Series:
         """Return the entries for which `keep` holds, shape (n,)."""

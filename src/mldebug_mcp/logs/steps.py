@@ -101,5 +101,6 @@ def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
     """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
     if len(at) == rows:
         return value
-    last = np.searchsorted(at, np.arange(rows), side="right") - 1
-    return value[np.maximum(last, 0)]
+    held = np.diff(np.append(at, rows))
+    held[0] += at[0]
+    return np.repeat(value, held)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from mldebug_mcp.logs import Series
+from mldebug_mcp.symptoms.statistics import sample
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
@@ -35,7 +36,7 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
 def _scale(finite: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
     if not len(finite):
         return 0.0, 1.0
-    low, high = (float(edge) for edge in np.quantile(finite, (0.025, 0.975)))
+    low, high = (float(edge) for edge in np.quantile(sample(finite), (0.025, 0.975)))
     return float(finite.min()), min(float(finite.max()), high + 2 * (high - low)) if high > low else float(finite.max())
 
 

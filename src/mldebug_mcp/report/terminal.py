@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -186,6 +185,8 @@ def print_search(console: Console, result: SearchResult) -> None:
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
     """Print an entry of the catalogue."""
+    from rich.markdown import Markdown
+
     console.print(Text(f"{explanation.kind} {explanation.id}", style="bold"))
     console.print(Markdown(explanation.text) if console.is_terminal else Text(explanation.text))
     if explanation.kind in ("symptom", "source"):

@@ -63,5 +63,11 @@ def _levels(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
     evaluation = evaluation.finite
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = until > 0
-    train = np.array([np.median(loss.value[max(0, end - NEAR) : end]) for end in until[keep]])
+    ends = until[keep]
+    train = np.empty(len(ends))
+    full = ends >= NEAR
+    train[~full] = [np.median(loss.value[:end]) for end in ends[~full]]
+    if full.any():
+        windows = np.lib.stride_tricks.sliding_window_view(loss.value, NEAR)
+        train[full] = np.median(windows[ends[full] - NEAR], axis=1)
     return evaluation.step[keep], train, evaluation.value[keep]

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import mad, positive
+from mldebug_mcp.symptoms.statistics import mad, positive, sample
 from mldebug_mcp.text import figure
 
 PERIODS = 4
@@ -28,7 +28,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     gaps = np.diff(loss.step)
-    spacing = float(np.median(gaps))
+    spacing = float(np.median(sample(gaps)))
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > 0.5 * spacing)) > 0.05:
         raise CannotTell("the records are not evenly spaced: a period cannot be told")
     values = loss.value[-MAX_POINTS:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -72,8 +73,9 @@ def find_spikes(values: Floats) -> list[Spike]:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
-    sigma = _sigma(values, base)
-    threshold = _threshold(values, base.level, sigma)
+    relative = noise(np.log(values)) if positive(values) else None
+    sigma = _sigma(values, base, relative)
+    threshold = _threshold(values, base.level, sigma, relative)
     once = spikes(values, width, threshold, base)
     lasting = spikes(median_of_three(values), width, threshold, base)
     farther = _farther(np.log(values) if positive(values) else values, [*once, *lasting])
@@ -111,30 +113,30 @@ def _overlap(one: Spike, other: Spike) -> bool:
     return one.first <= other.last + 1 and other.first <= one.last + 1
 
 
-def _sigma(values: Floats, base: Baseline) -> Floats:
-    """Return the standard deviation of the noise at each point, shape (n,), larger where few points tell it."""
+def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
+    """Return the standard deviation of the noise at each point, shape (n,), larger where few points tell it.
+
+    `relative` is the noise of the logarithm, where there is one.
+    """
     overall = noise(values)
     spread = base.spread
     if len(values) < 2 * SHORT:
         spread = np.minimum(spread, 2 * overall)  # so short a window holds more trend than noise
     # A window may happen to be quiet.
-    floor = noise(np.log(values)) * base.level if positive(values) else np.full(len(values), overall)
+    floor = np.full(len(values), overall) if relative is None else relative * base.level
     return np.maximum(spread, 0.8 * np.minimum(floor, 2 * overall)) * (1 + 10 / len(values))
 
 
-def _threshold(values: Floats, level: Floats, sigma: Floats) -> Floats:
+def _threshold(values: Floats, level: Floats, sigma: Floats, relative: float | None) -> Floats:
     """Return how far above the level before it each point must lie, shape (n,)."""
     count = len(values)
     progress = max(0.0, start_level(values) - float(values.min()))
-    needed = [
-        SIGMAS * sigma,
-        (SHARE_OF_LEVEL if count >= SHORT else 0.5) * np.abs(level),
-        np.full(count, SHARE_OF_PROGRESS * progress),
-    ]
-    if positive(values):
-        relative = noise(np.log(values)) * (1 + 10 / count)
-        needed.append(np.abs(level) * np.expm1(min(SKEWED_SIGMAS * relative, 50.0)))
-    return np.where(np.arange(count) < 3, np.inf, np.maximum.reduce(needed))
+    share = SHARE_OF_LEVEL if count >= SHORT else 0.5
+    if relative is not None:
+        share = max(share, math.expm1(min(SKEWED_SIGMAS * relative * (1 + 10 / count), 50.0)))
+    needed = np.maximum(np.maximum(SIGMAS * sigma, share * np.abs(level)), SHARE_OF_PROGRESS * progress)
+    needed[:3] = np.inf
+    return needed
 
 
 def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: Spike) -> Evidence:

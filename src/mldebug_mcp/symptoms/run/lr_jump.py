@@ -69,8 +69,8 @@ def _rise(rate: Floats) -> int | None:
 def _fall(rate: Floats) -> int | None:
     """Return the index before a fall to less than a third within one record of an otherwise smooth schedule."""
     after = rate[int(np.argmax(rate)) :]
-    if len(np.unique(after)) < STAGES or len(after) < STAGES:
-        return None
     # At the end of a schedule, where the rate is near zero, every record is a fall by a large factor.
     sudden = np.flatnonzero((after[1:] < after[:-1] / 3) & (after[:-1] > 0.2 * after[0]))
-    return len(rate) - len(after) + int(sudden[0]) if len(sudden) else None
+    if not len(sudden) or len(np.unique(after)) < STAGES:
+        return None
+    return len(rate) - len(after) + int(sudden[0])

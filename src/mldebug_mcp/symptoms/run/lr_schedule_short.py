@@ -27,8 +27,9 @@ def lr_schedule_short(run: Run) -> Evidence | None:
     after = rate.value[peak_at:]
     low = after <= floor + 0.001 * peak
     rest = int(np.argmin(low[::-1])) if not low.all() else 0
-    between = np.unique(after[(after > floor + 0.01 * peak) & (after < 0.99 * peak)])
-    if peak <= 0 or floor > 0.5 * peak or rest < max(5, SHARE * len(rate)) or len(between) < SMOOTH:
+    if peak <= 0 or floor > 0.5 * peak or rest < max(5, SHARE * len(rate)):
+        return None
+    if len(np.unique(after[(after > floor + 0.01 * peak) & (after < 0.99 * peak)])) < SMOOTH:
         return None
     first = float(rate.step[len(rate) - rest])
     return Evidence(

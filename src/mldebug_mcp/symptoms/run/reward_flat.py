@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, drift, noise
+from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
@@ -29,7 +29,7 @@ def reward_flat(run: Run) -> Evidence | None:
     value = rewards.value
     if len(value) < LEAST_RECORDS:
         raise CannotTell(f"reward has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
-    level, moved = float(np.median(value)), drift(value)
+    level, moved = float(np.median(sample(value))), drift(value)
     spread = float(np.median(run["reward_std"].finite.value)) if "reward_std" in run and len(run["reward_std"]) else 0.0
     move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
     cut = blocks(value, 10)
