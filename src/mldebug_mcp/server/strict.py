@@ -31,13 +31,18 @@ class StrictTool(Tool):
     """A tool that refuses unknown arguments and turns every foreseeable failure into one line for the model."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> StrictTool:
-        """Return the tool that calls a function; its docstring is the description."""
+    def of(cls, function: Callable[..., Any], *, read_only: bool = True) -> StrictTool:
+        """Return the tool that calls a function; its docstring is the description.
+
+        Args:
+            function: A function that the model may call.
+            read_only: Whether it only reads; not so if it runs code of the user's.
+        """
         tool = cls.from_function(
             function,
             description=inspect.cleandoc(function.__doc__ or ""),
             annotations=ToolAnnotations(
-                read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False
+                read_only_hint=read_only, idempotent_hint=read_only, destructive_hint=False, open_world_hint=False
             ),
             structured_output=False,
         )
