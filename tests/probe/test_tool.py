@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -42,6 +44,27 @@ async def test_a_probe_over_the_wire_answers_and_tells_its_progress(client: Clie
     assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
     assert "training" in " ".join(told)
     assert "outcome" in " ".join(told)
+
+
+async def test_the_answer_shows_the_loss_curve(client: Client) -> None:
+    pytest.importorskip("matplotlib")
+
+    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:healthy", "device": "cpu"})
+
+    assert [one.type for one in result.content] == ["text", "image"]
+    assert base64.b64decode(result.content[1].data).startswith(b"\x89PNG")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["healthy", "raises"])
+async def test_without_matplotlib_or_without_a_curve_there_is_no_picture(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "healthy":
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:{name}", "device": "cpu"})
+
+    assert [one.type for one in result.content] == ["text"]
 
 
 async def test_an_argument_that_cannot_be_used_is_refused_in_one_line(client: Client) -> None:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -47,7 +47,7 @@ class StrictTool(Tool):
             structured_output=False,
         )
         # What the SDK would derive anew at each start: half of the time until the tools are listed.
-        tool.fn_metadata.output_model = get_type_hints(function)["return"]
+        tool.fn_metadata.output_model = answer_type(function)
         tool.fn_metadata.output_schema = _schemas()[tool.name]
         lenient = tool.fn_metadata.arg_model
         body = {"model_config": ConfigDict(extra="forbid", defer_build=True), "__module__": __name__}
@@ -80,6 +80,12 @@ class StrictTool(Tool):
         if problem["type"] == "extra_forbidden":
             return f"{self.name} has no argument {name!r}; it takes: {allowed}"
         return f"{self.name}: argument {name!r}: {shorten(problem['msg'], 160).lower()}; it takes: {allowed}"
+
+
+def answer_type(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a type, which need not be a class
+    """Return the type of a tool's structured content; it stands beside `CallToolResult` where pictures come with it."""
+    hint = get_type_hints(function, include_extras=True)["return"]
+    return get_args(hint)[1] if get_origin(hint) is Annotated else hint
 
 
 @lru_cache(maxsize=1)
