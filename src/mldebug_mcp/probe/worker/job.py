@@ -64,6 +64,7 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
     import torch
 
     from .device import DTYPES, choose_device
+    from .fitting import probe_what_fits
     from .parameters import hidden_parameters
     from .probe import Probe
 
@@ -77,7 +78,8 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
         torch.set_num_threads(job.get("threads") or 1)
     subject.dtype = DTYPES[job["dtype"]]
     subject.hidden = hidden_parameters(subject.model)
-    Probe(subject, report, job, begun + FOR_THE_REST * job["time_limit"]).run()
+    deadline = begun + FOR_THE_REST * job["time_limit"]
+    probe_what_fits(lambda: Probe(subject, report, job, deadline), report)
 
 
 def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:

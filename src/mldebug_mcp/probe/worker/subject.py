@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -40,6 +41,13 @@ class Subject:
     def device(self) -> torch.device:
         """Where the model is."""
         return next((tensor.device for tensor in self.model.parameters()), torch.device("cpu"))
+
+    @cached_property
+    def scaler(self) -> torch.amp.GradScaler | None:
+        """What keeps gradients in the range of 16-bit floats: one for all loops, so that its scale is found once."""
+        if self.dtype is not torch.float16 or self.device.type == "mps":
+            return None
+        return torch.amp.GradScaler(self.device.type)
 
     def compute_loss(self) -> torch.Tensor:
         """Return the loss of the batch, in the precision that was asked for."""
