@@ -27,6 +27,24 @@ def healthy() -> SimpleNamespace:
     )
 
 
+def healthy_only_once() -> SimpleNamespace:
+    import torch
+
+    if torch.initial_seed() != 0:
+        raise ValueError("the port is in use")
+    return healthy()
+
+
+def dead_with_odd_seeds() -> SimpleNamespace:
+    import torch
+
+    seed = torch.initial_seed()
+    given = healthy()
+    torch.nn.init.constant_(given.model[0].bias, -100.0 if seed % 2 else 0.01 * seed)
+    torch.nn.init.constant_(given.model[2].bias, 0.01 * seed)
+    return given
+
+
 def hangs() -> Any:
     time.sleep(600)
 

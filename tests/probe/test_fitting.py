@@ -22,19 +22,23 @@ from .test_process import HOSTILE
 from .test_suite import probe_here
 
 
-def test_a_batch_too_large_for_memory_is_halved_and_probed() -> None:
-    result = probe_overfit(entry=f"{HOSTILE}:has_room_for_half", device="cpu")
+def test_a_batch_too_large_for_memory_is_halved_and_probed(tmp_path: Path) -> None:
+    result = probe_here(tmp_path, entry=f"{HOSTILE}:has_room_for_half")
 
     assert (result.verdict, result.causes[0].cause) == ("memorised", "healthy")
     assert "memory ran out: the probe began again with 4 of 8 rows" in result.notes
 
 
-@pytest.mark.parametrize("name", ["has_room_for_nothing", "has_no_room_for_the_users_loop"])
-def test_memory_that_runs_out_whatever_is_tried_is_an_answer(name: str) -> None:
-    result = probe_overfit(entry=f"{HOSTILE}:{name}", device="cpu")
+def test_memory_that_runs_out_whatever_is_tried_is_an_answer() -> None:
+    result = probe_overfit(entry=f"{HOSTILE}:has_room_for_nothing", device="cpu")
 
     assert result.verdict == "failed"
     assert "CUDA out of memory" in result.summary
+
+
+def test_the_batch_of_a_loop_of_the_users_own_is_not_halved(tmp_path: Path) -> None:
+    with pytest.raises(torch.OutOfMemoryError):
+        probe_here(tmp_path, entry=f"{HOSTILE}:has_no_room_for_the_users_loop")
 
 
 def test_positions_are_halved_once_there_is_one_row_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,18 @@ from mcp import Client
 
 pytest.importorskip("torch")
 
+from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.models.probe import CurvePoint
 from mldebug_mcp.server import make_server
+from mldebug_mcp.server.probe_tool import picture_of
 
 from .test_process import HOSTILE, PATIENCE, alive
 
 pytestmark = pytest.mark.anyio
+
+CURVE = ProbeResult(
+    verdict="memorised", summary="", causes=[], goal=0.1, curve=[CurvePoint(step=i, loss=2 / (i + 1)) for i in range(9)]
+)
 
 
 @pytest.fixture
@@ -46,25 +53,16 @@ async def test_a_probe_over_the_wire_answers_and_tells_its_progress(client: Clie
     assert "outcome" in " ".join(told)
 
 
-async def test_the_answer_shows_the_loss_curve(client: Client) -> None:
+def test_a_loss_curve_is_shown_as_a_png() -> None:
     pytest.importorskip("matplotlib")
 
-    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:healthy", "device": "cpu"})
-
-    assert [one.type for one in result.content] == ["text", "image"]
-    assert base64.b64decode(result.content[1].data).startswith(b"\x89PNG")  # type: ignore[union-attr]
+    assert [base64.b64decode(one.data)[:4] for one in picture_of(CURVE)] == [b"\x89PNG"]
 
 
-@pytest.mark.parametrize("name", ["healthy", "raises"])
-async def test_without_matplotlib_or_without_a_curve_there_is_no_picture(
-    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name == "healthy":
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-
-    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:{name}", "device": "cpu"})
-
-    assert [one.type for one in result.content] == ["text"]
+def test_without_matplotlib_or_without_a_curve_there_is_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert picture_of(ProbeResult(verdict="failed", summary="", causes=[])) == []
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert picture_of(CURVE) == []
 
 
 async def test_an_argument_that_cannot_be_used_is_refused_in_one_line(client: Client) -> None:

@@ -74,14 +74,14 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         )
     finally:
         reporter.cancel()
-    picture = await asyncio.to_thread(_picture, answer)
+    picture = await asyncio.to_thread(picture_of, answer)
     concise = concise_probe(answer)
     return CallToolResult(
         content=[TextContent(text=concise.to_json()), *picture], structured_content=concise.model_dump(mode="json")
     )
 
 
-def _picture(answer: ProbeResult) -> list[ImageContent]:
+def picture_of(answer: ProbeResult) -> list[ImageContent]:
     """Return the loss curve as an image, if there is one and matplotlib to draw it."""
     from mldebug_mcp.report.probe_plot import draw_probe
 

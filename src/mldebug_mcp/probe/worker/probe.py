@@ -16,6 +16,7 @@ from .outputs import targets_of
 from .parameters import LISTED, Movement, describe, gradients, initial_scale
 from .precision import in_full_precision, is_low
 from .report import Report
+from .seeds import Again, other_seeds
 from .subject import State, Subject
 from .trace import Trace
 from .training import Curve, Plan, find_rate, train, train_as_user
@@ -34,10 +35,11 @@ class Probe:
         report: Where it is written.
         job: The job as the host wrote it.
         deadline: Time (monotonic) by which training must have ended.
+        again: Builds the subject anew with another seed.
     """
 
-    def __init__(self, subject: Subject, report: Report, job: dict[str, Any], deadline: float) -> None:
-        self.subject, self.report, self.job, self.deadline = subject, report, job, deadline
+    def __init__(self, subject: Subject, report: Report, job: dict[str, Any], deadline: float, again: Again) -> None:
+        self.subject, self.report, self.job, self.deadline, self.again = subject, report, job, deadline, again
         self.measured = report.measured
         self.state = State(subject)
         self.yardstick = Yardstick(subject, self.measured)
@@ -105,6 +107,13 @@ class Probe:
             self.subject.model.train()
             own = self._own_way()
             self.measured["contrast"] = {**own.as_dict(), "memorised": self._memorised(own)}
+        self.report.enter("other seeds")
+        self.state.restore()
+        plan, job = self._plan(self.job["steps"]), self.job
+        self.measured["seeds"] = other_seeds(
+            self.subject, curve, plan, rate=job.get("learning_rate"), seed=job["seed"], again=self.again,
+            report=self.report,
+        )  # fmt: skip
 
     def _users_way(self) -> Curve:
         plan = self._plan(self.job["steps"])
