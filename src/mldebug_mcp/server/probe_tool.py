@@ -21,7 +21,8 @@ QUEUE = 100
 async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[
-        str | None, Field(description="A batch file (JSON, .npz, .safetensors): input_ids and labels, or float inputs")
+        str | None,
+        Field(description="A batch file, as for inspect_batch: input_ids and labels, or float inputs and labels"),
     ] = None,
     model: Annotated[
         str | None, Field(description="A model's config.json or its folder: built scaled down, instead of a tiny model")
