@@ -46,7 +46,7 @@ def scaled_subject(config: dict[str, Any], batch: dict[str, torch.Tensor], repor
     except ImportError:
         message = "this interpreter has no transformers, which builds models from config.json; pip install transformers"
         raise KnownFailure("config", message) from None
-    report.measured["environment"]["transformers"] = transformers.__version__
+    report.measured.setdefault("environment", {})["transformers"] = transformers.__version__
     small = scale_down(config)
     try:
         settings = transformers.AutoConfig.for_model(**small)
