@@ -13,6 +13,7 @@ from mldebug_mcp.diagnose.probe import interpret
 from mldebug_mcp.models import Finding
 from mldebug_mcp.probe import Measured
 from mldebug_mcp.probe.host import RawProbe
+from mldebug_mcp.probe.measured import Failure
 
 from . import hostile
 from .test_batches import ROWS
@@ -47,6 +48,18 @@ def test_what_cannot_be_tried_with_another_seed_is_unknown(name: str, told: str,
     found = seed_finding(result.findings)
     assert (result.verdict, found.state) == ("memorised", "unknown")
     assert told in found.summary
+
+
+def test_a_probe_that_is_ended_while_it_tries_other_seeds_keeps_its_answer() -> None:
+    measured = Measured.model_validate(
+        {"initial_loss": 3.0, "goal": 0.1, "memorised": True, "curve": {"losses": [3, 0]}}
+    )
+    failure = Failure(kind="time", message="the time limit was reached")
+
+    result = interpret(RawProbe(measured=measured, failure=failure, stage="other seeds"))
+
+    assert result.verdict == "memorised"
+    assert "the time limit was reached" in result.notes[-1]
 
 
 @pytest.mark.parametrize(

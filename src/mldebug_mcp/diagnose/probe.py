@@ -27,6 +27,8 @@ MAX_POINTS = 200
 MAX_ROWS = 16
 MAX_OUTPUT = 3000
 LEADING = 3
+EXTRA = "other seeds"
+"""The worker's last phase, a question of its own: if it fails, the answer to the first one stands."""
 
 
 async def probe(
@@ -68,7 +70,8 @@ def probe_overfit(
             our own is trained on it, or the one that `model` describes.
         model: A model's `config.json` or its folder: the model is built from it, scaled down.
         entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object with
-            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names.
+            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names,
+            and again for other seeds where that is cheap.
         python: The interpreter, or the folder of the environment, that has torch; this one by default.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory_gb: Memory limit in GiB; by default four fifths of the machine's.
@@ -113,7 +116,11 @@ def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
     seen = raw.measured
     findings, problems = examine_probe(seen)
-    verdict = decide(seen, raw.failure, findings)
+    failure = raw.failure
+    if failure is not None and raw.stage == EXTRA:
+        problems.append(f"other seeds were not tried to the end: {failure.message}")
+        failure = None
+    verdict = decide(seen, failure, findings)
     hypotheses = _hypotheses(seen, findings) if verdict.word != "failed" else []
     losses = seen.curve.losses if seen.curve else []
     return ProbeResult(

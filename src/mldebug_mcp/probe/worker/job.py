@@ -87,7 +87,9 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
     from .device import DTYPES
     from .parameters import hidden_parameters
 
+    begun = time.monotonic()
     subject = _made(job, report, device)
+    subject.build_seconds = time.monotonic() - begun
     subject.dtype = DTYPES[job["dtype"]]
     subject.hidden = hidden_parameters(subject.model)
     return subject

@@ -41,20 +41,20 @@ def other_seeds(
     """
     if first.ended not in ("goal", "steps") or sum(one.numel() for one in subject.model.parameters()) > LARGEST:
         return None
-    if OTHER_SEEDS * first.seconds > SHARE * (plan.deadline - time.monotonic()):
+    if OTHER_SEEDS * (first.seconds + subject.build_seconds) > SHARE * (plan.deadline - time.monotonic()):
         return None
     runs = [_ending(seed, first)]
-    for number in range(seed + 1, seed + 1 + OTHER_SEEDS):
-        try:
+    try:
+        for number in range(seed + 1, seed + 1 + OTHER_SEEDS):
             other = again(number)
-        except Exception as error:  # noqa: BLE001 - the user's code, which may not bear a second call
-            report.note(f"other seeds were not tried, for a second call of the entry raised {type(error).__name__}")
-            return None
-        if _alike(subject, other):
-            return {"fixed": True, "runs": runs}
-        if other.train_step is None:
-            other.batch = subject.batch
-        runs.append(_ending(number, _trained(other, plan, rate)))
+            if _alike(subject, other):
+                return {"fixed": True, "runs": runs}
+            if other.train_step is None:
+                other.batch = subject.batch
+            runs.append(_ending(number, _trained(other, plan, rate)))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, which may not bear a second call
+        report.note(f"other seeds were not tried, for {type(error).__name__} was raised when everything was built anew")
+        return None
     return {"fixed": False, "runs": runs}
 
 

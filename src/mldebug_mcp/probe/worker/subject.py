@@ -25,6 +25,7 @@ class Subject:
         train_step: One whole step of the user's own, returning the loss.
         ours: The model was made by the probe, so its initial state may be made anew with another seed.
         causal: Position t may depend on positions up to t alone; None where it is not known.
+        build_seconds: How long it took to build all this.
     """
 
     model: nn.Module
@@ -36,6 +37,7 @@ class Subject:
     causal: bool | None = None
     dtype: torch.dtype = torch.float32
     hidden: list[tuple[str, nn.Parameter]] = field(default_factory=list)
+    build_seconds: float = 0.0
 
     @property
     def device(self) -> torch.device:
