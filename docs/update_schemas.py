@@ -6,17 +6,17 @@ The tests fail if the file does not say what the types say.
 from __future__ import annotations
 
 import json
-from typing import Any, get_type_hints
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from mldebug_mcp.server.strict import SCHEMAS
+from mldebug_mcp.server.strict import SCHEMAS, answer_type
 from mldebug_mcp.server.tools import TOOLS
 
 
 def schemas() -> dict[str, Any]:
     """Return the output schema of each tool, by its name."""
-    return {tool.__name__: TypeAdapter(get_type_hints(tool)["return"]).json_schema() for tool in TOOLS}
+    return {tool.__name__: TypeAdapter(answer_type(tool)).json_schema() for tool in TOOLS}
 
 
 if __name__ == "__main__":

@@ -119,10 +119,16 @@ async def test_descriptions_are_dedented_and_use_the_words_of_users(client: Clie
         assert "\n    " not in tool.description
         assert len(tool.description) < 4096
         assert tool.output_schema is not None
-        assert tool.annotations is not None
-        assert tool.annotations.read_only_hint
     for word in ("loss spike", "NaN", "not learning", "plateau", "overfit"):
         assert word in (tools["diagnose_run"].description or "")
+
+
+async def test_only_the_tool_that_runs_code_of_the_users_is_not_called_read_only(client: Client) -> None:
+    hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+    assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
+    assert [name for name, hint in hints.items() if hint and not hint.read_only_hint] == ["probe_overfit"]
+    assert [name for name, hint in hints.items() if hint and not hint.idempotent_hint] == ["probe_overfit"]
+    assert not [name for name, hint in hints.items() if hint and hint.destructive_hint is not False]
 
 
 async def test_search_answers_with_verbatim_cited_quotes(client: Client) -> None:

@@ -27,6 +27,24 @@ def healthy() -> SimpleNamespace:
     )
 
 
+def healthy_only_once() -> SimpleNamespace:
+    import torch
+
+    if torch.initial_seed() != 0:
+        raise ValueError("the port is in use")
+    return healthy()
+
+
+def dead_with_odd_seeds() -> SimpleNamespace:
+    import torch
+
+    seed = torch.initial_seed()
+    given = healthy()
+    torch.nn.init.constant_(given.model[0].bias, -100.0 if seed % 2 else 0.01 * seed)
+    torch.nn.init.constant_(given.model[2].bias, 0.01 * seed)
+    return given
+
+
 def hangs() -> Any:
     time.sleep(600)
 
@@ -100,3 +118,34 @@ def loss_is_no_scalar() -> SimpleNamespace:
     given = healthy()
     model = given.model
     return SimpleNamespace(model=model, batch=given.batch, loss=lambda m, b: m(b[0]))
+
+
+def hungry(room: int, **given: Any) -> SimpleNamespace:
+    """Return a healthy pipeline that runs out of memory, as CUDA does, with more rows than it has room for."""
+    import torch
+
+    pipeline = healthy()
+
+    def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
+        if len(batch[0]) > room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return torch.nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    pipeline.loss = loss
+    return SimpleNamespace(**vars(pipeline), **given)
+
+
+def has_room_for_half() -> SimpleNamespace:
+    return hungry(4)
+
+
+def has_room_for_nothing() -> SimpleNamespace:
+    return hungry(0)
+
+
+def has_no_room_for_the_users_loop() -> SimpleNamespace:
+    def train_step(model: Any, batch: Any) -> Any:
+        return pipeline.loss(model, batch)
+
+    pipeline = hungry(4, train_step=train_step)
+    return pipeline

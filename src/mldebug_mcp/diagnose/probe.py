@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from mldebug_mcp.diagnose.diagnosis import judge_causes
 from mldebug_mcp.diagnose.next_steps import order_next_steps
+from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch
 from mldebug_mcp.diagnose.verdict import decide
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models import Finding, Hypothesis, State
 from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 from mldebug_mcp.probe import Job, Measured, Progress, run_probe
-from mldebug_mcp.probe.batch_file import read_columns
 from mldebug_mcp.probe.host import RawProbe
 from mldebug_mcp.probe.job import find_python, memory_limit, read_config
 from mldebug_mcp.probe.measured import Operation
@@ -27,6 +27,8 @@ MAX_POINTS = 200
 MAX_ROWS = 16
 MAX_OUTPUT = 3000
 LEADING = 3
+EXTRA = "other seeds"
+"""The worker's last phase, a question of its own: if it fails, the answer to the first one stands."""
 
 
 async def probe(
@@ -41,8 +43,12 @@ async def probe(
     **settings: object,
 ) -> ProbeResult:
     """Do what `probe_overfit` does, in an event loop; cancelling it ends the worker at once."""
-    job = _job(batch, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
+    _check_combination(batch, model, entry)
+    # In a thread, for a large file must not hold up the event loop.
+    read = await asyncio.to_thread(read_probe_batch, batch) if batch is not None else None
+    job = _job(read, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
     raw = await run_probe(job, find_python(python), on_progress)
+    raw.notes[:0] = read.notes if read is not None else []
     return interpret(raw)
 
 
@@ -60,10 +66,12 @@ def probe_overfit(
     """Try to memorise one batch and say what stands in the way.
 
     Args:
-        batch: A batch file; a tiny model of our own is trained on it, or the one that `model` describes.
+        batch: A batch or data set in any format of `inspect_batch`, of which the first rows are taken; a tiny model of
+            our own is trained on it, or the one that `model` describes.
         model: A model's `config.json` or its folder: the model is built from it, scaled down.
         entry: `FILE.py:function` or `package.module:function`, a function without arguments that returns an object with
-            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names.
+            `model`, `batch` and `loss`, and optionally `optimizer` and `train_step`. It runs the code that it names,
+            and again for other seeds where that is cheap.
         python: The interpreter, or the folder of the environment, that has torch; this one by default.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory_gb: Memory limit in GiB; by default four fifths of the machine's.
@@ -81,20 +89,18 @@ def probe_overfit(
     )
 
 
-def _job(
-    batch: str | Path | None,
-    model: str | Path | None,
-    entry: str | None,
-    settings: dict[str, object],
-) -> Job:
+def _check_combination(batch: object, model: object, entry: str | None) -> None:
     if (entry is None) == (batch is None):
         raise InputError("give either a batch (alone or with a model's config.json) or an entry, FILE.py:function")
     if entry is not None and model is not None:
         raise InputError("an entry brings its own model; leave out either the entry or the model")
     if entry is not None and ":" not in entry:
         raise InputError(f"{shorten(entry, 120)!r} names no function; write FILE.py:function")
+
+
+def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, settings: dict[str, object]) -> Job:
     given: dict[str, object] = {
-        "batch": read_columns(batch) if batch is not None else None,
+        "batch": batch.columns if batch is not None else None,
         "config": read_config(model) if model is not None else None,
         "entry": entry,
     }
@@ -110,7 +116,11 @@ def interpret(raw: RawProbe) -> ProbeResult:
     """Return what the measurements of a probe mean."""
     seen = raw.measured
     findings, problems = examine_probe(seen)
-    verdict = decide(seen, raw.failure, findings)
+    failure = raw.failure
+    if failure is not None and raw.stage == EXTRA:
+        problems.append(f"other seeds were not tried to the end: {failure.message}")
+        failure = None
+    verdict = decide(seen, failure, findings)
     hypotheses = _hypotheses(seen, findings) if verdict.word != "failed" else []
     losses = seen.curve.losses if seen.curve else []
     return ProbeResult(

@@ -36,7 +36,7 @@ _QUIET = {
 class Job(BaseModel):
     """A probe's settings; the worker reads them as JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     batch: dict[str, Any] | None = None
     config: dict[str, Any] | None = None

@@ -102,6 +102,22 @@ class Curve(_Part):
     memorised: bool = False
 
 
+class SeedRun(_Part):
+    """How training from the initial weights of one seed ended."""
+
+    seed: int
+    steps: int = 0
+    ended: str = ""
+    final_loss: float | None = None
+
+
+class Seeds(_Part):
+    """The same training with several seeds; fixed if the user's code sets its own."""
+
+    fixed: bool = False
+    runs: list[SeedRun] = Field(default_factory=list)
+
+
 class Watched(_Part):
     """A few of the user's own steps."""
 
@@ -193,6 +209,7 @@ class Measured(_Part):
     rates_tried: list[dict[str, float]] | None = None
     curve: Curve | None = None
     contrast: Curve | None = None
+    seeds: Seeds | None = None
     movement: Movement | None = None
     outcome: Outcome | None = None
     memorised: bool | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -9,11 +10,10 @@ from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.models import ProbeResult
 
 
-def plot_probe(result: ProbeResult, path: str | Path) -> None:
-    """Write the loss curve with the losses of reference.
+def draw_probe(result: ProbeResult) -> bytes:
+    """Return a PNG of the loss curve with the losses of reference.
 
     Raises:
-        InputError: the file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
     try:
@@ -24,16 +24,30 @@ def plot_probe(result: ProbeResult, path: str | Path) -> None:
     axes = figure.subplots()
     points = [point for point in result.curve if math.isfinite(point.loss)]
     axes.plot([point.step for point in points], [point.loss for point in points], label="loss")
-    for name, value, style in (
-        ("uniform guess", result.expected_initial_loss, ":"),
-        ("label frequencies", result.unigram_loss, "-."),
-        ("memorised", result.goal, "--"),
-    ):
+    references = {
+        "uniform guess": (result.expected_initial_loss, ":"),
+        "label frequencies": (result.unigram_loss, "-."),
+        "memorised": (result.goal, "--"),
+    }
+    for name, (value, style) in references.items():
         if value is not None and math.isfinite(value):
             axes.axhline(value, linestyle=style, color="grey", label=name)
-    axes.set(xlabel="step", ylabel="loss", title=result.verdict.replace("_", " "))
+    axes.set(xlabel="step", ylabel="loss", title=f"overfitting one batch: {result.verdict.replace('_', ' ')}")
     axes.legend()
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=100)
+    return picture.getvalue()
+
+
+def plot_probe(result: ProbeResult, path: str | Path) -> None:
+    """Write the loss curve to a PNG file.
+
+    Raises:
+        InputError: the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    picture = draw_probe(result)
     try:
-        figure.savefig(path, format="png", dpi=120)
+        Path(path).write_bytes(picture)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None

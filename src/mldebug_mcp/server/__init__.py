@@ -16,7 +16,7 @@ from mldebug_mcp.server.prompts import add_prompts
 from mldebug_mcp.server.resources import add_resources
 from mldebug_mcp.server.skills import SkillExtension, add_evidence
 from mldebug_mcp.server.strict import StrictTool
-from mldebug_mcp.server.tools import TOOLS
+from mldebug_mcp.server.tools import RUN_CODE, TOOLS
 
 INSTRUCTIONS = """\
 Debugs machine-learning training: why did my loss spike, why is it NaN, why does the model not learn, plateau, diverge
@@ -41,7 +41,7 @@ def make_server() -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=__version__,
         log_level="WARNING",
-        tools=[StrictTool.of(tool) for tool in TOOLS],
+        tools=[StrictTool.of(tool, read_only=tool not in RUN_CODE) for tool in TOOLS],
         extensions=[SkillExtension()],
     )
     add_resources(server)

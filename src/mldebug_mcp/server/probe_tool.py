@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import Field
 
+from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.server.strict import answers
 
@@ -18,7 +21,8 @@ QUEUE = 100
 async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[
-        str | None, Field(description="A batch file (JSON, .npz, .safetensors): input_ids and labels, or float inputs")
+        str | None,
+        Field(description="A batch file, as for inspect_batch: input_ids and labels, or float inputs and labels"),
     ] = None,
     model: Annotated[
         str | None, Field(description="A model's config.json or its folder: built scaled down, instead of a tiny model")
@@ -37,14 +41,14 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
     time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
-) -> ProbeResult:
+) -> Annotated[CallToolResult, ProbeResult]:
     """Overfit one batch: can a tiny model, or your own model and loss, memorise it, and if not, why is it not learning?
 
     Trains in a separate process on a batch file, on a model built small from its config.json, or on your pipeline
     through `entry`. Reports the first loss against a uniform guess, the loss curve, gradients that are missing, zero or
     NaN, the first operation that gives NaN or Inf, parameters that never move, leaks of the future or between rows,
     wrong modes, a missing zero_grad and more; then a verdict (memorised, too_slow, cannot_learn, not_finite, failed)
-    and the causes ranked with probabilities. Takes seconds to a minute.
+    and the causes ranked with probabilities, and a picture of the loss. Takes seconds to a minute.
     """
     from mldebug_mcp.diagnose.probe import concise_probe, probe
     from mldebug_mcp.probe import Progress
@@ -71,4 +75,21 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         )
     finally:
         reporter.cancel()
-    return concise_probe(answer)
+    picture = await asyncio.to_thread(picture_of, answer)
+    concise = concise_probe(answer)
+    return CallToolResult(
+        content=[TextContent(text=concise.to_json()), *picture], structured_content=concise.model_dump(mode="json")
+    )
+
+
+def picture_of(answer: ProbeResult) -> list[ImageContent]:
+    """Return the loss curve as an image, if there is one and matplotlib to draw it."""
+    from mldebug_mcp.report.probe_plot import draw_probe
+
+    if len(answer.curve) < 2:
+        return []
+    try:
+        data = draw_probe(answer)
+    except MissingExtraError:
+        return []
+    return [ImageContent(data=base64.b64encode(data).decode(), mime_type="image/png")]

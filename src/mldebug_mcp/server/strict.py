@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -31,18 +31,23 @@ class StrictTool(Tool):
     """A tool that refuses unknown arguments and turns every foreseeable failure into one line for the model."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> StrictTool:
-        """Return the tool that calls a function; its docstring is the description."""
+    def of(cls, function: Callable[..., Any], *, read_only: bool = True) -> StrictTool:
+        """Return the tool that calls a function; its docstring is the description.
+
+        Args:
+            function: A function that the model may call.
+            read_only: Whether it only reads; not so if it runs code of the user's.
+        """
         tool = cls.from_function(
             function,
             description=inspect.cleandoc(function.__doc__ or ""),
             annotations=ToolAnnotations(
-                read_only_hint=True, idempotent_hint=True, destructive_hint=False, open_world_hint=False
+                read_only_hint=read_only, idempotent_hint=read_only, destructive_hint=False, open_world_hint=False
             ),
             structured_output=False,
         )
         # What the SDK would derive anew at each start: half of the time until the tools are listed.
-        tool.fn_metadata.output_model = get_type_hints(function)["return"]
+        tool.fn_metadata.output_model = answer_type(function)
         tool.fn_metadata.output_schema = _schemas()[tool.name]
         lenient = tool.fn_metadata.arg_model
         body = {"model_config": ConfigDict(extra="forbid", defer_build=True), "__module__": __name__}
@@ -75,6 +80,12 @@ class StrictTool(Tool):
         if problem["type"] == "extra_forbidden":
             return f"{self.name} has no argument {name!r}; it takes: {allowed}"
         return f"{self.name}: argument {name!r}: {shorten(problem['msg'], 160).lower()}; it takes: {allowed}"
+
+
+def answer_type(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a type, which need not be a class
+    """Return the type of a tool's structured content; it stands beside `CallToolResult` where pictures come with it."""
+    hint = get_type_hints(function, include_extras=True)["return"]
+    return get_args(hint)[1] if get_origin(hint) is Annotated else hint
 
 
 @lru_cache(maxsize=1)

@@ -264,3 +264,6 @@ TOOLS = (
     explain_error,
 )
 """In the order in which clients list them."""
+
+RUN_CODE = (probe_overfit,)
+"""Those that may run code of the user's, so that a client asks before it calls them; the others only read."""

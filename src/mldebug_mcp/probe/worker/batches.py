@@ -7,6 +7,8 @@ from typing import Any
 import torch
 
 from .failure import KnownFailure
+from .outputs import IGNORED
+from .report import Report
 
 
 def to_batch(columns: dict[str, Any]) -> dict[str, torch.Tensor]:
@@ -23,6 +25,15 @@ def to_batch(columns: dict[str, Any]) -> dict[str, torch.Tensor]:
             message = f"column {name!r} is no regular array of numbers ({error}); pad the rows to one length"
             raise KnownFailure("batch", message) from None
     return batch
+
+
+def with_labels(batch: dict[str, torch.Tensor], report: Report) -> dict[str, torch.Tensor]:
+    """Return the batch; token ids without labels get their own ids as such, except where they are padding."""
+    ids, mask = batch.get("input_ids"), batch.get("attention_mask")
+    if "labels" in batch or ids is None or ids.ndim != 2:
+        return batch
+    report.note("the batch has no labels: its own input_ids, where they are not padding, were taken as such")
+    return {**batch, "labels": ids if mask is None else torch.where(mask.bool(), ids, IGNORED)}
 
 
 def crop(batch: dict[str, torch.Tensor], rows: int, positions: int) -> dict[str, torch.Tensor]:

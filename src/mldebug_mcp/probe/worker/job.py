@@ -63,24 +63,39 @@ def run_job(job: dict[str, Any], report: Report, begun: float) -> None:
     """Build what the job names and probe it; `begun` is when the time limit began to count (monotonic)."""
     import torch
 
-    from .device import DTYPES, choose_device
-    from .parameters import hidden_parameters
+    from .device import choose_device
+    from .fitting import probe_what_fits
     from .probe import Probe
 
-    torch.manual_seed(job["seed"])
     device = choose_device(job["device"])
     report.measured["device"] = str(device)
     report.enter("build")
-    subject = _build(job, report, device)
+
+    def build(seed: int) -> Subject:
+        torch.manual_seed(seed)
+        return _build(job, report, device)
+
+    subject = build(job["seed"])
     small = sum(one.numel() for one in subject.model.parameters()) < SMALL
     if job.get("threads") or small:
         torch.set_num_threads(job.get("threads") or 1)
-    subject.dtype = DTYPES[job["dtype"]]
-    subject.hidden = hidden_parameters(subject.model)
-    Probe(subject, report, job, begun + FOR_THE_REST * job["time_limit"]).run()
+    deadline = begun + FOR_THE_REST * job["time_limit"]
+    probe_what_fits(lambda: Probe(subject, report, job, deadline, build), report)
 
 
 def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
+    from .device import DTYPES
+    from .parameters import hidden_parameters
+
+    begun = time.monotonic()
+    subject = _made(job, report, device)
+    subject.build_seconds = time.monotonic() - begun
+    subject.dtype = DTYPES[job["dtype"]]
+    subject.hidden = hidden_parameters(subject.model)
+    return subject
+
+
+def _made(job: dict[str, Any], report: Report, device: Any) -> Subject:
     from .batches import to_batch
     from .entry import load_entry
     from .tiny import tiny_subject

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .batches import crop
+from .batches import crop, with_labels
 from .failure import KnownFailure
 from .report import Report
 from .subject import Subject
@@ -46,7 +46,7 @@ def scaled_subject(config: dict[str, Any], batch: dict[str, torch.Tensor], repor
     except ImportError:
         message = "this interpreter has no transformers, which builds models from config.json; pip install transformers"
         raise KnownFailure("config", message) from None
-    report.measured["environment"]["transformers"] = transformers.__version__
+    report.measured.setdefault("environment", {})["transformers"] = transformers.__version__
     small = scale_down(config)
     try:
         settings = transformers.AutoConfig.for_model(**small)
@@ -127,10 +127,7 @@ def _model_class(transformers: Any, settings: Any, config: dict[str, Any], batch
 
 def _ready(batch: dict[str, torch.Tensor], settings: Any, report: Report) -> dict[str, torch.Tensor]:
     """Return a batch that the model takes, cut so that a step stays fast."""
-    batch = dict(batch)
-    if "input_ids" in batch and "labels" not in batch:
-        batch["labels"] = batch["input_ids"].clone()
-        report.note("the batch has no labels: its own input_ids were taken as such")
+    batch = with_labels(batch, report)
     ids = batch.get("input_ids")
     if ids is not None and ids.ndim == 2:
         vocabulary = int(getattr(settings, "vocab_size", None) or 1)

@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ class Subject:
         train_step: One whole step of the user's own, returning the loss.
         ours: The model was made by the probe, so its initial state may be made anew with another seed.
         causal: Position t may depend on positions up to t alone; None where it is not known.
+        build_seconds: How long it took to build all this.
     """
 
     model: nn.Module
@@ -35,11 +37,19 @@ class Subject:
     causal: bool | None = None
     dtype: torch.dtype = torch.float32
     hidden: list[tuple[str, nn.Parameter]] = field(default_factory=list)
+    build_seconds: float = 0.0
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
         return next((tensor.device for tensor in self.model.parameters()), torch.device("cpu"))
+
+    @cached_property
+    def scaler(self) -> torch.amp.GradScaler | None:
+        """What keeps gradients in the range of 16-bit floats: one for all loops, so that its scale is found once."""
+        if self.dtype is not torch.float16 or self.device.type == "mps":
+            return None
+        return torch.amp.GradScaler(self.device.type)
 
     def compute_loss(self) -> torch.Tensor:
         """Return the loss of the batch, in the precision that was asked for."""

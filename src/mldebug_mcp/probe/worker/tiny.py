@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .batches import crop
+from .batches import crop, with_labels
 from .failure import KnownFailure
-from .outputs import IGNORED
 from .report import Report
 from .subject import Subject
 
@@ -53,14 +52,10 @@ def tiny_subject(batch: dict[str, torch.Tensor], report: Report) -> Subject:
     """
     if not batch:
         raise KnownFailure("batch", "the batch is empty; give input_ids and labels, or float inputs and labels")
-    ids = batch.get("input_ids")
-    if "labels" not in batch and ids is not None and ids.ndim == 2:
-        mask = batch.get("attention_mask")
-        batch = {**batch, "labels": ids if mask is None else torch.where(mask.bool(), ids, IGNORED)}
-        report.note("the batch has no labels: its own input_ids, where they are not padding, were taken as such")
+    batch = with_labels(batch, report)
     if "labels" not in batch or len(batch) < 2:
         raise KnownFailure("batch", f"the batch has {', '.join(batch)}; the probe needs inputs and labels")
-    return _of_tokens(batch, report) if ids is not None else _of_values(batch, report)
+    return _of_tokens(batch, report) if "input_ids" in batch else _of_values(batch, report)
 
 
 def _of_tokens(batch: dict[str, torch.Tensor], report: Report) -> Subject:

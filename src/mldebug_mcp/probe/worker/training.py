@@ -110,7 +110,7 @@ def make_optimizer(subject: Subject, name: str, rate: float) -> torch.optim.Opti
 
 
 def _loop(subject: Subject, optimizer: torch.optim.Optimizer, steps: int, rate: float | None, plan: Plan) -> Curve:
-    scaler = torch.amp.GradScaler() if subject.dtype is torch.float16 and subject.device.type == "cuda" else None
+    scaler = subject.scaler
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
     done = 0
 

@@ -7,9 +7,12 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from .subject import Subject
+from .parameters import Movement
+from .subject import State, Subject
+from .training import Plan, train_as_user
 
 SMALLEST = 1e-12
+WATCHED_STEPS = 3
 
 
 class StepWatch:
@@ -101,3 +104,49 @@ def _leftover(now: torch.Tensor, fresh: torch.Tensor, last: torch.Tensor) -> flo
     a, b = torch.linalg.solve(gram, basis.T @ now).tolist()
     residual = float((now - basis @ torch.tensor([a, b], dtype=basis.dtype, device=basis.device)).norm())
     return b / a if a > 0 and residual < 1e-3 * float(now.norm()) else 0.0
+
+
+def watch_steps(subject: Subject, state: State, plan: Plan) -> dict[str, Any]:
+    """Watch a few of the user's steps, and compare the first with the slope of the user's own loss.
+
+    Returns what was measured: `watched`, `update_ratio`, `in_training_mode`.
+    """
+    slopes = _slopes(subject)
+    state.restore()
+    losses: list[float] = []
+    movement, uphill, ratio = Movement(subject), None, None
+    with StepWatch(subject) as watch:
+        for number in range(WATCHED_STEPS):
+            losses.extend(train_as_user(subject, plan).losses)
+            if number == 0:
+                uphill, ratio = _cosine_of_step(slopes), movement.ratio()
+    state.restore()
+    return {
+        "update_ratio": ratio,
+        "in_training_mode": watch.in_training_mode,
+        "watched": {**watch.result(len(losses)), "uphill": uphill, "losses": losses},
+    }
+
+
+def _slopes(subject: Subject) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Return the parameters that have a gradient, each with that gradient and its value."""
+    subject.model.zero_grad(set_to_none=True)
+    loss = subject.compute_loss()
+    if loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]
+    return [
+        (one, one.grad.detach().clone(), one.detach().clone())
+        for _, one in subject.parameters()
+        if one.grad is not None
+    ]
+
+
+def _cosine_of_step(slopes: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> float | None:
+    """Return the cosine between what a step did and the slope of the loss: above 0, the step went uphill."""
+    if not slopes:
+        return None
+    step = torch.cat([(one.detach() - before).float().flatten() for one, _, before in slopes])
+    slope = torch.cat([gradient.float().flatten() for _, gradient, _ in slopes])
+    if not float(step.norm()) or not float(slope.norm()) or not bool(torch.isfinite(step).all()):
+        return None
+    return float(torch.nn.functional.cosine_similarity(step, slope, dim=0))

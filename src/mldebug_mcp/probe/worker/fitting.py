@@ -1,0 +1,78 @@
+"""What is done when memory runs out: the probe goes on with half of the batch."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .device import is_out_of_memory
+from .outputs import token_ids
+from .probe import Probe
+from .report import Report
+from .subject import Subject
+from .tree import leaves, mapped
+
+FEWEST_POSITIONS = 8
+
+
+def probe_what_fits(make: Callable[[], Probe], report: Report) -> None:
+    """Run a probe; whenever memory runs out, halve the rows of its batch, then the positions, and begin again.
+
+    A loop of the user's own holds its batch itself, so there nothing can be halved, and the error is raised.
+    """
+    before = dict(report.measured)
+    probe = make()
+    while not _ran(probe):
+        # Out of the handler, whose error holds the frames and with them the tensors of the pass that failed.
+        report.measured.clear()
+        report.measured.update(before)
+        probe.state.restore()
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        report.note(f"memory ran out: the probe began again with {_halve(probe.subject)}")
+        probe = make()
+
+
+def _ran(probe: Probe) -> bool:
+    """Run a probe. Returns False if memory ran out and less may do."""
+    try:
+        probe.run()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error) or not _can_be_halved(probe.subject):
+            raise
+        return False
+    return True
+
+
+def _can_be_halved(subject: Subject) -> bool:
+    rows, positions = _size(subject)
+    return subject.train_step is None and (rows > 1 or positions >= 2 * FEWEST_POSITIONS)
+
+
+def _size(subject: Subject) -> tuple[int, int]:
+    """Return the batch's rows, 0 if that cannot be told, and its positions, 0 unless it holds token ids."""
+    first = next((one for _, one in leaves(subject.batch) if one.ndim), None)
+    ids = token_ids(subject)
+    return 0 if first is None else len(first), 0 if ids is None else ids.shape[1]
+
+
+def _halve(subject: Subject) -> str:
+    """Halve the batch of a subject and say what is left of it."""
+    rows, positions = _size(subject)
+    if rows > 1:
+        subject.batch = _cut(subject.batch, 0, rows, rows // 2)
+        return f"{rows // 2} of {rows} rows"
+    subject.batch = _cut(subject.batch, 1, positions, positions // 2)
+    return f"{positions // 2} of {positions} positions"
+
+
+def _cut(batch: Any, dimension: int, whole: int, kept: int) -> Any:
+    def first(_: object, tensor: torch.Tensor) -> torch.Tensor:
+        fits = tensor.ndim > dimension and tensor.shape[dimension] == whole
+        return tensor.narrow(dimension, 0, kept) if fits else tensor
+
+    return mapped(batch, first)

@@ -1,0 +1,100 @@
+"""The probe as a tool of the server, through an in-memory client."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+pytest.importorskip("torch")
+
+from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.models.probe import CurvePoint
+from mldebug_mcp.server import make_server
+from mldebug_mcp.server.probe_tool import picture_of
+
+from .test_process import HOSTILE, PATIENCE, alive
+
+pytestmark = pytest.mark.anyio
+
+CURVE = ProbeResult(
+    verdict="memorised", summary="", causes=[], goal=0.1, curve=[CurvePoint(step=i, loss=2 / (i + 1)) for i in range(9)]
+)
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    async with Client(make_server(), raise_exceptions=True) as connected:
+        yield connected
+
+
+async def test_a_probe_over_the_wire_answers_and_tells_its_progress(client: Client) -> None:
+    told: list[str] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
+        told.append(message or "")
+
+    result = await client.call_tool(
+        "probe_overfit", {"entry": f"{HOSTILE}:healthy", "device": "cpu"}, progress_callback=note
+    )
+
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    assert result.structured_content["verdict"] == "memorised"
+    assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    assert "training" in " ".join(told)
+    assert "outcome" in " ".join(told)
+
+
+def test_a_loss_curve_is_shown_as_a_png() -> None:
+    pytest.importorskip("matplotlib")
+
+    assert [base64.b64decode(one.data)[:4] for one in picture_of(CURVE)] == [b"\x89PNG"]
+
+
+def test_without_matplotlib_or_without_a_curve_there_is_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert picture_of(ProbeResult(verdict="failed", summary="", causes=[])) == []
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert picture_of(CURVE) == []
+
+
+async def test_an_argument_that_cannot_be_used_is_refused_in_one_line(client: Client) -> None:
+    result = await client.call_tool("probe_overfit", {"entry": "pipeline.py"})
+
+    assert result.is_error
+    assert "names no function" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_cancelling_the_call_leaves_no_process_and_the_server_lives_on(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = tmp_path / "pids"
+    monkeypatch.setenv("PROBE_TEST_CHILD", str(pids))
+    call = asyncio.create_task(
+        client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:waits_with_a_child", "device": "cpu"})
+    )
+    async with asyncio.timeout(PATIENCE):
+        while not (pids.exists() and pids.read_text().count(" ")):
+            await asyncio.sleep(0.02)
+
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert await gone(pids)
+    assert (await client.list_tools()).tools
+
+
+async def gone(pids: Path) -> bool:
+    """Tell whether the processes end far sooner than the probe's time limit of a minute."""
+    async with asyncio.timeout(PATIENCE):
+        while any(alive(int(pid)) for pid in pids.read_text().split()):
+            await asyncio.sleep(0.02)
+    return True
