@@ -15,7 +15,7 @@ from mldebug_mcp.symptoms import symptoms
 
 CASES = [
     ("loss_spike", "loss_spike", 250, {"bad_batch", "bad_data_pocket"}),
-    ("divergence", "loss_divergence", 70, {"lr_too_high"}),
+    ("divergence", "loss_divergence", 78, {"lr_too_high"}),
     ("nan_loss", "loss_nonfinite", 61, {"invalid_math", "exploding_gradients", "lr_too_high"}),
     ("overfit", "eval_gap_grows", 55, {"overfitting"}),
 ]

@@ -1,0 +1,32 @@
+"""The command line: a thin adapter over the library.
+
+Exit codes: 0 done, 1 something was found (with --check), 2 the input cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from mldebug_mcp.cli.commands import DONE, UNUSABLE
+from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.text import clean
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = make_parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except MLDebugError as error:
+        print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
+        return UNUSABLE
+    except BrokenPipeError:
+        # The reader (such as `head`) has seen enough. With stderr closed the interpreter does not complain at exit.
+        sys.stderr.close()
+        return DONE
+    except KeyboardInterrupt:
+        return 130

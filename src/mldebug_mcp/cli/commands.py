@@ -1,0 +1,210 @@
+"""What each command does: call the library, print the answer, return the exit code.
+
+Each imports what it needs when it runs: the start of the server must not pay for reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models import Model
+
+DONE, FOUND, UNUSABLE = 0, 1, 2
+
+
+def do_diagnose(options: argparse.Namespace) -> int:
+    """Diagnose a run."""
+    # What is imported and read stays to the end: looking for garbage in it took a twentieth of the time.
+    gc.set_threshold(100_000)
+    from mldebug_mcp.diagnose import diagnose
+    from mldebug_mcp.logs import read_run
+
+    run = read_run(options.path, options.config, options.run)
+    answer = diagnose(run, read_run(options.reference) if options.reference else None)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_diagnosis
+
+        print_diagnosis(console_for(), answer, run)
+    return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+
+
+def do_batch(options: argparse.Namespace) -> int:
+    """Inspect a batch or data set."""
+    from mldebug_mcp.diagnose.batch import inspect_batch
+
+    def show(rows: int, tokens: int) -> None:
+        print(f"\r{rows:,} rows, {tokens:,} tokens", end="", file=sys.stderr, flush=True)
+
+    watched = sys.stderr.isatty()
+    answer = inspect_batch(
+        options.path,
+        options.tokenizer,
+        options.model,
+        options.purpose,
+        sample=options.sample,
+        against=options.against,
+        ray=options.ray,
+        progress=show if watched else None,
+    )
+    if watched:
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if options.html:
+        from mldebug_mcp.report.batch_html import write_page
+
+        write_page(answer, options.html)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.batch_terminal import print_inspection
+
+        print_inspection(console_for(), answer)
+    return FOUND if options.check and any(one.severity != "info" for one in answer.findings) else DONE
+
+
+def do_search(options: argparse.Namespace) -> int:
+    """Search the catalogue."""
+    from mldebug_mcp.diagnose.search import search_folklore
+
+    answer = search_folklore(" ".join(options.query), options.domain, options.topic, options.kind, options.limit)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_search
+
+        print_search(console_for(), answer)
+    return DONE
+
+
+def do_explain(options: argparse.Namespace) -> int:
+    """Explain an id."""
+    from mldebug_mcp.diagnose.explain import explain
+
+    answer = explain(options.id)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_explanation
+
+        print_explanation(console_for(), answer)
+    return DONE
+
+
+def do_error(options: argparse.Namespace) -> int:
+    """Explain an error message."""
+    from mldebug_mcp.diagnose.explain_error import explain_error, explain_lines
+
+    text = " ".join(options.text)
+    answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_error
+
+        print_error(console_for(), answer)
+    return DONE
+
+
+def do_verify(options: argparse.Namespace) -> int:
+    """Verify the evidence."""
+    from pathlib import Path
+
+    from mldebug_mcp.knowledge.verification import verify
+
+    answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for, print_evidence
+
+        print_evidence(console_for(), answer)
+    return FOUND if options.check and (answer.changed or answer.problems) else DONE
+
+
+def do_memory(options: argparse.Namespace) -> int:
+    """Check a memory snapshot."""
+    from mldebug_mcp.diagnose.memory import report
+    from mldebug_mcp.memory.read import read_memory
+
+    snapshot = read_memory(options.path)
+    answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
+    if options.png:
+        from mldebug_mcp.report.memory_plot import plot_memory
+
+        plot_memory(snapshot, options.png)
+    if options.html:
+        from mldebug_mcp.report.memory_html import write_memory_html
+
+        write_memory_html(snapshot, answer, options.html)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.memory_text import print_memory
+
+        print_memory(console_for(), answer)
+    worth_acting_on = any(one.severity != "info" for one in answer.findings)
+    return FOUND if options.check and worth_acting_on else DONE
+
+
+def do_estimate(options: argparse.Namespace) -> int:
+    """Estimate training memory."""
+    from mldebug_mcp.memory.estimate import estimate_memory
+
+    settings = {name: value for name, value in vars(options).items() if name not in ("command", "json", "config")}
+    answer = estimate_memory(options.config, **settings)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report import console_for
+        from mldebug_mcp.report.memory_text import print_estimate
+
+        print_estimate(console_for(), answer)
+    return DONE
+
+
+def do_probe(options: argparse.Namespace) -> int:
+    """Probe whether a batch can be memorised."""
+    from mldebug_mcp.diagnose.probe import is_sound, probe_overfit
+    from mldebug_mcp.report.probe_terminal import print_probe, show_progress
+    from mldebug_mcp.report.terminal import console_for
+
+    settings = {
+        name: getattr(options, name)
+        for name in ("device", "dtype", "steps", "learning_rate", "optimizer", "time_limit")
+    }
+    with show_progress() as told:
+        answer = probe_overfit(
+            options.batch, options.model, options.entry, options.python,
+            memory_gb=options.memory_limit, on_progress=told, **settings,
+        )  # fmt: skip
+    if options.plot:
+        from mldebug_mcp.report.probe_plot import plot_probe
+
+        plot_probe(answer, options.plot)
+    if options.json:
+        _print_json(answer)
+    else:
+        print_probe(console_for(), answer)
+    if answer.verdict == "failed":
+        return UNUSABLE
+    return FOUND if options.check and not is_sound(answer) else DONE
+
+
+def do_serve(options: argparse.Namespace) -> int:
+    """Serve MCP over standard input and output."""
+    del options
+    from mldebug_mcp.server import serve_stdio
+
+    serve_stdio()
+    return DONE
+
+
+def _print_json(answer: Model) -> None:
+    print(answer.to_json(indent=2))

@@ -1,0 +1,174 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+from mldebug_mcp import __version__
+from mldebug_mcp.cli import commands
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser; each command sets `command` to the function that does it."""
+    parser = argparse.ArgumentParser(
+        prog="mldebug-mcp",
+        description="Why did my loss spike? Ranked, cited hypotheses for a training run that went wrong. "
+        "Without a command: the MCP server over stdio.",
+    )
+    parser.add_argument("--version", action="version", version=f"mldebug-mcp {__version__}")
+    parser.set_defaults(command=commands.do_serve)
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    diagnose = verbs.add_parser(
+        "diagnose", help="say what is seen in a training log, what it may be and what to check next"
+    )
+    diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
+    diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    diagnose.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
+    _add_json(diagnose)
+    diagnose.set_defaults(command=commands.do_diagnose)
+
+    _add_batch(verbs)
+    search = verbs.add_parser("search", help="find what practitioners said, verbatim and cited")
+    search.add_argument("query", nargs="+", help="a question or keywords")
+    search.add_argument(
+        "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
+    )
+    search.add_argument("--topic", help="only this topic, such as loss_spike")
+    search.add_argument(
+        "--kind",
+        choices=["quote", "cause", "symptom", "error", "menu", "any"],
+        default="any",
+        help="only entries of this kind (default any)",
+    )
+    search.add_argument("--limit", type=int, default=5, help="how many quotes at most (default 5)")
+    _add_json(search)
+    search.set_defaults(command=commands.do_search)
+
+    explain = verbs.add_parser("explain", help="print a symptom, cause, quote or source, whole")
+    explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
+    _add_json(explain)
+    explain.set_defaults(command=commands.do_explain)
+
+    error = verbs.add_parser("error", help="say what an error message means and what to do")
+    error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
+    _add_json(error)
+    error.set_defaults(command=commands.do_error)
+
+    evidence = verbs.add_parser("evidence", help="check the records that all quotes come from")
+    actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
+    verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
+    verify.add_argument(
+        "--copies", metavar="DIR", help="a folder with copies of the originals, read instead of the web"
+    )
+    verify.add_argument("--offline", action="store_true", help="only check the records against each other")
+    verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
+    _add_json(verify)
+    verify.set_defaults(command=commands.do_verify)
+    _add_memory(verbs)
+    _add_estimate(verbs)
+    _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
+
+    serve = verbs.add_parser("serve", help="run the MCP server over stdio (as without a command)")
+    serve.set_defaults(command=commands.do_serve)
+    return parser
+
+
+def _add_batch(verbs: Commands) -> None:
+    batch = verbs.add_parser("batch", help="say what a tokenized batch or data set really trains the model on")
+    batch.add_argument(
+        "path",
+        metavar="PATH",
+        help="JSON, JSONL, parquet, Arrow or save_to_disk folder, safetensors, npz or .pt; or text, with --tokenizer",
+    )
+    batch.add_argument("--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json")
+    batch.add_argument("--model", metavar="CONFIG", help="the model's config.json")
+    batch.add_argument(
+        "--purpose",
+        metavar="P",
+        default="auto",
+        help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
+    )
+    batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows, spread evenly")
+    batch.add_argument("--against", metavar="EVAL", help="another split: look for rows that stand in both")
+    batch.add_argument(
+        "--ray", metavar="ADDRESS", help="pass over the data as a Ray Data job there (local starts Ray on this machine)"
+    )
+    batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
+    batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
+    _add_json(batch)
+    batch.set_defaults(command=commands.do_batch)
+
+
+def _add_memory(verbs: Commands) -> None:
+    memory = verbs.add_parser(
+        "memory", help="say what filled the GPU, what leaks and why it ran out, from a memory snapshot"
+    )
+    memory.add_argument(
+        "path",
+        metavar="PATH",
+        help="a snapshot's pickle (or .gz), or a text with an out-of-memory message, memory_summary() or nvidia-smi",
+    )
+    memory.add_argument("--against", metavar="OTHER", help="an earlier snapshot to compare with")
+    memory.add_argument(
+        "--focus", metavar="ID", help="the id of a call site or a category: list only that, with whole stacks"
+    )
+    memory.add_argument("--png", metavar="FILE", help="draw the timeline, stacked by category")
+    memory.add_argument("--html", metavar="FILE", help="write the whole report as one page")
+    memory.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
+    _add_json(memory)
+    memory.set_defaults(command=commands.do_memory)
+
+
+def _add_estimate(verbs: Commands) -> None:
+    estimate = verbs.add_parser("estimate", help="estimate the memory of training a model, from its config.json")
+    estimate.add_argument("config", metavar="CONFIG", help="the model's config.json or its folder")
+    estimate.add_argument("--batch-size", type=int, default=1, help="rows per device and forward pass (default 1)")
+    estimate.add_argument("--length", type=int, help="tokens per row (default: the model's longest, 2048 at most)")
+    estimate.add_argument("--precision", default="mixed", help="mixed, bf16, fp16 or fp32 (default mixed)")
+    estimate.add_argument(
+        "--optimizer", default="adamw", help="adamw, adamw_8bit, lion, sgd, sgd_momentum or adafactor (default adamw)"
+    )
+    estimate.add_argument("--checkpointing", default="none", help="none, selective or full (default none)")
+    estimate.add_argument("--attention", default="flash", help="flash or eager (default flash)")
+    estimate.add_argument("--accumulation", type=int, default=1, help="micro-batches per step (default 1)")
+    estimate.add_argument("--devices", type=int, default=1, help="devices that share what --sharding splits")
+    estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP)")
+    estimate.add_argument("--lora-rank", type=int, help="rank of the adapters, if only those are trained")
+    estimate.add_argument("--chunked-loss", action="store_true", help="the loss is computed in chunks")
+    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot whose peak stands beside the estimate")
+    _add_json(estimate)
+    estimate.set_defaults(command=commands.do_estimate)
+
+
+def _add_probe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file")
+    parser.add_argument(
+        "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
+    )
+    parser.add_argument("--entry", metavar="FILE.py:function", help="your own model, batch and loss; runs your code")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter or environment that has torch")
+    parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1, mps")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--steps", type=int, default=300, help="optimizer steps at most (default 300)")
+    parser.add_argument("--lr", type=float, dest="learning_rate", help="learning rate (searched for by default)")
+    parser.add_argument("--optimizer", choices=("adamw", "adam", "sgd"), default="adamw")
+    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="default 60")
+    parser.add_argument(
+        "--memory-limit", type=float, metavar="GIB", help="default: four fifths of the machine's memory"
+    )
+    parser.add_argument("--plot", metavar="PNG", help="write the loss curve as a picture (needs matplotlib)")
+    parser.add_argument("--check", action="store_true", help="exit with 1 unless the batch is memorised and healthy")
+    _add_json(parser)
+    parser.set_defaults(command=commands.do_probe)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
+    )
