@@ -70,7 +70,8 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if run.kind in ("pretraining", "supervised") and not adam:
         raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
     if run.kind == "unknown":
-        if not adam:
+        # Prompt and prefix tuning take rates of 1e-2 under the Trainer's AdamW: its default tells too little here.
+        if not any(name in optimizer for name in _ADAM):
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     how = tuning(run)
