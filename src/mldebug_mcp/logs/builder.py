@@ -272,7 +272,8 @@ def _sorted(series: Series) -> tuple[Series, int]:
     order = np.argsort(series.step, kind="stable")
     step, value = series.step[order], series.value[order]
     last = np.append(step[1:] != step[:-1], True)
-    other = (step[1:] == step[:-1]) & ~np.isclose(value[1:], value[:-1], equal_nan=True)
+    with np.errstate(over="ignore"):  # the distance between the largest numbers of both signs
+        other = (step[1:] == step[:-1]) & ~np.isclose(value[1:], value[:-1], equal_nan=True)
     return Series(series.name, step[last], value[last]), int(other.sum())
 
 
