@@ -208,3 +208,15 @@ def test_a_diagnosis_suggests_the_batch_beside_the_log(faulty: Path) -> None:
     assert call == f'inspect_batch(path="{faulty}", tokenizer="{faulty}.tokenizer", purpose="dpo")'
     elsewhere = possible_call('inspect_batch(path="BATCH", purpose="sft")', "/nowhere/log.jsonl")
     assert elsewhere == 'inspect_batch(path="BATCH", purpose="sft")'
+
+
+@pytest.mark.anyio
+async def test_the_tool_finds_evaluation_rows_in_the_training_data(tmp_path: Path) -> None:
+    rows = [{"input_ids": [5, 6, 7, 8 + row], "labels": [-100, -100, 7, 8 + row]} for row in range(6)]
+    for name, part in (("train.jsonl", rows), ("eval.jsonl", rows[2:4])):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in part))
+    arguments = {"path": str(tmp_path / "train.jsonl"), "against": str(tmp_path / "eval.jsonl"), "purpose": "sft"}
+    async with Client(make_server(), raise_exceptions=True) as client:
+        result = await client.call_tool("inspect_batch", arguments)
+    found = {one["check"]: one for one in result.structured_content["findings"]}
+    assert found["split_leakage"]["rows"] == [2, 3]

@@ -21,7 +21,7 @@ VERBS = {
     "search_folklore": {"query", "domain", "topic", "limit"},
     "explain": {"id"},
     "explain_error": {"text"},
-    "inspect_batch": {"path", "tokenizer", "model", "purpose"},
+    "inspect_batch": {"path", "tokenizer", "model", "purpose", "sample", "against"},
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
 }

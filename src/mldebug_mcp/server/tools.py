@@ -98,6 +98,10 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
         Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "vlm"],
         Field(description="What the batch is for; auto infers it"),
     ] = "auto",
+    sample: Annotated[int | None, Field(description="Look at about this many rows of a large data set", ge=1)] = None,
+    against: Annotated[
+        str | None, Field(description="The evaluation split: which of its rows stand in the data too (leakage)?")
+    ] = None,
     detail: Detail = "concise",
 ) -> BatchInspection:
     """Inspect a tokenized batch or data set: what is the model really trained on? Loss 0, never stops, learns nothing?
@@ -111,7 +115,8 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.diagnose.batch import inspect_batch as inspect
     from mldebug_mcp.report.batch_concise import concise_inspection
 
-    answer = inspect(path, tokenizer, model, purpose, progress=rows_reporter(context))
+    report = rows_reporter(context)
+    answer = inspect(path, tokenizer, model, purpose, sample=sample, against=against, progress=report)
     return answer if detail == "full" else concise_inspection(answer)
 
 
