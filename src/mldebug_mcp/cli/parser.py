@@ -22,6 +22,31 @@ def make_parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=commands.do_serve)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
+    _add_diagnose(verbs)
+    _add_batch(verbs)
+    _add_search(verbs)
+
+    explain = verbs.add_parser("explain", help="print a symptom, cause, quote or source, whole")
+    explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
+    _add_json(explain)
+    explain.set_defaults(command=commands.do_explain)
+
+    error = verbs.add_parser("error", help="say what an error message means and what to do")
+    error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
+    _add_json(error)
+    error.set_defaults(command=commands.do_error)
+
+    _add_evidence(verbs)
+    _add_memory(verbs)
+    _add_estimate(verbs)
+    _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
+
+    serve = verbs.add_parser("serve", help="run the MCP server over stdio (as without a command)")
+    serve.set_defaults(command=commands.do_serve)
+    return parser
+
+
+def _add_diagnose(verbs: Commands) -> None:
     diagnose = verbs.add_parser(
         "diagnose", help="say what is seen in a training log, what it may be and what to check next"
     )
@@ -33,7 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
 
-    _add_batch(verbs)
+
+def _add_search(verbs: Commands) -> None:
     search = verbs.add_parser("search", help="find what practitioners said, verbatim and cited")
     search.add_argument("query", nargs="+", help="a question or keywords")
     search.add_argument(
@@ -50,16 +76,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_json(search)
     search.set_defaults(command=commands.do_search)
 
-    explain = verbs.add_parser("explain", help="print a symptom, cause, quote or source, whole")
-    explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
-    _add_json(explain)
-    explain.set_defaults(command=commands.do_explain)
 
-    error = verbs.add_parser("error", help="say what an error message means and what to do")
-    error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
-    _add_json(error)
-    error.set_defaults(command=commands.do_error)
-
+def _add_evidence(verbs: Commands) -> None:
     evidence = verbs.add_parser("evidence", help="check the records that all quotes come from")
     actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
     verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
@@ -70,13 +88,6 @@ def make_parser() -> argparse.ArgumentParser:
     verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
     _add_json(verify)
     verify.set_defaults(command=commands.do_verify)
-    _add_memory(verbs)
-    _add_estimate(verbs)
-    _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
-
-    serve = verbs.add_parser("serve", help="run the MCP server over stdio (as without a command)")
-    serve.set_defaults(command=commands.do_serve)
-    return parser
 
 
 def _add_batch(verbs: Commands) -> None:

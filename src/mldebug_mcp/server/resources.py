@@ -17,15 +17,30 @@ def _listing(entries: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"- {name}: {summary}" for name, summary in entries)
 
 
+MARKDOWN = "text/markdown"
+
+
 def add_resources(server: MCPServer[Any]) -> None:
-    """Offer the catalogue on a server."""
-    markdown = "text/markdown"
+    """Offer the catalogue on a server: its lists, and each entry by its id, with completion."""
+    _add_lists(server)
+    for kind in ("cause", "symptom", "quote", "source", "menu", "error"):
+        server.resource(
+            f"mldebug://{kind}/{{id}}",
+            name=kind,
+            title=kind.title(),
+            description=f"One {kind}, whole",
+            mime_type=MARKDOWN,
+        )(_reader(kind))
+    server.completion()(_complete)  # type: ignore[no-untyped-call] # the SDK leaves it untyped
+
+
+def _add_lists(server: MCPServer[Any]) -> None:
 
     @server.resource(
         "mldebug://causes",
         title="Causes",
         description="Every cause that a run can be diagnosed with",
-        mime_type=markdown,
+        mime_type=MARKDOWN,
     )
     def causes() -> str:
         from mldebug_mcp.knowledge import catalogue
@@ -34,7 +49,7 @@ def add_resources(server: MCPServer[Any]) -> None:
         return _listing((cause.id, plain(cause.summary)) for cause in catalogue().causes.values())
 
     @server.resource(
-        "mldebug://symptoms", title="Symptoms", description="Every symptom that is looked for", mime_type=markdown
+        "mldebug://symptoms", title="Symptoms", description="Every symptom that is looked for", mime_type=MARKDOWN
     )
     def all_symptoms() -> str:
         from mldebug_mcp.symptoms import symptoms
@@ -42,7 +57,7 @@ def add_resources(server: MCPServer[Any]) -> None:
         return _listing((one.id, one.doc.split("\n", 1)[0]) for one in symptoms().values())
 
     @server.resource(
-        "mldebug://quotes", title="Quotes", description="Every quote: its id and source", mime_type=markdown
+        "mldebug://quotes", title="Quotes", description="Every quote: its id and source", mime_type=MARKDOWN
     )
     def quotes() -> str:
         from mldebug_mcp.knowledge import catalogue
@@ -52,7 +67,7 @@ def add_resources(server: MCPServer[Any]) -> None:
         )
 
     @server.resource(
-        "mldebug://sources", title="Sources", description="Every source that is quoted", mime_type=markdown
+        "mldebug://sources", title="Sources", description="Every source that is quoted", mime_type=MARKDOWN
     )
     def sources() -> str:
         from mldebug_mcp.knowledge import catalogue
@@ -61,7 +76,7 @@ def add_resources(server: MCPServer[Any]) -> None:
             (one.id, f"{one.authors}, {one.title} ({one.year}) {one.url}") for one in catalogue().sources.values()
         )
 
-    @server.resource("mldebug://menus", title="Menus", description="What to think of, by situation", mime_type=markdown)
+    @server.resource("mldebug://menus", title="Menus", description="What to think of, by situation", mime_type=MARKDOWN)
     def menus() -> str:
         from mldebug_mcp.knowledge import catalogue
         from mldebug_mcp.knowledge.playbook import plain
@@ -69,22 +84,12 @@ def add_resources(server: MCPServer[Any]) -> None:
         return _listing((menu.id, plain(menu.summary)) for menu in catalogue().menus.values())
 
     @server.resource(
-        "mldebug://errors", title="Errors", description="Every error message that is known", mime_type=markdown
+        "mldebug://errors", title="Errors", description="Every error message that is known", mime_type=MARKDOWN
     )
     def errors() -> str:
         from mldebug_mcp.knowledge.errors import known_errors
 
         return _listing((error.id, error.message or error.cause) for error in known_errors().values())
-
-    for kind in ("cause", "symptom", "quote", "source", "menu", "error"):
-        server.resource(
-            f"mldebug://{kind}/{{id}}",
-            name=kind,
-            title=kind.title(),
-            description=f"One {kind}, whole",
-            mime_type=markdown,
-        )(_reader(kind))
-    server.completion()(_complete)  # type: ignore[no-untyped-call] # the SDK leaves it untyped
 
 
 def _reader(kind: str) -> Callable[[str], str]:

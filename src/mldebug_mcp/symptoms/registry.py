@@ -154,18 +154,23 @@ def _judge_part(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:
     reason = _why_not(symptom, run)
     if reason is not None:
         return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=reason), None
+    return judged(symptom.id, lambda: symptom.detect(run))
+
+
+def judged(symptom: str, detect: Callable[[], Evidence | None]) -> tuple[Finding, str | None]:
+    """Call a detector and return what it found; the second value is a note, if the detector itself broke."""
     try:
         with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
-            evidence = symptom.detect(run)
+            evidence = detect()
     except CannotTell as why:
-        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=str(why)), None
-    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed diagnosis
-        problem = f"{symptom.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
-        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
+        return Finding(symptom=symptom, state=State.UNKNOWN, summary=str(why)), None
+    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed answer
+        problem = f"{symptom} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+        return Finding(symptom=symptom, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
     if evidence is None:
-        return Finding(symptom=symptom.id, state=State.ABSENT), None
+        return Finding(symptom=symptom, state=State.ABSENT), None
     return Finding(
-        symptom=symptom.id,
+        symptom=symptom,
         state=State.PRESENT if evidence.present else State.ABSENT,
         summary=evidence.summary,
         steps=list(evidence.steps),

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.probe.measured import Measured
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.text import shorten
+from mldebug_mcp.symptoms.registry import Evidence, judged
 
 DEFAULT_BACKGROUND = 0.00002
 """How often a healthy probe shows a symptom. Far lower than in logs: most measure one fault exactly. Chosen."""
@@ -79,19 +78,4 @@ def judge(symptom: ProbeSymptom, seen: Measured) -> tuple[Finding, str | None]:
     if missing:
         reason = f"not measured: {', '.join(missing)}"
         return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=reason), None
-    try:
-        evidence = symptom.detect(seen)
-    except CannotTell as why:
-        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary=str(why)), None
-    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed probe
-        problem = f"{symptom.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
-        return Finding(symptom=symptom.id, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
-    if evidence is None:
-        return Finding(symptom=symptom.id, state=State.ABSENT), None
-    return Finding(
-        symptom=symptom.id,
-        state=State.PRESENT if evidence.present else State.ABSENT,
-        summary=evidence.summary,
-        steps=list(evidence.steps),
-        values=dict(evidence.values),
-    ), None
+    return judged(symptom.id, lambda: symptom.detect(seen))
