@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from mldebug_mcp.batch.ragged import Ints, Ragged, as_integers, offsets_of, whole_numbers
+from mldebug_mcp.batch.ragged import Ints, Ragged, as_integers, whole_numbers
 from mldebug_mcp.batch.table import Column
 
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
@@ -139,8 +139,3 @@ def is_float(column: Column) -> bool:
 def ones_like(rows: Ragged) -> Ragged:
     """Return rows of the same lengths that hold ones."""
     return Ragged(np.ones(len(rows.flat), np.int8), rows.offsets)
-
-
-def joined(first: Ragged, second: Ragged) -> Ragged:
-    """Return the rows that hold a one where both do."""
-    return Ragged(((first.flat != 0) & (second.flat != 0)).astype(np.int8), offsets_of(first.lengths))

@@ -23,8 +23,8 @@ MAX_KEYS = 16_000_000
 MAX_ANCHORS = 4_000_000
 MANY_PIECES = 1000
 """Pieces whose lists stay apart: counting more of them anew at each piece would take longer than joining them."""
-EVERY = 8
-"""One place in so many is an anchor."""
+ANCHOR_BITS = 3
+"""An anchor is where the hash of two tokens begins with so many zero bits: one place in eight."""
 WIDTH = 6
 LEAST_ANCHORS = 4
 NEAR = 0.8
@@ -143,7 +143,7 @@ def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
         return np.empty(0, np.uint64), np.empty(0, np.int64)
     small = flat.astype(np.uint32, copy=False)
     mark = small[:-1] * np.uint32(0x9E3779B1) + small[1:] * np.uint32(0x85EBCA77)
-    places = np.flatnonzero(mark >> np.uint32(29) == 0)
+    places = np.flatnonzero(mark >> np.uint32(32 - ANCHOR_BITS) == 0)
     row = side.ids.row_of(places)
     _, stop = side.bounds
     inside = places + WIDTH <= stop[row]

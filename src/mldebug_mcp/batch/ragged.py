@@ -29,10 +29,6 @@ class Runs:
     def __len__(self) -> int:
         return len(self.start)
 
-    def pick(self, wanted: Bools) -> Runs:
-        """Return the runs for which `wanted` holds."""
-        return Runs(self.start[wanted], self.stop[wanted], self.row[wanted])
-
 
 @dataclass(frozen=True, slots=True)
 class Ragged:

@@ -154,14 +154,6 @@ class Sequences:
         """How many positions of each row are trained on; zeros if that is not known."""
         return np.zeros(self.rows, np.int64) if self.trained_runs is None else per_row(self.trained_runs, self.rows)
 
-    @cached_property
-    def last_trained(self) -> Ints:
-        """The flat position of the last trained token of each row, or -1."""
-        last = np.full(self.rows, -1, np.int64)
-        if self.trained_runs is not None:
-            np.maximum.at(last, self.trained_runs.row, self.trained_runs.stop - 1)
-        return last
-
     def column(self, positions: Ints) -> Ints:
         """Return the place within its row of each flat position."""
         return positions - self.ids.offsets[self.ids.row_of(positions)]

@@ -148,9 +148,6 @@ FACTORS: dict[str, float] = {
 }
 """Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
 
-CLOCKS = frozenset({"elapsed", "timestamp", "eta_seconds", "time"})
-"""Names that tell the time and are no metrics."""
-
 _EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
 _TRAINING = re.compile(r"(?:train|training)[/](?=.)")
 _LEARNING_RATE = re.compile(

@@ -196,14 +196,6 @@ def positive(values: Floats) -> bool:
     return bool(len(values)) and float(values.min()) > 0
 
 
-def relative_noise(values: Floats) -> float:
-    """Return the step-to-step noise as a share of the level."""
-    if positive(values):
-        return noise(np.log(values))
-    level = float(np.median(np.abs(sample(values)))) if len(values) else 0.0
-    return noise(values) / level if level else 0.0
-
-
 def aligned(one: Series, other: Series) -> tuple[Floats, Floats, Floats]:
     """Return the steps of `other` and both metrics there.
 

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mldebug_mcp.batch.formats.archive import first_members
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -26,11 +27,8 @@ def matches(path: Path, head: bytes) -> bool:
         return False
     if path.suffix == ".npz":
         return True
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return all(member.endswith(".npy") for member in archive.namelist()[:8])
-    except (zipfile.BadZipFile, OSError):
-        return False
+    members = first_members(path)
+    return members is not None and all(member.endswith(".npy") for member in members)
 
 
 def rows(path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mldebug_mcp.batch.formats.archive import first_members
 from mldebug_mcp.batch.table import Table, from_mapping, from_records
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.text import shorten
@@ -20,13 +20,7 @@ def matches(path: Path, head: bytes) -> bool:
     """A zip archive or a pickle that is named as torch's files are, or an archive with torch's members."""
     if path.suffix in (".pt", ".pth", ".bin") and (head.startswith(b"PK") or head[:1] == b"\x80"):
         return True
-    if not head.startswith(b"PK"):
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return any(member.endswith("data.pkl") for member in archive.namelist()[:8])
-    except (zipfile.BadZipFile, OSError):
-        return False
+    return head.startswith(b"PK") and any(member.endswith("data.pkl") for member in first_members(path) or ())
 
 
 def rows(path: Path) -> None:
