@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.faults.report import Judged
 from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_weight
-from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates
+from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.ranking import rank
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
@@ -30,7 +30,7 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     def probabilities(run: LabelledRun, weight: float) -> Mapping[str, float]:
         numbers = folds[where[id(run)].task]
         findings = [Finding(symptom=symptom, state=state) for symptom, state in run.states.items()]
-        ranked = rank(candidates(where[id(run)].kind, {}, numbers), findings, backgrounds(numbers), weight)
+        ranked = rank(candidates(where[id(run)].kind, {}, numbers), independent(findings), backgrounds(numbers), weight)
         return {item.id: item.probability for item in ranked}
 
     weight = fit_weight(runs, probabilities)

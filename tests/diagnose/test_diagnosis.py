@@ -98,3 +98,18 @@ def test_unusable_input_is_a_one_line_error_that_says_what_to_do(tmp_path: Path,
         diagnose_run(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_what_a_nan_brings_with_it_counts_once(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": 3.0 - step / 100, "grad_norm": 1.0} for step in range(1, 40)]
+    broken = [{"step": step, "loss": "nan", "grad_norm": 1.0} for step in range(40, 60)]
+    alone, beside = tmp_path / "alone.jsonl", tmp_path / "beside.jsonl"
+    alone.write_text("\n".join(json.dumps(row) for row in (*rows, *broken)), encoding="utf-8")
+    broken = [row | {"grad_norm": "nan"} for row in broken]
+    beside.write_text("\n".join(json.dumps(row) for row in (*rows, *broken)), encoding="utf-8")
+    one, other = diagnose_run(alone), diagnose_run(beside)
+    assert {finding.symptom: finding.state for finding in other.findings}["grad_norm_nonfinite"] is State.PRESENT
+    bits = {said.split()[0] for hypothesis in other.hypotheses for said in hypothesis.because}
+    assert "loss_nonfinite" in bits
+    assert "grad_norm_nonfinite" not in bits
+    assert one.hypotheses[0].cause == other.hypotheses[0].cause

@@ -16,7 +16,7 @@ from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.steps import ascends
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.symptoms.probe import probe_effects, probe_symptoms
 from mldebug_mcp.text import figure
@@ -84,8 +84,15 @@ def judge_causes(
     known = catalogue()
     judged = [one for one in candidates(kind, told) if only is None or one.id in only]
     # The weight is fitted on logs; what a probe measures, it measures one thing at a time.
-    ranked = rank(judged, findings, backgrounds(), fitted().weight if only is None else WEIGHT)
+    ranked = rank(judged, independent(findings), backgrounds(), fitted().weight if only is None else WEIGHT)
     return [_hypothesis(known, item, path, kind) for item in ranked]
+
+
+def independent(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without those that another one brings about: a NaN in the loss makes every metric NaN."""
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    follows = {one.id: one.follows for one in symptoms().values()}
+    return [finding for finding in findings if present.isdisjoint(follows.get(finding.symptom, ()))]
 
 
 def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:

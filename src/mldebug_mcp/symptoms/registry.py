@@ -57,6 +57,7 @@ class Symptom:
     not_for: tuple[str, ...]
     whole_run: bool
     background: float
+    follows: tuple[str, ...]
     detect: Detector
 
     @property
@@ -77,6 +78,7 @@ def symptom(
     not_for: tuple[str, ...] = (),
     whole_run: bool = False,
     background: float = DEFAULT_BACKGROUND,
+    follows: tuple[str, ...] = (),
 ) -> Callable[[Detector], Detector]:
     """Register a function as the symptom of its name.
 
@@ -88,12 +90,14 @@ def symptom(
         not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
         whole_run: Judge the run as a whole, not segment by segment.
         background: How often a healthy run shows it, between 0 and 1.
+        follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
+            further evidence.
     """
 
     def register(detect: Detector) -> Detector:
         name = detect.__name__
         assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
-        _SYMPTOMS[name] = Symptom(name, needs, any_of, sources, points, not_for, whole_run, background, detect)
+        _SYMPTOMS[name] = Symptom(name, needs, any_of, sources, points, not_for, whole_run, background, follows, detect)
         return detect
 
     return register

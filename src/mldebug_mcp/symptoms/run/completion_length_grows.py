@@ -13,23 +13,28 @@ NEAR_LIMIT = 0.7
 """Growth by half is enough where it ends within this share of the limit."""
 STEADY = 0.8
 """Rank correlation of block medians with time: the growth is steady."""
+STAYS = 0.6
+"""... or it is over within a third of the log, and this share of it is never lost again."""
 
 
 @symptom(needs=("completion_length",), sources=("axolotl_stability",), points=20, not_for=NOT_POLICY, background=0.025)
 def completion_length_grows(run: Run) -> Evidence | None:
     """The mean length of completions rises steadily, to a multiple or up to the limit.
 
-    Not this when: it wanders; it rises and levels off well below the limit after growth of less than a factor of two.
+    Not this when: it wanders; it rises and falls back; it rises and levels off well below the limit after growth of
+    less than a factor of two.
     Tasks that need reasoning lengthen answers for good reason: read it with the reward. The factors were chosen by
     hand.
     """
     length = run["completion_length"].finite
     cut = blocks(length.value, 12)
-    start, end = start_level(length.value), end_level(length.value)
+    start, end = start_level(length.value[: max(3, len(length) // 4)]), end_level(length.value)
     limit = run.setting("max_completion_length")
     near = limit is not None and end >= NEAR_LIMIT * limit
     grown = end >= (1.5 if near else FACTOR) * start and end - start > 6 * cut.wobble
-    if start <= 0 or not grown or monotone(cut.level) < STEADY:
+    later = cut.level[len(cut.level) // 3 :]
+    stays = float(later.min()) >= start + STAYS * (end - start)
+    if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
         return None
     onset = float(length.step[departure(length.value, end)])
     beside = f"; the limit is {figure(limit)}" if limit is not None else ""

@@ -12,7 +12,12 @@ from mldebug_mcp.symptoms.registry import Evidence, symptom
 _ANY = re.compile("")
 
 
-@symptom(whole_run=True, sources=("axolotl_stability", "nccl_troubleshooting"), background=0.006)
+@symptom(
+    whole_run=True,
+    sources=("axolotl_stability", "nccl_troubleshooting"),
+    background=0.006,
+    follows=("out_of_memory_error", "collective_timeout", "device_error"),
+)
 def error_message(run: Run) -> Evidence | None:
     """A line of the log is a known error message.
 

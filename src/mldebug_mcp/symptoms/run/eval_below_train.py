@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
 from mldebug_mcp.symptoms.statistics import aligned
 from mldebug_mcp.text import figure
 
@@ -14,6 +15,8 @@ FAR_BELOW = 0.5
 
 They hardly do so by this factor.
 """
+FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
+"""The losses of language models are in nats on one scale and trained with little dropout: half a nat is a wide gap."""
 LEAST_GAP = 0.05
 """Nats: below this both are small."""
 
@@ -29,7 +32,7 @@ def eval_below_train(run: Run) -> Evidence | None:
     """The evaluation loss lies far below the training loss, time after time.
 
     Not this when: dropout or augmentation explains a modest gap; the training loss is a mean over an epoch of fast
-    progress; the training loss is summed over micro-batches (`loss_scale_suspicious`). The factor was chosen by hand.
+    progress; the training loss is summed over micro-batches (`loss_scale_suspicious`). The factors were chosen by hand.
     """
     steps, train, evaluation = aligned(run["loss"].finite, run["eval_loss"].finite)
     late = slice(len(steps) // 2, None)
@@ -38,7 +41,9 @@ def eval_below_train(run: Run) -> Evidence | None:
     ratio = evaluation[late] / train[late]
     gap = float(np.median(train[late] - evaluation[late]))
     factor = float(np.median(ratio))
-    if not (0 <= factor < FAR_BELOW) or gap < LEAST_GAP or (ratio < 1).mean() < 0.8:
+    limit, least = (FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS) if _predicts_tokens(run) else (FAR_BELOW, LEAST_GAP)
+    far = factor < limit and gap >= least
+    if not (0 <= factor < FAR_BELOW or far) or gap < LEAST_GAP or (ratio < 1).mean() < 0.8:
         return None
     return Evidence(
         f"eval_loss is {figure(float(np.median(evaluation[late])))} where the training loss is "
@@ -46,3 +51,7 @@ def eval_below_train(run: Run) -> Evidence | None:
         steps=(float(steps[late][0]),),
         values={"factor": factor, "gap": gap},
     )
+
+
+def _predicts_tokens(run: Run) -> bool:
+    return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)

@@ -24,6 +24,7 @@ LEAST_POINTS = 3
     sources=("axolotl_stability", "goodfellow_ch11"),
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
+    follows=("loss_zero",),
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.

@@ -12,7 +12,7 @@ ISOLATED_SHARE = 0.01
 """Up to one step in a hundred, with a finite loss, is a loss scaler that probes for its limit by overflowing."""
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), background=0.005)
+@symptom(needs=("grad_norm",), sources=("axolotl_stability",), background=0.005, follows=("loss_nonfinite",))
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 

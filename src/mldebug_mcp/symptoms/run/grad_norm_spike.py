@@ -14,7 +14,7 @@ FACTOR = 10.0
 SIGMAS = 8.0
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.02)
+@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.02, follows=("loss_spike",))
 def grad_norm_spike(run: Run) -> Evidence | None:
     """The gradient norm jumps to many times its recent level.
 

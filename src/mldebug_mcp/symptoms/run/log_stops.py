@@ -24,7 +24,11 @@ class _Plan:
     interval: float
 
 
-@symptom(whole_run=True, background=0.15)
+@symptom(
+    whole_run=True,
+    background=0.15,
+    follows=("error_message", "out_of_memory_error", "collective_timeout", "device_error"),
+)
 def log_stops(run: Run) -> Evidence | None:
     """The log ends before the number of steps or epochs that was planned.
 

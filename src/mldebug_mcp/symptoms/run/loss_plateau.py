@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
@@ -26,6 +27,9 @@ NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses uniformly."""
 SETTLING = 1.5
 """The loss of a new classifier may begin this many times above ln(classes) and fall to it without any learning."""
+LEAST_EVALUATIONS = 4
+STANDS = 0.01
+"""An evaluation loss within 1 % of its level stands still: on a fixed set it has no sampling noise."""
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 
 
@@ -41,7 +45,8 @@ def loss_plateau(run: Run) -> Evidence | None:
 
     Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); it is exactly constant
     (`loss_constant`). The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred records
-    pass. Where the noise could hide such progress, it cannot be told.
+    pass. Where the noise could hide such progress, an evaluation loss that stands still decides; without one it
+    cannot be told.
     """
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
@@ -75,12 +80,22 @@ def loss_plateau(run: Run) -> Evidence | None:
 
 def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
     """Raise CannotTell if a flat curve proves nothing: too noisy, too short, or from the middle of a run."""
-    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE):
+    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not _evaluation_stands(run):
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     if len(loss) < LEAST_POINTS:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if run.step_name == "step" and loss.step[0] > MIDDLE * run.last_step:
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+
+
+def _evaluation_stands(run: Run) -> bool:
+    """Say whether an evaluation loss, which has hardly any noise, stands still from early on to the end."""
+    for series in evaluation_losses(run):
+        one = series.finite
+        if len(one) >= LEAST_EVALUATIONS and one.step[0] <= MIDDLE * run.last_step:
+            level = abs(float(np.median(one.value)))
+            return float(np.ptp(one.value)) <= STANDS * level
+    return False
 
 
 def _chance(run: Run, best: float) -> float | None:

@@ -27,6 +27,7 @@ EARLY = 0.05
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.01,
+    follows=("loss_plateau",),
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.

@@ -27,6 +27,7 @@ Unigram statistics of text lie near 0.6.
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.02,
+    follows=("loss_plateau",),
 )
 def loss_stall(run: Run) -> Evidence | None:
     """The training loss falls at first, then stays put, still near what a guess by frequency would give.

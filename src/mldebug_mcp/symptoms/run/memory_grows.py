@@ -16,6 +16,8 @@ NAMES = (
 )  # fmt: skip
 GROWTH = 0.08
 """Of its level, over the later two thirds of the log; caches and optimizer state have settled by then."""
+STEADY_GROWTH, EVENNESS = 0.02, 0.5
+"""... or this much, where no block rises by less than half of the mean rise: nothing but a leak is that even."""
 RISING_BLOCKS = 0.75
 LEAST_RECORDS = 20
 
@@ -40,7 +42,9 @@ def _growth(run: Run, series: Series) -> Evidence | None:
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
     still = float(level[-1] - level[-1 - len(level) // 3])
-    if level[0] <= 0 or grown < GROWTH * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < grown / 6:
+    even = float(rises.min()) >= EVENNESS * float(rises.mean())
+    least = STEADY_GROWTH if even else GROWTH
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < grown / 6:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     onset = float(series.step[departure(series.value, float(level[-1]))])

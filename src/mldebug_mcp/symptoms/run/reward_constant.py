@@ -13,7 +13,7 @@ LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.002)
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.002, follows=("reward_zero",))
 def reward_constant(run: Run) -> Evidence | None:
     """The mean reward is exactly the same in every record.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample
+from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample, start_level
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
@@ -17,33 +19,63 @@ SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.012)
+@symptom(
+    any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.012, follows=("reward_constant",)
+)
 def reward_flat(run: Run) -> Evidence | None:
-    """The mean reward stays at one level over the whole log.
+    """The mean reward stays at one level, or that of an agent in the later two thirds, no higher than it began.
 
     Not this when: it rises slowly but clearly; the log is too short or the reward too noisy to show a rise (then it
     is unknown); it moved and came back. What counts as a move - the noise between records, a quarter of `reward_std`,
     5 % of the level, whichever is largest - was chosen on simulated curves.
     """
     rewards = reward(run)
-    value = rewards.value
-    if len(value) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
-    level, moved = float(np.median(sample(value))), drift(value)
+    if len(rewards) < LEAST_RECORDS:
+        raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
     spread = float(np.median(run["reward_std"].finite.value)) if "reward_std" in run and len(run["reward_std"]) else 0.0
+    whole = _level(rewards.value, spread)
+    if whole.stands:
+        return _evidence(run, rewards, whole)
+    # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
+    late = Series(rewards.name, *(part[len(rewards) // 3 :] for part in (rewards.step, rewards.value)))
+    if run.kind not in TEXT_POLICIES and len(late) >= LEAST_RECORDS:
+        rest = _level(late.value, spread)
+        if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
+            return _evidence(run, late, rest)
+    if whole.hidden:
+        raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A stretch of rewards: its level, trend and noise, what counts as a move, and whether there was none."""
+
+    level: float
+    change: float
+    move: float
+    around: float
+    stands: bool
+    hidden: bool
+
+
+def _level(value: Floats, spread: float) -> _Level:
+    level, moved = float(np.median(sample(value))), drift(value)
     move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
     cut = blocks(value, 10)
     around = float(np.ptp(cut.level))
-    if abs(moved.change) > move or around > 1.5 * move + 4 * cut.wobble:
-        return None
-    if abs(moved.change) + 2 * moved.error > move:
-        if abs(moved.change) > 2 * moved.error:
-            return None
-        raise CannotTell(f"reward is too noisy for {len(value)} records to tell a level one from one that moves")
+    still = abs(moved.change) <= move and around <= 1.5 * move + 4 * cut.wobble
+    doubtful = abs(moved.change) + 2 * moved.error > move
+    hidden = still and doubtful and abs(moved.change) <= 2 * moved.error
+    return _Level(level, moved.change, move, around, still and not doubtful, hidden)
+
+
+def _evidence(run: Run, rewards: Series, seen: _Level) -> Evidence:
+    between = noise(rewards.value)
     return Evidence(
-        f"reward stays at {figure(level)} from {run.step_name} {figure(float(rewards.step[0]))} to "
-        f"{figure(float(rewards.step[-1]))}: its trend over the whole log is {moved.change:+.2g}, "
-        f"the noise between records {noise(value):.2g}",
+        f"reward stays at {figure(seen.level)} from {run.step_name} {figure(float(rewards.step[0]))} to "
+        f"{figure(float(rewards.step[-1]))}: its trend over that stretch is {seen.change:+.2g}, "
+        f"the noise between records {between:.2g}",
         steps=(float(rewards.step[0]),),
-        values={"level": level, "change": moved.change, "noise": noise(value), "range_of_blocks": around},
+        values={"level": seen.level, "change": seen.change, "noise": between, "range_of_blocks": seen.around},
     )

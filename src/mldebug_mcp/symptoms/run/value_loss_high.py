@@ -7,11 +7,13 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median_of_three
 from mldebug_mcp.text import figure
 
 GROWTH = 30.0
 """The level rises to this multiple of the lowest level before it."""
+IMPOSSIBLE = 1e6
+"""... or passes, on the way, this multiple of the squared reward: with a discount of 0.99 values err by 200 rewards."""
 GROWTH_ALONE = 1000.0
 """... or to this one where no reward tells the scale of returns."""
 
@@ -21,7 +23,8 @@ def value_loss_high(run: Run) -> Evidence | None:
     """The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
 
     Not this when: it is large because returns are large; it grows with the returns as the agent learns; it wobbles and
-    never reaches zero; it jumps and comes back. The multiples were chosen on simulated curves.
+    never reaches zero; it jumps within what returns can explain and comes back.
+    The multiples were chosen on simulated curves.
     """
     loss = _critic_loss(run)
     if np.isinf(loss.value).any():
@@ -51,7 +54,7 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
     scale = _return_scale(run)
     limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
-        return None
+        return _beyond_returns(run, loss, scale) if scale is not None else None
     onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
     beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
     return Evidence(
@@ -59,6 +62,20 @@ def _grown(run: Run, loss: Series) -> Evidence | None:
         f"{run.step_name} {figure(onset)} on{beside}",
         steps=(onset,),
         values={"lowest": before, "end": end, "factor": end / before, **({"reward_scale": scale} if scale else {})},
+    )
+
+
+def _beyond_returns(run: Run, loss: Series, scale: float) -> Evidence | None:
+    """Return what is seen of a loss that no returns could explain while it lasted, though it came back."""
+    size = median_of_three(np.abs(loss.value))
+    if float(size.max()) <= IMPOSSIBLE * scale * scale:
+        return None
+    onset = float(loss.step[int(np.argmax(size > IMPOSSIBLE * scale * scale))])
+    return Evidence(
+        f"value_loss reaches {figure(float(size.max()))} from {run.step_name} {figure(onset)} on and comes back; the "
+        f"largest reward on record is {figure(scale)}",
+        steps=(onset,),
+        values={"peak": float(size.max()), "end": end_level(np.abs(loss.value)), "reward_scale": scale},
     )
 
 
