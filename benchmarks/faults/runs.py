@@ -18,7 +18,9 @@ import torch
 from benchmarks.faults import dqn, grpo, loop, ppo, preference, trainer
 from benchmarks.faults.experiment import Experiment, Record, Subject
 from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
+from benchmarks.faults.faults.machine import clock
 from benchmarks.faults.logs import write_log
+from mldebug_mcp.symptoms.statistics import noise
 
 CLOCK = ("step_time", "data_time", "memory")
 SUBJECTS: dict[str, Subject] = {
@@ -126,13 +128,18 @@ def make(case: Case, folder: Path) -> str:
     case.rules.apply(experiment, case.severity)
     records = experiment.train()
     hidden = left_out(case, experiment)
-    usual = twin(case.task, case.seed, experiment.steps)
-    shows = case.rules.cause == "healthy" or bool(experiment.ends_at) or differs(records, usual, experiment, hidden)
+    logged = thinned(records, case, experiment, hidden)
+    usual = twin(case.task, case.seed, experiment.steps, clocked=any(name in records[0] for name in CLOCK))
+    shows = (
+        case.rules.cause == "healthy"
+        or bool(experiment.ends_at)
+        or differs(logged, thinned(usual, case, experiment, hidden), experiment)
+    )
     label = Label(case.rules.cause, case.rules.also, experiment.onset, experiment.steps, shows, case.tuning)
     run = folder / case.name
     run.mkdir(parents=True, exist_ok=True)
     kind = "text" if experiment.ends_at or experiment.last_words else _format(case, experiment)
-    write_log(run, kind, thinned(records, case, experiment, hidden), experiment)
+    write_log(run, kind, logged, experiment)
     if experiment.ends_at or case.choice // 7 % 10 < 7:  # that a run ended early is seen beside its plan only
         (run / "config.json").write_text(json.dumps(experiment.settings(), indent=1), encoding="utf-8")
     (folder / f"{case.name}.label.json").write_text(json.dumps(asdict(label)), encoding="utf-8")
@@ -140,10 +147,12 @@ def make(case: Case, folder: Path) -> str:
 
 
 @lru_cache(maxsize=256)
-def twin(task: str, seed: int, steps: int) -> list[Record]:
-    """Train the same run without its fault."""
+def twin(task: str, seed: int, steps: int, *, clocked: bool) -> list[Record]:
+    """Train the same run without its fault; with the clock of an even machine, if the run logs one."""
     usual = SUBJECTS[task].usual(seed)
     usual.steps = steps
+    if clocked and isinstance(usual, loop.Setup):
+        clock(usual, lambda _step, record, _generator: record)
     return usual.train()
 
 
@@ -152,11 +161,11 @@ def left_out(case: Case, experiment: Experiment) -> tuple[str, ...]:
     return experiment.left_out[case.choice // 4 % len(experiment.left_out)]
 
 
-def differs(records: list[Record], usual: list[Record], experiment: Experiment, hidden: Container[str]) -> bool:
-    """Say whether what is logged differs visibly from the same run without the fault."""
-    names = {name for record in (*records, *usual) for name in record if name not in hidden and name != "step"}
+def differs(logged: list[Record], usual: list[Record], experiment: Experiment) -> bool:
+    """Say whether what is logged differs visibly from the log of the same run without the fault."""
+    names = {name for record in (*logged, *usual) for name in record if name != "step"}
     names = names.intersection(experiment.telling) or names
-    return any(name in CLOCK or _apart(name, records, usual) for name in names)
+    return any(_apart(name, logged, usual) for name in names)
 
 
 def _apart(name: str, records: list[Record], usual: list[Record]) -> bool:
@@ -167,9 +176,13 @@ def _apart(name: str, records: list[Record], usual: list[Record]) -> bool:
         return bool(np.isfinite(ours).any())
     if len(ours) != len(theirs) or not np.isfinite(ours[logged]).all():
         return True
-    span = max(float(np.ptp(theirs[logged])), 1e-9)
-    apart = np.abs(ours[logged] - theirs[logged]) / span
-    return bool(np.median(apart[-max(1, len(apart) // 5) :]) > 0.15 or apart.max() > 1.0)
+    ours, theirs = ours[logged], theirs[logged]
+    if name in CLOCK:  # their jitter is drawn anew
+        return bool(ours.max() > 1.05 * theirs.max())
+    span = max(float(np.ptp(theirs)), 1e-9)
+    apart = np.abs(ours - theirs) / span
+    least = max(0.2, 6 * noise(theirs) / span)
+    return bool(np.median(apart[-max(1, len(apart) // 5) :]) > 0.15 or apart.max() > least)
 
 
 def thinned(records: list[Record], case: Case, experiment: Experiment, hidden: Container[str]) -> list[Record]:

@@ -110,14 +110,22 @@ def baseline(values: Floats, width: int) -> Baseline:
     batch = max(1, _BATCH // width)
     pairs = [_levels_and_spreads(windows[starts[i : i + batch]]) for i in range(0, len(starts), batch)]
     levels, spreads = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    spreads[starts == 0] = mad(values[:width])
     which = np.arange(count) // stride
     return Baseline(levels[which], spreads[which])
 
 
 def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
-    """Return median and spread of windows of shape (windows, width)."""
-    levels = np.median(windows, axis=1)
-    return levels, MAD_TO_STD * np.median(np.abs(windows - levels[:, np.newaxis]), axis=1)
+    """Return median of windows of shape (windows, width), and their spread around a straight line.
+
+    The first window stands for its own points, whose fall is part of its spread.
+    """
+    width = windows.shape[1]
+    half = width // 2
+    slope = (np.median(windows[:, width - half :], axis=1) - np.median(windows[:, :half], axis=1)) / (width - half)
+    away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
+    away -= np.median(away, axis=1)[:, np.newaxis]
+    return np.median(windows, axis=1), MAD_TO_STD * np.median(np.abs(away), axis=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         )
     uniform = uniform_loss(run)
     if uniform is None:
-        if run.kind not in LANGUAGE_MODELS:
+        # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
+        if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ("eval_accuracy", "accuracy")):
             raise CannotTell("the number of classes or tokens is not known")
         uniform = MAX_LN_VOCABULARY
     first = float(loss.value[0])

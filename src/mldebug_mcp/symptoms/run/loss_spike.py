@@ -39,6 +39,11 @@ TAIL_POWER = 8
 Fitted on Student's t with 3 degrees of freedom, 60 to 2000 points: at most 2 % of such curves show one. The bound is
 where 1 % of such curves have their largest value.
 """
+ALONE, ALONE_SHARE = 6.0, 0.5
+"""A record that stands alone, six times as high as any other since the loss came down, and takes back half of the fall.
+
+In lognormal noise, however wide, fewer than one curve in a hundred has one. Chosen by hand.
+"""
 EXCERPT, EXCERPT_FACTOR = 8, 1.5
 """Below so many records no noise can be estimated: the records before the jump must lie close together."""
 SHORT = 12
@@ -82,7 +87,22 @@ def find_spikes(values: Floats) -> list[Spike]:
     # Heavy-tailed noise makes single outliers, hardly ever two side by side: only they must reach farther.
     once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first] * farther]
     more = [spike for spike in lasting if not any(_overlap(spike, other) for other in once)]
-    return sorted([*once, *more], key=lambda spike: spike.first)
+    return sorted([*once, *more], key=lambda spike: spike.first) or _alone(values, base)
+
+
+def _alone(values: Floats, base: Baseline) -> list[Spike]:
+    """Return the one jump of a curve whose noise is a multiple of its level, if it stands out from all of them."""
+    start = start_level(values)
+    down = np.flatnonzero(median_of_three(values) < start / 10)
+    if start <= 0 or len(values) < 2 * SHORT or not len(down):
+        return []
+    rest = values[down[0] :]
+    top = int(down[0]) + int(np.argmax(rest))
+    second = float(np.partition(rest, -2)[-2]) if len(rest) > SHORT else math.inf
+    level = float(base.level[top])
+    if values[top] < ALONE * second or values[top] - level < ALONE_SHARE * (start - level) or top == len(values) - 1:
+        return []
+    return [Spike(top, top, top, level, float(values[top]) - level, recovered=True)]
 
 
 def _in_excerpt(values: Floats) -> list[Spike]:
