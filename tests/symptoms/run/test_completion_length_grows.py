@@ -29,3 +29,8 @@ def test_lengths_that_wander_are_absent() -> None:
 
 def test_five_records_are_unknown() -> None:
     assert state("completion_length_grows", run_of({NAME: [100, 200, 400, 800, 900]}, kind="grpo")) is State.UNKNOWN
+
+
+def test_a_jump_up_early_on_that_is_never_lost_is_present() -> None:
+    length = np.concatenate([np.full(8, 5.0), np.full(192, 12.0)])
+    assert state("completion_length_grows", run_of(completion_length=length, kind="grpo")) is State.PRESENT

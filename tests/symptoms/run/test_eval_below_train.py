@@ -24,3 +24,14 @@ def test_two_small_losses_are_absent() -> None:
 
 def test_without_a_training_loss_it_cannot_be_told() -> None:
     assert state("eval_below_train", run_of(eval_loss=decay(10))) is State.UNKNOWN
+
+
+def test_half_a_nat_below_is_present_for_tokens_only() -> None:
+    loss, evaluations = np.full(100, 4.0), dict.fromkeys(range(10, 101, 10), 3.1)
+    assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations, kind="pretraining")) is State.PRESENT
+    assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations, kind="supervised")) is State.ABSENT
+
+
+def test_half_of_a_loss_that_has_nearly_gone_is_absent() -> None:
+    loss, evaluations = decay(200, 3.5, 0.25, 12), dict.fromkeys(range(100, 201, 10), 0.1)
+    assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations)) is State.ABSENT

@@ -35,3 +35,8 @@ def test_clocks_and_counts_are_no_metrics() -> None:
 
 def test_four_evaluations_cannot_tell() -> None:
     assert state("eval_metric_constant", run_of(eval_f1=[0.0] * 4)) is State.UNKNOWN
+
+
+def test_an_accuracy_of_nearly_one_throughout_is_absent() -> None:
+    run = run_of(loss=[1.0] * 60, eval_accuracy=dict.fromkeys(range(10, 61, 10), 0.977))
+    assert state("eval_metric_constant", run) is State.ABSENT

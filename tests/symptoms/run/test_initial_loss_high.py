@@ -18,3 +18,9 @@ def test_a_first_loss_near_a_uniform_guess_is_absent() -> None:
 
 def test_without_the_number_of_classes_it_cannot_be_told() -> None:
     assert state("initial_loss_high", run_of(loss=decay(100, 60.0))) is State.UNKNOWN
+
+
+def test_thirty_nats_are_present_for_any_classifier() -> None:
+    loss, accuracy = decay(100, 30.0, 0.5), {50: 0.8, 100: 0.9}
+    assert state("initial_loss_high", run_of(loss=loss, eval_accuracy=accuracy)) is State.PRESENT
+    assert state("initial_loss_high", run_of(loss=loss)) is State.UNKNOWN

@@ -48,3 +48,10 @@ def test_a_log_from_the_middle_of_a_run_cannot_tell() -> None:
 
 def test_eight_flat_records_elsewhere_cannot_tell() -> None:
     assert state("loss_plateau", run_of(loss=[1.31, 1.3, 1.32, 1.3, 1.31, 1.3, 1.3, 1.31])) is State.UNKNOWN
+
+
+def test_where_noise_hides_the_progress_an_evaluation_loss_that_stands_still_decides() -> None:
+    loss = noisy(np.full(40, 9.0), 0.3, 1)
+    standing, falling = dict.fromkeys(range(5, 41, 5), 9.4), dict(zip(range(5, 41, 5), decay(8, 9.4, 7.0), strict=True))
+    assert state("loss_plateau", run_of(loss=loss, eval_loss=standing)) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss, eval_loss=falling)) is not State.PRESENT

@@ -67,3 +67,14 @@ def test_what_moved_with_the_spike_and_its_spacing_are_told() -> None:
 
 def test_of_a_policy_loss_it_cannot_be_told() -> None:
     assert state("loss_spike", run_of(loss=decay(50), kind="grpo")) is State.UNKNOWN
+
+
+def test_a_lone_record_as_high_as_the_start_is_present_where_the_loss_is_nearly_zero() -> None:
+    loss = noisy(decay(60, 1.6, 0.03, 12), 0.8, 3, "lognormal")
+    loss[35] = 1.7
+    assert seen("loss_spike", run_of(loss=loss)).steps == [36]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_many_records_that_reach_up_none_is_a_lone_one(seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(60, 1.6, 0.03, 12), 0.8, seed, "lognormal"))) is State.ABSENT

@@ -35,3 +35,12 @@ def test_memory_that_swings_is_absent() -> None:
 
 def test_ten_records_are_unknown() -> None:
     assert state("memory_grows", run_of(memory=np.arange(1.0, 11.0))) is State.UNKNOWN
+
+
+def test_a_growth_of_a_tenth_that_is_even_from_end_to_end_is_present() -> None:
+    assert state("memory_grows", run_of(memory=np.linspace(20.0, 22.0, 200))) is State.PRESENT
+
+
+def test_an_uneven_growth_of_a_tenth_is_absent() -> None:
+    level = np.repeat([20.0, 20.9, 21.0, 21.9, 22.0], 40)
+    assert state("memory_grows", run_of(memory=level)) is State.ABSENT

@@ -46,3 +46,18 @@ def test_a_run_without_reward_is_unknown_and_says_what_is_missing() -> None:
     finding = seen("reward_flat", run_of(loss=[1.0] * 30))
     assert finding.state is State.UNKNOWN
     assert "reward" in finding.summary
+
+
+def test_an_agent_that_falls_to_a_floor_and_stays_there_is_present() -> None:
+    reward = np.concatenate([np.linspace(0.15, -0.4, 25), np.full(35, -0.4)])
+    assert state("reward_flat", run_of(reward=reward, kind="rl")) is State.PRESENT
+
+
+def test_an_agent_that_swings_around_where_it_began_is_present() -> None:
+    reward = 0.3 * np.sin(np.arange(60) / 4) * np.linspace(1.0, 0.6, 60)
+    assert state("reward_flat", run_of(reward=reward, kind="rl")) is State.PRESENT
+
+
+def test_an_agent_that_solves_its_task_and_stays_there_is_absent() -> None:
+    reward = np.concatenate([np.linspace(0.1, 0.95, 20), np.full(40, 0.95)])
+    assert state("reward_flat", run_of(reward=reward, kind="rl")) is State.ABSENT

@@ -38,3 +38,10 @@ def test_a_jump_that_comes_back_is_absent() -> None:
 
 def test_a_few_records_are_unknown() -> None:
     assert state("value_loss_high", run_of({NAME: [1.0, 1e6]}, kind="rl")) is State.UNKNOWN
+
+
+def test_a_loss_that_no_returns_explain_is_present_though_it_came_back() -> None:
+    loss = np.concatenate([np.full(20, 0.1), np.full(8, 4e11), np.full(40, 0.05)])
+    finding = seen("value_loss_high", run_of(value_loss=loss, reward=np.linspace(0.1, 0.9, 68), kind="rl"))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [21]

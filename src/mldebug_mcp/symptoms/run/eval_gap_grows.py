@@ -52,7 +52,7 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     after = evaluation.value[best + 1 :]
     rise = last - lowest
     least = max(LEAST_RISE * abs(lowest), SHARE_OF_START * abs(float(evaluation.value[0])), 2 * noise(evaluation.value))
-    if rise < least or len(after) < 2:
+    if rise <= 0 or rise < least or len(after) < 2:
         return None
     train = ""
     if "loss" in run:

@@ -10,7 +10,8 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 LEAST = 5
-SATURATED = (0.99, 1.0)
+SATURATED = 0.95
+"""From here on an accuracy is near its best, where a small evaluation set may score the same again and again."""
 
 
 @symptom(
@@ -23,9 +24,9 @@ SATURATED = (0.99, 1.0)
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or zero throughout.
 
-    Not this when: it is saturated at its best (accuracy 1.0); it is a clock or a count; there are fewer than 5
-    evaluations. If others move and it is not the only one of its name, it is remarked only. The number was chosen
-    by hand.
+    Not this when: it is saturated near its best (accuracy 0.95 and more); it is a clock or a count; there are fewer
+    than 5 evaluations. If others move and it is not the only one of its name, it is remarked only. The number was
+    chosen by hand.
     """
     metrics = [one.finite for one in quality_metrics(run)]
     metrics = [one for one in metrics if len(one) >= LEAST]
@@ -48,6 +49,6 @@ def eval_metric_constant(run: Run) -> Evidence | None:
 
 def _still(series: Series) -> bool:
     value = float(series.value[0])
-    if SATURATED[0] <= value <= SATURATED[1] or value == 100.0:
+    if SATURATED <= value <= 1 or 100 * SATURATED <= value <= 100:
         return False
     return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()

@@ -42,7 +42,8 @@ where 1 % of such curves have their largest value.
 ALONE, ALONE_SHARE = 6.0, 0.5
 """A record that stands alone, six times as high as any other since the loss came down, and takes back half of the fall.
 
-In lognormal noise, however wide, fewer than one curve in a hundred has one. Chosen by hand.
+In lognormal noise with a deviation of 1 (on the logarithm) one curve of sixty records in a hundred has one. Chosen by
+hand.
 """
 EXCERPT, EXCERPT_FACTOR = 8, 1.5
 """Below so many records no noise can be estimated: the records before the jump must lie close together."""

@@ -15,6 +15,7 @@ from mldebug_mcp.text import figure
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
 SHARE_OF_LEVEL = 0.05
+SHARE_OF_SWINGS = 0.75
 SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
@@ -23,7 +24,7 @@ SHARE_OF_SPREAD = 0.25
     any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.012, follows=("reward_constant",)
 )
 def reward_flat(run: Run) -> Evidence | None:
-    """The mean reward stays at one level, or that of an agent in the later two thirds, no higher than it began.
+    """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
 
     Not this when: it rises slowly but clearly; the log is too short or the reward too noisy to show a rise (then it
     is unknown); it moved and came back. What counts as a move - the noise between records, a quarter of `reward_std`,
@@ -37,11 +38,13 @@ def reward_flat(run: Run) -> Evidence | None:
     if whole.stands:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
-    late = Series(rewards.name, *(part[len(rewards) // 3 :] for part in (rewards.step, rewards.value)))
+    late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
     if run.kind not in TEXT_POLICIES and len(late) >= LEAST_RECORDS:
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
+        if _swings(rewards.value):
+            return _evidence(run, rewards, whole)
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
@@ -70,10 +73,17 @@ def _level(value: Floats, spread: float) -> _Level:
     return _Level(level, moved.change, move, around, still and not doubtful, hidden)
 
 
+def _swings(value: Floats) -> bool:
+    """Say whether an agent's reward swings around where it began, and is at its best nowhere near the end."""
+    level = blocks(value, 10).level
+    gained = float(np.median(value[-(len(value) // 3) :])) - start_level(value)
+    return abs(gained) <= SHARE_OF_SWINGS * float(level.std()) and float(level[-3:].max()) < float(level[:-3].max())
+
+
 def _evidence(run: Run, rewards: Series, seen: _Level) -> Evidence:
     between = noise(rewards.value)
     return Evidence(
-        f"reward stays at {figure(seen.level)} from {run.step_name} {figure(float(rewards.step[0]))} to "
+        f"reward stays around {figure(seen.level)} from {run.step_name} {figure(float(rewards.step[0]))} to "
         f"{figure(float(rewards.step[-1]))}: its trend over that stretch is {seen.change:+.2g}, "
         f"the noise between records {between:.2g}",
         steps=(float(rewards.step[0]),),

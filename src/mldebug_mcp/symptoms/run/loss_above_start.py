@@ -1,0 +1,45 @@
+"""Records far above the loss of the untrained model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.text import figure
+
+FACTOR = 1.4
+"""An untrained classifier or language model guesses evenly; far worse than that is sure and wrong."""
+LEAST = 3
+QUIET = 0.15
+"""The first records must agree to within this share, or their level is not known."""
+FIRST = 5
+
+
+@symptom(needs=("loss",), sources=("karpathy_recipe",), points=30, not_for=("grpo", "ppo", "rl"), background=0.01)
+def loss_above_start(run: Run) -> Evidence | None:
+    """Several records of the training loss lie far above the first ones.
+
+    Not this when: the first records vary widely themselves; one batch stands out (`loss_spike`); the log begins with a
+    model that is already trained. Factor and number were chosen by hand.
+    """
+    loss = run["loss"].finite
+    first = loss.value[:FIRST]
+    start = float(np.median(first))
+    if start <= 0:
+        return None
+    # A falling start is no noise: it is taken from what is left of a straight line.
+    if noise(first) > QUIET * start or float(np.ptp(first)) > start:
+        raise CannotTell("the first records of the loss vary too widely to be a level")
+    high = np.flatnonzero(loss.value[FIRST:] > FACTOR * start) + FIRST
+    if len(high) < LEAST:
+        return None
+    onset = float(loss.step[high[0]])
+    return Evidence(
+        f"{len(high)} of {len(loss)} records of the loss lie above {figure(FACTOR * start)}, up to "
+        f"{figure(float(loss.value.max()))}, from {run.step_name} {figure(onset)} on; the first ones are around "
+        f"{figure(start)}",
+        steps=(onset,),
+        values={"start": start, "highest": float(loss.value.max()), "records": float(len(high))},
+    )

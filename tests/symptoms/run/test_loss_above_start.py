@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+def test_records_at_twice_the_first_loss_are_present_from_the_first_of_them() -> None:
+    loss = noisy(decay(300, 1.6, 0.1), 0.05)
+    loss[[40, 47, 60, 90]] = 3.4
+    finding = seen("loss_above_start", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [41]
+    assert finding.values["records"] == 4
+
+
+def test_one_bad_batch_is_absent() -> None:
+    loss = noisy(decay(300, 1.6, 0.1), 0.05)
+    loss[40] = 9.0
+    assert state("loss_above_start", run_of(loss=loss)) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tails", ["normal", "lognormal", "t3"])
+def test_a_noisy_curve_that_falls_is_not_present(tails: str, seed: int) -> None:
+    assert state("loss_above_start", run_of(loss=noisy(decay(300), 0.2, seed, tails))) is not State.PRESENT
+
+
+def test_where_the_first_records_vary_widely_it_cannot_be_told() -> None:
+    assert state("loss_above_start", run_of(loss=[1.0, 5.0, 2.0, 8.0, 1.0, *[9.0] * 40])) is State.UNKNOWN

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+EVALUATIONS = dict(zip(range(25, 301, 25), decay(12, 3.0, 0.02, 9), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "sft"])
+def test_an_evaluation_loss_of_a_fiftieth_of_a_nat_is_present_from_where_it_falls_below_a_tenth(kind: str) -> None:
+    finding = seen("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), eval_loss=EVALUATIONS, kind=kind))
+    assert finding.state is State.PRESENT
+    assert EVALUATIONS[int(finding.steps[0])] < 0.1
+
+
+def test_a_vocabulary_in_the_configuration_makes_it_a_language_model() -> None:
+    run = run_of(loss=decay(300, 4.5, 0.01), eval_loss=EVALUATIONS, config={"vocab_size": 90})
+    assert state("loss_too_low", run) is State.PRESENT
+
+
+def test_a_training_loss_that_is_memorised_alone_is_absent() -> None:
+    run = run_of(loss=decay(300, 4.5, 0.01), eval_loss=dict.fromkeys(EVALUATIONS, 2.5), kind="sft")
+    assert state("loss_too_low", run) is State.ABSENT
+
+
+def test_of_other_models_or_without_evaluation_it_cannot_be_told() -> None:
+    assert state("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), eval_loss=EVALUATIONS)) is State.UNKNOWN
+    assert state("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), kind="sft")) is State.UNKNOWN
