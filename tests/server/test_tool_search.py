@@ -17,10 +17,10 @@ STOP = frozenset(
     re.findall(
         r"[a-z]+",
         "i me my we our you your it its they them their what which who this that these those am is are was were be "
-        "been being have has had do does did doing a an the and but if or because as until while of at by for with about "
-        "against between into through during before after above below to from up down in out on off over under again "
-        "further then once here there when where why how all any both each few more most other some such no nor not "
-        "only own same so than too very s t can will just don should now",
+        "been being have has had do does did doing a an the and but if or because as until while of at by for with "
+        "about against between into through during before after above below to from up down in out on off over "
+        "under again further then once here there when where why how all any both each few more most other some "
+        "such no nor not only own same so than too very s t can will just don should now ",
     )
 )
 
