@@ -130,7 +130,7 @@ def test_any_json_keeps_its_other_settings(settings: dict[str, Any], indent: int
 
 
 def test_a_moved_installation_is_updated_and_settings_of_the_users_stay() -> None:
-    old = put(CODEX, "codex", command=("/old/bin/mldebug-mcp", "x")).replace(
+    old = put(CODEX, "codex", command=("/old/bin/python", "-m", "mldebug_mcp")).replace(
         "tool_timeout_sec = 600", "enabled = false"
     )
     new = tomllib.loads(put(old, "codex"))["mcp_servers"]["mldebug"]
@@ -138,6 +138,17 @@ def test_a_moved_installation_is_updated_and_settings_of_the_users_stay() -> Non
 
     old = '{"mcpServers": {"mldebug": {"command": "mldebug-mcp", "env": {"A": "1"}}}}'
     assert json.loads(put(old))["mcpServers"]["mldebug"] == {"command": COMMAND[0], "env": {"A": "1"}, "args": []}
+
+
+def test_roots_of_an_earlier_install_stay_until_others_are_given() -> None:
+    rooted = Entry(CLIENTS["cursor"], "mldebug", COMMAND, ["/runs"])
+    text = put_entry("", rooted, "FILE", toml_file=False)
+    assert put(text) == text
+    moved = json.loads(put(text, command=("/new/mldebug-mcp",)))["mcpServers"]["mldebug"]
+    assert moved == {"command": "/new/mldebug-mcp", "args": ["serve", "--root", "/runs"]}
+    other = Entry(CLIENTS["cursor"], "mldebug", COMMAND, ["/other"])
+    text = put_entry(text, other, "FILE", toml_file=False)
+    assert json.loads(text)["mcpServers"]["mldebug"]["args"] == ["serve", "--root", "/other"]
 
 
 def test_another_server_of_the_same_name_is_left_alone() -> None:

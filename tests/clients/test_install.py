@@ -259,9 +259,10 @@ def test_without_claude_on_the_path_the_project_file_is_written(capsys: pytest.C
     assert "claude mcp add --scope user mldebug -- " in capsys.readouterr().err
 
 
-def test_claude_desktop_asks_for_roots(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["install", "claude-desktop"]) == 0
-    assert "--root DIR" in capsys.readouterr().out
+def test_clients_that_start_servers_elsewhere_get_a_word_about_roots(capsys: pytest.CaptureFixture[str]) -> None:
+    for client in ("claude-desktop", "codex"):
+        assert main(["install", client]) == 0
+        assert ("--root DIR" in capsys.readouterr().out) == (client == "claude-desktop")
 
 
 def test_the_command_is_the_running_script_or_that_of_uvx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

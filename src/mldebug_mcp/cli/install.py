@@ -79,7 +79,7 @@ def _write(entry: Entry, scope: Scope) -> None:
     print(f"\nwritten to {path}" + (f"; as it was: {backup}" if backup else ", a new file"))
     if scope == "project":
         print("the command in it holds on this machine: others who share the file run the same `install` for theirs")
-    _tell_what_is_next(entry)
+    _tell_what_is_next(entry, scope)
 
 
 def _show_difference(path: Path, before: str, after: str) -> None:
@@ -89,10 +89,10 @@ def _show_difference(path: Path, before: str, after: str) -> None:
         print(line)
 
 
-def _tell_what_is_next(entry: Entry) -> None:
+def _tell_what_is_next(entry: Entry, scope: Scope) -> None:
     print(f"next: {entry.client.then.format(name=entry.name)}")
-    if entry.client.id == "claude-desktop" and not entry.roots:
-        print("Claude Desktop starts servers outside your folders: say where your runs are with --root DIR")
+    if scope == "user" and not entry.client.in_project and not entry.roots:
+        print(f"{entry.client.title} may start it outside your project: if so, say where your runs are with --root DIR")
 
 
 def _claude_arguments(entry: Entry) -> list[str]:
@@ -122,7 +122,7 @@ def _add_by_claude(entry: Entry, claude: str | None) -> None:
         _run([claude, *_claude_arguments(entry)[1:]], backup)
     _show_difference(path, before, after)
     print(f"\nadded to {path} by `claude mcp add`" + (f"; as it was: {backup}" if backup else ""))
-    _tell_what_is_next(entry)
+    _tell_what_is_next(entry, "user")
 
 
 def _run(command: Sequence[str], backup: Path | None, text: str = "") -> None:

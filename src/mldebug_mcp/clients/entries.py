@@ -72,7 +72,10 @@ def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
         changes: dict[tuple[str, ...], object] = {path: entry.new()}
     else:
         _refuse_another(old, entry, where)
-        changes = {(*path, key): value for key, value in entry.fields().items() if old.get(key) != value}
+        fields = entry.fields()
+        if not entry.roots:
+            fields["args"] = [*fields["args"], *_options(old)]
+        changes = {(*path, key): value for key, value in fields.items() if old.get(key) != value}
     for place, value in changes.items():
         text = grammar.put(text, place, value, where)
     _refuse_loss(grammar.read(text, where), before, changes, where)
@@ -99,6 +102,12 @@ def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
         raise InputError(
             f"{where} has another server named {entry.name} ({said}), which is left alone; choose another with --name"
         )
+
+
+def _options(old: Mapping[str, Any]) -> list[Any]:
+    """Return the options of an entry's server, such as roots that were given before: they stay unless given anew."""
+    arguments = old.get("args")
+    return arguments[arguments.index("serve") :] if isinstance(arguments, list) and "serve" in arguments else []
 
 
 def _refuse_loss(

@@ -25,6 +25,7 @@ class Client:
         kind: What an entry says of itself besides command and arguments, where the client asks for it.
         limits: Settings of a new entry that let long calls end; later changes by the user stay.
         then: What the user does next.
+        in_project: It starts servers in the folder of the project; others in the home folder, in / or do not say.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Client:
     then: str
     kind: tuple[tuple[str, str], ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
+    in_project: bool = False
 
     def file(self, scope: Scope, folder: Path) -> Path | None:
         """Return the file for the scope; None if the client has none."""
@@ -78,9 +80,10 @@ def _codex() -> Path:
 
 
 def _zed() -> Path:
+    if sys.platform == "win32":
+        return _settings_folder() / "Zed" / "settings.json"
     # On macOS, too, Zed keeps its settings below ~/.config.
-    folder = _settings_folder() / "Zed" if sys.platform == "win32" else _xdg_folder() / "zed"
-    return folder / "settings.json"
+    return (_home(".config") if sys.platform == "darwin" else _xdg_folder()) / "zed" / "settings.json"
 
 
 STDIO = (("type", "stdio"),)
@@ -90,7 +93,8 @@ CLIENTS = {
     for client in (
         Client(
             "claude-code", "Claude Code", "mcpServers", _claude_code, ".mcp.json",
-            "start Claude Code anew; `claude mcp get {name}` or /mcp shows whether it is connected", STDIO,
+            "start Claude Code anew; `claude mcp get {name}` or /mcp shows whether it is connected",
+            STDIO, in_project=True,
         ),
         Client(
             "claude-desktop", "Claude Desktop", "mcpServers", _claude_desktop, None,
@@ -99,7 +103,7 @@ CLIENTS = {
         Client(
             "codex", "Codex", "mcp_servers", _codex, ".codex/config.toml",
             "start Codex anew; /mcp shows whether the server runs",
-            limits=(("startup_timeout_sec", 30), ("tool_timeout_sec", 600)),
+            limits=(("startup_timeout_sec", 30), ("tool_timeout_sec", 600)), in_project=True,
         ),
         Client(
             "cursor", "Cursor", "mcpServers", lambda: _home(".cursor", "mcp.json"), ".cursor/mcp.json",
@@ -108,6 +112,7 @@ CLIENTS = {
         Client(
             "gemini", "Gemini CLI", "mcpServers", lambda: _home(".gemini", "settings.json"), ".gemini/settings.json",
             "start Gemini CLI anew in a trusted folder; /mcp shows whether the server is connected",
+            in_project=True,
         ),
         Client(
             "vscode", "VS Code", "servers", lambda: _settings_folder() / "Code" / "User" / "mcp.json",
