@@ -19,6 +19,7 @@ from mldebug_mcp.clients.files import keep_copy, read_text, replace_text
 from mldebug_mcp.clients.launch import launch_command
 from mldebug_mcp.clients.table import CLIENTS, Scope
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import clean
 
 
 def install(options: argparse.Namespace) -> None:
@@ -86,7 +87,7 @@ def _show_difference(path: Path, before: str, after: str) -> None:
     # One line of context: the neighbours are other servers' entries, which may hold keys.
     sides = before.splitlines(), after.splitlines()
     for line in difflib.unified_diff(*sides, f"{path} before", f"{path} after", n=1, lineterm=""):
-        print(line)
+        print(clean(line))
 
 
 def _tell_what_is_next(entry: Entry, scope: Scope) -> None:
