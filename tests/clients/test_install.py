@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -275,4 +276,10 @@ def test_the_command_is_the_running_script_or_that_of_uvx(tmp_path: Path, monkey
     uvx.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", "/home/you/.cache/uv/archive-v0/abc")
-    assert launch_command() == (str(uvx), "--from", "mldebug-mcp", "mldebug-mcp")
+    for record, source in (
+        (None, "mldebug-mcp"),
+        ('{"url": "file:///src/mldebug", "dir_info": {}}', "mldebug-mcp @ file:///src/mldebug"),
+        ('{"url": "https://x.org/y", "vcs_info": {"vcs": "git"}}', "mldebug-mcp @ git+https://x.org/y"),
+    ):
+        monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda *_, record=record: record)
+        assert launch_command() == (str(uvx), "--from", source, "mldebug-mcp")
