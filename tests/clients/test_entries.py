@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -127,6 +128,19 @@ def test_any_json_keeps_its_other_settings(settings: dict[str, Any], indent: int
     after = json.loads(put(text))
     assert after.pop("mcpServers") == servers | {"mldebug": {"command": COMMAND[0], "args": []}}
     assert after == {key: value for key, value in settings.items() if key != "mcpServers"}
+
+
+@given(settings=st.dictionaries(st.text(max_size=4) | st.just("mcpServers"), json_values, max_size=3), data=st.data())
+def test_comments_between_any_two_tokens_stay(settings: dict[str, Any], data: st.DataObject) -> None:
+    settings["mcpServers"] = {"other": settings.get("mcpServers")}
+    blanks = st.sampled_from(["", " ", "\n", "\t", "\r\n", "/*c*/", "//c\n", " /* } */\n", '// "\n'])
+    tokens = [found[0] for found in jsonc.TOKEN.finditer(json.dumps(settings)) if found.lastgroup != "blank"]
+    text = "".join(token + data.draw(blanks) for token in ["", *tokens])
+    written = put(text)
+    after = jsonc.read(written, "")
+    assert after["mcpServers"].pop("mldebug")["command"] == COMMAND[0]
+    assert after == settings
+    assert re.findall(r"//|/\*", written) == re.findall(r"//|/\*", text.replace(COMMAND[0], "")), "no comment is lost"
 
 
 def test_a_moved_installation_is_updated_and_settings_of_the_users_stay() -> None:
