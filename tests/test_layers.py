@@ -15,7 +15,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
     {"errors", "files", "models", "text"},
-    {"knowledge", "logs", "batch", "probe", "memory", "capture"},
+    {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
     {"symptoms"},
     {"diagnose"},
     {"report"},

@@ -197,6 +197,14 @@ def do_probe(options: argparse.Namespace) -> int:
     return FOUND if options.check and not is_sound(answer) else DONE
 
 
+def do_install(options: argparse.Namespace) -> int:
+    """Write or print a client's configuration."""
+    from mldebug_mcp.cli.install import install
+
+    install(options)
+    return DONE
+
+
 def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output."""
     del options

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.clients.table import CLIENTS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -40,6 +41,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_memory(verbs)
     _add_estimate(verbs)
     _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
+
+    _add_install(verbs)
 
     serve = verbs.add_parser("serve", help="run the MCP server over stdio (as without a command)")
     serve.set_defaults(command=commands.do_serve)
@@ -177,6 +180,37 @@ def _add_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="exit with 1 unless the batch is memorised and healthy")
     _add_json(parser)
     parser.set_defaults(command=commands.do_probe)
+
+
+def _add_install(verbs: Commands) -> None:
+    install = verbs.add_parser(
+        "install",
+        help="put the MCP server into a client's configuration",
+        description="Put the MCP server into a client's configuration, or print what to put there. Other entries and "
+        "comments stay, the file as it was is kept as a backup, and a second run finds nothing to do.",
+        epilog="The command written is the absolute path of the mldebug-mcp that is running (in its virtual "
+        "environment, pipx or uv folder), for clients know nothing of your PATH; run through uvx it is the command of "
+        "uvx. Claude Code's user configuration is changed by `claude mcp add`; without `claude` on PATH, .mcp.json in "
+        "the working directory is written.",
+    )
+    install.add_argument("client", metavar="CLIENT", choices=list(CLIENTS), help=", ".join(CLIENTS))
+    install.add_argument(
+        "--print", action="store_true", help="print the configuration and where it goes; write nothing"
+    )
+    install.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        help="for all your projects, or in the working directory's own file (default user)",
+    )
+    install.add_argument(
+        "--root",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="a folder that the server may read; repeat for more (default: the folder in which the client starts it)",
+    )
+    install.add_argument("--name", default="mldebug", help="what the client calls the server (default mldebug)")
+    install.set_defaults(command=commands.do_install)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

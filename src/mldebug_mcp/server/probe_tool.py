@@ -42,13 +42,14 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
 ) -> Annotated[CallToolResult, ProbeResult]:
-    """Overfit one batch: can a tiny model, or your own model and loss, memorise it, and if not, why is it not learning?
+    """Overfit a single batch, the sanity check of model, loss function and training loop: can my model learn at all?
 
-    Trains in a separate process on a batch file, on a model built small from its config.json, or on your pipeline
-    through `entry`. Reports the first loss against a uniform guess, the loss curve, gradients that are missing, zero or
-    NaN, the first operation that gives NaN or Inf, parameters that never move, leaks of the future or between rows,
-    wrong modes, a missing zero_grad and more; then a verdict (memorised, too_slow, cannot_learn, not_finite, failed)
-    and the causes ranked with probabilities, and a picture of the loss. Takes seconds to a minute.
+    Use it to verify a model or when it does not learn: is it able to memorize one batch or example, is the initial loss
+    what it should be, do gradients reach all parameters, does every parameter move, which layer or module outputs the
+    first NaN, is a custom loss buggy? Trains in a separate process on a batch file, with a tiny model, your model built
+    small from its config.json, or your own code through `entry`. Reports gradients that are missing or zero, leaks of
+    the future or between rows, a missing zero_grad and more; a verdict (memorised, too_slow, cannot_learn, not_finite,
+    failed), causes ranked with probabilities, a picture. Takes up to a minute.
     """
     from mldebug_mcp.diagnose.probe import concise_probe, probe
     from mldebug_mcp.probe import Progress

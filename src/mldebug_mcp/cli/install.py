@@ -1,0 +1,137 @@
+"""`mldebug-mcp install`: put the server into a client's configuration, or print what to put there."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mldebug_mcp.clients import jsonc
+from mldebug_mcp.clients.entries import Entry, is_toml, put_entry, snippet
+from mldebug_mcp.clients.files import keep_copy, read_text, replace_text
+from mldebug_mcp.clients.launch import launch_command
+from mldebug_mcp.clients.table import CLIENTS, Scope
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import clean
+
+
+def install(options: argparse.Namespace) -> None:
+    """Write or print a client's configuration."""
+    entry = Entry(CLIENTS[options.client], _name(options.name), launch_command(), [_root(one) for one in options.root])
+    claude = shutil.which("claude") if options.client == "claude-code" else None
+    # Without its own program, Claude Code's user file is left alone: a running one rewrites it at any time.
+    scope: Scope = options.scope or ("project" if options.client == "claude-code" and not claude else "user")
+    if options.print:
+        _print_configuration(entry, scope)
+    elif options.client == "claude-code" and scope == "user":
+        _add_by_claude(entry, claude)
+    else:
+        _write(entry, scope)
+
+
+def _name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise InputError(
+            f"--name {name!r}: only letters, digits, - and _ are allowed, as clients make tool names of it"
+        )
+    return name
+
+
+def _root(root: str) -> str:
+    folder = Path(root).expanduser().resolve()
+    if not folder.is_dir():
+        raise InputError(f"--root {root}: there is no such folder")
+    if not str(folder).isprintable():
+        raise InputError(f"--root {root!a}: a configuration cannot hold the characters of this folder's name")
+    return str(folder)
+
+
+def _print_configuration(entry: Entry, scope: Scope) -> None:
+    if entry.client.id == "claude-code" and scope == "user":
+        print(shlex.join(_claude_arguments(entry)))
+        return
+    print(f"for {_file(entry, scope)}:", file=sys.stderr)
+    print(snippet(entry), end="")
+
+
+def _file(entry: Entry, scope: Scope) -> Path:
+    path = entry.client.file(scope, Path.cwd())
+    if path is None:
+        raise InputError(f"{entry.client.title} has no configuration of its own for a project: use --scope user")
+    return path
+
+
+def _write(entry: Entry, scope: Scope) -> None:
+    path = _file(entry, scope)
+    before = read_text(path)
+    after = put_entry(before, entry, str(path), toml_file=is_toml(path))
+    if after == before:
+        print(f"{path} has the server {entry.name} already: nothing to do")
+        return
+    backup = replace_text(path, before, after)
+    _show_difference(path, before, after)
+    print(f"\nwritten to {path}" + (f"; as it was: {backup}" if backup else ", a new file"))
+    if scope == "project":
+        print("the command in it holds on this machine: others who share the file run the same `install` for theirs")
+    _tell_what_is_next(entry, scope)
+
+
+def _show_difference(path: Path, before: str, after: str) -> None:
+    # One line of context: the neighbours are other servers' entries, which may hold keys.
+    sides = before.splitlines(), after.splitlines()
+    for line in difflib.unified_diff(*sides, f"{path} before", f"{path} after", n=1, lineterm=""):
+        print(clean(line))
+
+
+def _tell_what_is_next(entry: Entry, scope: Scope) -> None:
+    print(f"next: {entry.client.then.format(name=entry.name)}")
+    if scope == "user" and not entry.client.in_project and not entry.roots:
+        print(f"{entry.client.title} may start it outside your project: if so, say where your runs are with --root DIR")
+
+
+def _claude_arguments(entry: Entry) -> list[str]:
+    fields = entry.fields()
+    return ["claude", "mcp", "add", "--scope", "user", entry.name, "--", fields["command"], *fields["args"]]
+
+
+def _add_by_claude(entry: Entry, claude: str | None) -> None:
+    """Let Claude Code's own program change its file: a running one rewrites it at any time."""
+    if claude is None:
+        command = shlex.join(_claude_arguments(entry))
+        raise InputError(f"`claude` is not on PATH; run `{command}` where it is, or use --scope project")
+    path = entry.client.user_file()
+    before = read_text(path)
+    after = put_entry(before, entry, str(path), toml_file=False)
+    if after == before:
+        print(f"{path} has the server {entry.name} already: nothing to do")
+        return
+    backup = keep_copy(path, before)
+    known = jsonc.read(before, str(path)).get(entry.client.servers, {})
+    if entry.name in known:
+        # What the user has added to the entry, such as variables, must outlive the update.
+        merged = jsonc.read(after, str(path))[entry.client.servers][entry.name]
+        _run([claude, "mcp", "remove", "--scope", "user", entry.name], backup)
+        _run([claude, "mcp", "add-json", "--scope", "user", entry.name, "-"], backup, json.dumps(merged))
+    else:
+        _run([claude, *_claude_arguments(entry)[1:]], backup)
+    _show_difference(path, before, after)
+    print(f"\nadded to {path} by `claude mcp add`" + (f"; as it was: {backup}" if backup else ""))
+    _tell_what_is_next(entry, "user")
+
+
+def _run(command: Sequence[str], backup: Path | None, text: str = "") -> None:
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        problem = (done.stderr or done.stdout).strip() if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = str(error)
+    if problem:
+        kept = f"; the configuration as it was: {backup}" if backup else ""
+        raise InputError(f"{shlex.join(command)} failed: {problem}{kept}")

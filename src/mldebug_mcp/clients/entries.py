@@ -1,0 +1,125 @@
+"""A server's entry in a client's configuration: made, written as text to paste, and put into a file's text."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from mldebug_mcp.clients import jsonc, toml
+from mldebug_mcp.clients.table import Client
+from mldebug_mcp.errors import InputError
+
+BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The server under a name, for one client."""
+
+    client: Client
+    name: str
+    command: Sequence[str]
+    roots: Sequence[str] = ()
+
+    def fields(self) -> dict[str, Any]:
+        """Return what identifies the server: these are kept up to date."""
+        program, *arguments = self.command
+        if self.roots:
+            arguments += ["serve", *(part for root in self.roots for part in ("--root", root))]
+        return {**dict(self.client.kind), "command": program, "args": arguments}
+
+    def new(self) -> dict[str, Any]:
+        """Return a whole new entry."""
+        return {**self.fields(), **dict(self.client.limits)}
+
+
+def snippet(entry: Entry) -> str:
+    """Return the configuration as text to paste into an empty file."""
+    return put_entry("", entry, "a new file", toml_file=is_toml(entry.client.user_file()))
+
+
+def is_toml(path: PurePath) -> bool:
+    """Return whether the client's file is TOML; all others are JSON, some with comments."""
+    return path.suffix == ".toml"
+
+
+def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
+    """Return the text of a configuration with the entry in it; the same text if it stands there already.
+
+    All else stays as it is, comments too, and so do settings that the user has added to the entry.
+
+    Args:
+        text: The file as it is.
+        entry: What to put.
+        where: The file's name, for errors.
+        toml_file: The text is TOML, not JSON.
+
+    Raises:
+        InputError: if the text cannot be read or cannot be edited without changing something else, or if another
+            server has the name.
+    """
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    text = text.removeprefix(mark)
+    grammar = toml if toml_file else jsonc
+    before = grammar.read(text, where)
+    path = (entry.client.servers, entry.name)
+    old = _find(before, path, where)
+    if old is None:
+        changes: dict[tuple[str, ...], object] = {path: entry.new()}
+    else:
+        _refuse_another(old, entry, where)
+        fields = entry.fields()
+        if not entry.roots:
+            fields["args"] = [*fields["args"], *_options(old)]
+        changes = {(*path, key): value for key, value in fields.items() if old.get(key) != value}
+    for place, value in changes.items():
+        text = grammar.put(text, place, value, where)
+    _refuse_loss(grammar.read(text, where), before, changes, where)
+    return mark + text
+
+
+def _find(document: Mapping[str, Any], path: Sequence[str], where: str) -> Mapping[str, Any] | None:
+    found: Any = document
+    for number, key in enumerate(path):
+        if key not in found:
+            return None
+        found = found[key]
+        if not isinstance(found, Mapping):
+            raise InputError(
+                f"{where}: {'.'.join(path[: number + 1])} is not a table of settings; mend it by hand first"
+            )
+    assert isinstance(found, Mapping)  # noqa: S101 - the loop has just seen to it
+    return found
+
+
+def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
+    said = json.dumps([old.get("command"), old.get("args")], default=str)
+    if "mldebug" not in said:
+        raise InputError(
+            f"{where} has another server named {entry.name} ({said}), which is left alone; choose another with --name"
+        )
+
+
+def _options(old: Mapping[str, Any]) -> list[Any]:
+    """Return the options of an entry's server, such as roots that were given before: they stay unless given anew."""
+    arguments = old.get("args")
+    return arguments[arguments.index("serve") :] if isinstance(arguments, list) and "serve" in arguments else []
+
+
+def _refuse_loss(
+    after: Mapping[str, Any], before: Mapping[str, Any], changes: Mapping[tuple[str, ...], object], where: str
+) -> None:
+    """Hold the new text to what was asked: nothing but the changes may differ."""
+    expected = copy.deepcopy(dict(before))
+    for place, value in changes.items():
+        parent = expected
+        for key in place[:-1]:
+            parent = parent.setdefault(key, {})
+        parent[place[-1]] = value
+    # As JSON, for a NaN in TOML is not equal to itself.
+    if json.dumps(after, default=str, sort_keys=True) != json.dumps(expected, default=str, sort_keys=True):
+        raise InputError(f"{where} cannot be edited without changing other settings; paste what --print shows by hand")

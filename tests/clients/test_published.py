@@ -1,0 +1,111 @@
+"""What is published for clients says the same everywhere: versions, names, configurations, pages."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mldebug_mcp import __version__
+from mldebug_mcp.clients.table import CLIENTS
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "clients").glob("*.md")}
+
+
+def script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def manifest(path: str) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    return known
+
+
+def test_every_client_has_a_page_and_the_readme_leads_there() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert sorted(PAGES) == sorted(CLIENTS)
+    assert [client for client in CLIENTS if f"(docs/clients/{client}.md)" not in readme] == []
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_page_shows_what_install_prints(client: str) -> None:
+    update = script("docs/update_readme.py")
+    assert f"<!-- output: mldebug-mcp install {client} " in PAGES[client]
+    assert update.filled(PAGES[client]) == PAGES[client], "run: python docs/update_readme.py"
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_page_names_the_files_and_says_how_to_check_limit_and_remove(
+    client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    page = PAGES[client]
+    assert [
+        part for part in ("Check it", "What it may read", "Limits", "Remove it") if f"**{part}.**" not in page
+    ] == []
+    files = [CLIENTS[client].project_file]
+    if client != "claude-code":
+        monkeypatch.setattr("sys.platform", "linux")
+        files.append(f"~/{CLIENTS[client].user_file().relative_to(Path.home())}")
+    assert [file for file in files if file and f"`{file}`" not in page] == []
+
+
+def test_local_links_of_the_pages_lead_somewhere() -> None:
+    links = [link for page in PAGES.values() for link in re.findall(r"\]\((?!http)([^)#]+)\)", page)]
+    assert links
+    assert [link for link in links if not (ROOT / "docs" / "clients" / link).exists()] == []
+
+
+def test_versions_agree() -> None:
+    registry = manifest("server.json")
+    assert {
+        manifest(".claude-plugin/plugin.json")["version"],
+        manifest("packaging/mcpb/manifest.json")["version"],
+        registry["version"],
+        *(package["version"] for package in registry["packages"]),
+    } == {__version__}
+
+
+def test_the_registry_entry_has_the_form_that_the_registry_asks_for() -> None:
+    entry = manifest("server.json")
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
+    assert 1 <= len(entry["description"]) <= 100
+    assert len(entry["title"]) <= 100
+    [package] = entry["packages"]
+    assert (package["registryType"], package["identifier"]) == ("pypi", "mldebug-mcp")
+    assert package["transport"] == {"type": "stdio"}
+    # The registry looks for this line in the package's description.
+    assert f"<!-- mcp-name: {entry['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_plugin_is_the_repository_with_its_skill_and_server() -> None:
+    plugin, market = manifest(".claude-plugin/plugin.json"), manifest(".claude-plugin/marketplace.json")
+    assert plugin["skills"] == ["./"]
+    assert (ROOT / "SKILL.md").is_file()
+    assert plugin["mcpServers"]["mldebug"]["args"][-1] == "mldebug-mcp"
+    [listed] = market["plugins"]
+    assert (listed["name"], listed["source"], listed["description"]) == (plugin["name"], "./", plugin["description"])
+    assert market["description"]
+
+
+def test_the_bundle_tells_the_tools_of_the_server_and_asks_for_a_folder() -> None:
+    from mldebug_mcp.server.tools import TOOLS
+
+    told = script("packaging/mcpb/build.py").manifest()
+    assert [tool["name"] for tool in told["tools"]] == [tool.__name__ for tool in TOOLS]
+    assert all(tool["description"] for tool in told["tools"])
+    assert told["server"]["type"] == "uv"
+    assert told["server"]["mcp_config"]["args"][-3:] == ["serve", "--root", "${user_config.runs}"]
+    assert told["user_config"]["runs"]["required"]
