@@ -120,11 +120,8 @@ def half_precision(setup: Setup, severity: float) -> None:
 
 
 def state_lost(setup: Setup, severity: float) -> None:
-    """Resume halfway with a fresh optimizer and a schedule that starts over."""
-    setup.resume_at, setup.resume_loses_state = setup.steps // 2, True
-    setup.schedule = "constant"
-    setup.lr *= severity
-    setup.warmup = 0.0
+    """Resume at a share of the steps with a fresh optimizer and a schedule that starts over, warmup and all."""
+    setup.resume_at, setup.resume_loses_state = int(setup.steps * severity), True
     setup.onset = setup.resume_at + 1
 
 
@@ -165,7 +162,7 @@ FAULTS = (
     ),
     Fault("half_precision", "fp16_overflow", half_precision, (0.0, 0.4), also=("exploding_gradients",)),
     Fault(
-        "state_lost", "resume_state_lost", state_lost, (3, 8), ("gpt", "images", "tabular", "sft"),
-        ("resume_data_replayed", "lr_too_high"),
+        "state_lost", "resume_state_lost", state_lost, (0.5, 0.75), ("gpt", "images", "tabular", "sft"),
+        ("resume_data_replayed", "lr_schedule_bug"),
     ),
 )  # fmt: skip
