@@ -66,7 +66,11 @@ def narrow(setup: Setup, severity: float) -> None:
 
 
 FAULTS = (
-    Fault("exploding", "exploding_gradients", exploding, (1, 4), SMALL, ("lr_too_high", "bad_init")),
+    Fault(
+        "exploding", "exploding_gradients", exploding, (1, 4), SMALL,
+        # Where nothing overflows, activations that leave every unit saturated give a flat loss.
+        ("lr_too_high", "bad_init", "no_signal", "params_not_training", "dead_units"),
+    ),
     Fault("large_head", "bad_init", large_head, (30, 100), CLASSIFIED),
     Fault(
         "deep_sigmoid", "vanishing_gradients", deep_sigmoid, (6, 12), SMALL,

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import decay, run_of, state
 
 
 @pytest.mark.parametrize("classes", [2, 10, 1000])
@@ -25,3 +26,10 @@ def test_without_the_number_of_classes_it_cannot_be_told() -> None:
 
 def test_a_loss_that_stands_at_ln_2_is_seen_without_it() -> None:
     assert state("loss_at_chance", run_of(loss=[0.6931, 0.6935, 0.693] * 10)) is State.PRESENT
+
+
+def test_an_accuracy_tells_how_many_classes_a_uniform_guess_has() -> None:
+    loss = np.concatenate([decay(40, 5.0, 3.47, 9), np.full(60, 3.466)])
+    guessing, learning = dict.fromkeys(range(10, 101, 10), 0.03), dict.fromkeys(range(10, 101, 10), 0.25)
+    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=guessing)) is State.PRESENT
+    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=learning)) is State.ABSENT

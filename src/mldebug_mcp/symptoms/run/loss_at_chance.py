@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
@@ -12,6 +14,11 @@ from mldebug_mcp.text import figure
 
 NEAR = 0.03
 """Within this share of ln(n) the loss is that of a guess. Chosen by hand: unigram statistics of text lie far below."""
+
+NEAR_BY_ACCURACY = 0.08
+"""An accuracy of a few per cent is known to no more than that."""
+MOST_ACCURACY = 0.3
+LEAST_ACCURACIES = 4
 
 
 @symptom(
@@ -25,15 +32,15 @@ def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess.
 
     Not this when: the log ends after a few steps; the loss is no cross-entropy. Unknown where neither the number of
-    classes nor that of tokens is known, unless it stands still at ln 2.
+    classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess does.
     """
     loss = run["loss"].finite
     end, uniform = end_level(loss.value), uniform_loss(run)
+    near = NEAR
     if uniform is None:
-        if abs(end - math.log(2)) > 0.01:
-            raise CannotTell("the number of classes or tokens is not known")
-        uniform = math.log(2)
-    if abs(end - uniform) > NEAR * uniform:
+        uniform = math.log(2) if abs(end - math.log(2)) <= 0.01 else _by_accuracy(run)
+        near = NEAR_BY_ACCURACY
+    if abs(end - uniform) > near * uniform:
         return None
     return Evidence(
         f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}; a uniform guess has "
@@ -41,3 +48,14 @@ def loss_at_chance(run: Run) -> Evidence | None:
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
     )
+
+
+def _by_accuracy(run: Run) -> float:
+    """Return the loss of a uniform guess that is right as often as the log says: it guesses 1 / accuracy classes."""
+    name = next((one for one in ("eval_accuracy", "accuracy") if one in run), None)
+    right = run[name].finite.value if name is not None else np.empty(0)
+    accuracy = float(np.median(right)) if len(right) >= LEAST_ACCURACIES else 0.0
+    accuracy = accuracy / 100 if accuracy > 1 else accuracy
+    if not 0 < accuracy <= MOST_ACCURACY:
+        raise CannotTell("the number of classes or tokens is not known")
+    return -math.log(accuracy)

@@ -15,7 +15,8 @@ from mldebug_mcp.text import figure
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
 SHARE_OF_LEVEL = 0.05
-SHARE_OF_SWINGS = 0.75
+SWINGS = 1.25
+"""A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen by hand."""
 SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
@@ -75,9 +76,10 @@ def _level(value: Floats, spread: float) -> _Level:
 
 def _swings(value: Floats) -> bool:
     """Say whether an agent's reward swings around where it began, and is at its best nowhere near the end."""
-    level = blocks(value, 10).level
+    level, swing = blocks(value, 10).level, float(value.std())
     gained = float(np.median(value[-(len(value) // 3) :])) - start_level(value)
-    return abs(gained) <= SHARE_OF_SWINGS * float(level.std()) and float(level[-3:].max()) < float(level[:-3].max())
+    best, lately = float(level[:-3].max()), float(level[-3:].max())
+    return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
 
 
 def _evidence(run: Run, rewards: Series, seen: _Level) -> Evidence:
