@@ -12,7 +12,6 @@ under which the labelled causes are most probable. What was counted stands in `f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,8 +46,11 @@ class Fitted(BaseModel):
         return moved(self.causes.get(cause, {}).get(symptom, (0, 0)), word)
 
     def background(self, symptom: str, chosen: float) -> float:
-        """Return how often a healthy run shows a symptom: the number chosen by hand, moved by what was counted."""
-        return moved(self.healthy.get(symptom, (0, 0)), chosen)
+        """Return how often a healthy run shows a symptom: the number chosen by hand, moved by what was counted.
+
+        It is moved down to an eighth at most: the healthy runs that were counted do not know every oddity of others.
+        """
+        return max(moved(self.healthy.get(symptom, (0, 0)), chosen), chosen / 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +82,22 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
 def fit_weight(
     runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float], Mapping[str, float]]
 ) -> float:
-    """Return the weight under which the right causes of the runs are most probable.
+    """Return the weight under which the right causes of the runs are most probable, by Brier's score.
+
+    That score is bounded, so that a few runs whose log misleads, or whose label is wrong, do not decide. A weight above
+    1 undoes what the words, each worth four runs, and the backgrounds take off the evidence of symptoms that were
+    counted.
 
     Args:
         runs: Labelled runs.
         probabilities: The probability of each cause for a run under a weight.
     """
 
-    def surprise(weight: float) -> float:
-        right = [sum(probabilities(run, weight)[cause] for cause in run.causes) for run in runs]
-        return -sum(math.log(max(share, 1e-9)) for share in right)
+    def score(weight: float) -> float:
+        ranked = [(run, probabilities(run, weight)) for run in runs]
+        return sum((1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
 
-    return min(WEIGHTS, key=surprise)
+    return min(WEIGHTS, key=score)
 
 
 @lru_cache(maxsize=1)

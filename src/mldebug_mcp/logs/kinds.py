@@ -37,6 +37,7 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "EpLen",
         ),
     ),
+    ("diffusion", ("loss_q0", "mse_q0", "vb_q0")),
     ("pretraining", ("skipped_iterations", "nan_iterations", "mfu", "consumed_tokens")),
     (
         "supervised",

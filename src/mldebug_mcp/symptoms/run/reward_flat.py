@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample, start_level
 from mldebug_mcp.text import figure
@@ -40,7 +40,7 @@ def reward_flat(run: Run) -> Evidence | None:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
     late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
-    if run.kind not in TEXT_POLICIES and len(late) >= LEAST_RECORDS:
+    if run.kind == "rl" and len(late) >= LEAST_RECORDS:
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
