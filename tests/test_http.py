@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from uvicorn.server import ServerState
 from mldebug_mcp.cli import main
 from mldebug_mcp.server import http as http_module
 from mldebug_mcp.server.http import MAX_BODY
+from mldebug_mcp.server.listener import DEFAULT_HOST, DEFAULT_PORT, PATH, TOKEN_VARIABLE
 
 from .http_process import LEGACY, MODERN, TOKEN, HttpServer, http_server
 
@@ -65,7 +67,7 @@ async def test_a_client_of_either_era_gets_a_diagnosis(server: HttpServer, examp
 
 
 @pytest.mark.anyio
-async def test_the_documented_configuration_connects(server: HttpServer) -> None:
+async def test_the_documented_json_connects(server: HttpServer) -> None:
     found = re.search(r"```json\n(.*?)```", DOCUMENTATION, re.DOTALL)
     assert found
     entry = json.loads(found[1].replace("TOKEN", TOKEN))["mcpServers"]["mldebug"]
@@ -75,9 +77,17 @@ async def test_the_documented_configuration_connects(server: HttpServer) -> None
         assert len((await client.list_tools()).tools) > 5
 
 
-def test_the_documented_address_and_limits_are_those_of_the_server() -> None:
-    from mldebug_mcp.server.listener import DEFAULT_HOST, DEFAULT_PORT, PATH
+def test_the_documented_toml_names_the_address_and_the_variable_of_the_server() -> None:
+    found = re.search(r"```toml\n(.*?)```", DOCUMENTATION, re.DOTALL)
+    assert found
+    entry = tomllib.loads(found[1])["mcp_servers"]["mldebug"]
+    assert entry == {
+        "url": f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}",
+        "bearer_token_env_var": TOKEN_VARIABLE,
+    }
 
+
+def test_the_documented_address_and_limits_are_those_of_the_server() -> None:
     assert f"http://{DEFAULT_HOST}:{DEFAULT_PORT}{PATH}" in DOCUMENTATION
     assert f"over {http_module.MAX_BODY >> 20} MiB" in DOCUMENTATION
     assert f"over {http_module.MAX_HEADERS >> 10} KiB" in DOCUMENTATION

@@ -29,7 +29,9 @@ MAX_CONNECTIONS = 512
 """Half of the file descriptors that a process usually has."""
 REQUEST_SECONDS = 30.0
 """In which a request must have arrived whole: who sends a byte a minute does not hold a connection."""
-END_SECONDS = 0.4
+KEEP_ALIVE_SECONDS = 60
+"""In which an idle connection is kept: longer than clients keep theirs, lest they use one that is being closed."""
+END_SECONDS = 0.3
 """From the signal to the end, whatever is at work: a client may kill half a second after it."""
 
 
@@ -60,6 +62,7 @@ def configuration(application: ASGIApp) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=0,
         h11_max_incomplete_event_size=MAX_HEADERS,
     )
