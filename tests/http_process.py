@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 import httpx2
 from mcp import Client
@@ -52,15 +51,14 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(*options: str, token: str | None = TOKEN, **environment: str) -> Iterator[HttpServer]:
+def http_server(*options: str, token: str | None = TOKEN) -> Iterator[HttpServer]:
     """Start a server at a free port."""
-    variables: dict[str, Any] = os.environ | environment
-    variables.pop("MLDEBUG_MCP_TOKEN", None)
+    variables = {name: value for name, value in os.environ.items() if name != "MLDEBUG_MCP_TOKEN"}
     if token is not None:
         variables["MLDEBUG_MCP_TOKEN"] = token
     process = subprocess.Popen(
         [sys.executable, "-m", "mldebug_mcp", "serve", "--http", "--port", "0", *options],
-        stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, env=variables,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables,
     )  # fmt: skip
     try:
         yield HttpServer(process)
