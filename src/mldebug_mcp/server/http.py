@@ -54,7 +54,6 @@ def configuration(application: ASGIApp) -> uvicorn.Config:
         interface="asgi3",
         http=_BoundedProtocol,
         ws="none",
-        loop="asyncio",
         lifespan="on",
         log_config=None,
         log_level="error",

@@ -108,19 +108,14 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 
 def _bind(host: str, family: socket.AddressFamily, address: tuple[str, int]) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Else the port would stay taken for a minute after a server that had clients ended.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.listen(BACKLOG)
+        return socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
-        bound.close()
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(
-            f"cannot listen at {shorten(host, 80)} port {address[1]} ({(error.strerror or str(error)).lower()}); "
-            "end what listens there, or give another --port (0: any that is free)"
+            f"cannot listen at {shorten(host, 80)} port {address[1]} ({why}); end what listens there, or give another "
+            "--port (0: any that is free)"
         ) from None
-    return bound
 
 
 def _what_a_public_address_needs(host: str, token: str | None, named: Sequence[str]) -> str:
