@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "mldebug_mcp"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
-    {"errors", "files", "models", "text"},
+    {"errors", "files", "models", "offline", "text"},
     {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
     {"symptoms"},
     {"diagnose"},
@@ -75,6 +75,21 @@ def test_only_the_command_line_prints() -> None:
             continue
         calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
         assert not any(isinstance(call.func, ast.Name) and call.func.id == "print" for call in calls), where
+
+
+def test_only_the_http_server_imports_what_serves_http() -> None:
+    for path in MODULES:
+        where = path.relative_to(SOURCE).as_posix()
+        if where != "server/http.py":
+            assert not {module.split(".")[0] for module in imports(path)} & {"uvicorn", "starlette", "h11"}, where
+
+
+def test_a_start_over_stdio_loads_no_http_server_of_ours() -> None:
+    code = "import sys, mldebug_mcp.server as s; s.make_server(); print([m for m in sys.modules if 'mldebug' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "mldebug_mcp.server.tools" in done.stdout
+    assert "server.http" not in done.stdout
+    assert "server.listener" not in done.stdout
 
 
 @pytest.mark.parametrize("start", ["import mldebug_mcp", "import mldebug_mcp.server as s; s.make_server()"])

@@ -123,14 +123,18 @@ def test_cancelling_ends_the_worker_and_its_children(tmp_path: Path, monkeypatch
 def test_nothing_is_left_when_the_host_is_ended_by_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     pids = tmp_path / "pids"
     command = [sys.executable, "-m", "mldebug_mcp", "probe", "--entry", f"{HOSTILE}:waits_with_a_child"]
-    environment = os.environ | {"PROBE_TEST_CHILD": str(pids)}
+    folders = tmp_path / "temporary"
+    folders.mkdir()
+    environment = os.environ | {"PROBE_TEST_CHILD": str(pids), "TMPDIR": str(folders)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as host:
         assert wait_until(lambda: pids.exists() and " " in pids.read_text())
+        assert len(list(folders.glob("mldebug-probe-*"))) == 1
 
         host.send_signal(number)
         host.wait(PATIENCE)
 
         assert wait_until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()))
+        assert wait_until(lambda: not list(folders.glob("mldebug-probe-*")))
 
 
 def test_nothing_is_left_when_the_host_is_killed_while_c_code_hangs(tmp_path: Path) -> None:

@@ -98,3 +98,34 @@ async def gone(pids: Path) -> bool:
         while any(alive(int(pid)) for pid in pids.read_text().split()):
             await asyncio.sleep(0.02)
     return True
+
+
+async def test_a_third_probe_waits_for_one_of_two_and_says_so(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "pipeline.py").write_text(
+        "import os, pathlib, time\n"
+        "here = pathlib.Path(__file__).parent\n"
+        "def waits():\n"
+        "    (here / f'{os.getpid()}.pid').touch()\n"
+        "    while not (here / 'go').exists():\n"
+        "        time.sleep(0.02)\n"
+        "    raise ValueError('went on')\n"
+    )
+    arguments = {"entry": f"{tmp_path / 'pipeline.py'}:waits", "device": "cpu"}
+    waiting = asyncio.Event()
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        del progress, total
+        if "waiting for another probe" in str(message):
+            waiting.set()
+
+    async with asyncio.timeout(3 * PATIENCE):
+        calls = [asyncio.create_task(client.call_tool("probe_overfit", arguments)) for _ in range(2)]
+        while len(list(tmp_path.glob("*.pid"))) < 2:
+            await asyncio.sleep(0.02)
+        calls.append(asyncio.create_task(client.call_tool("probe_overfit", arguments, progress_callback=note)))
+        await waiting.wait()
+        assert len(list(tmp_path.glob("*.pid"))) == 2
+        (tmp_path / "go").touch()
+        results = await asyncio.gather(*calls)
+    assert all("went on" in str(result.structured_content) for result in results)
+    assert len(list(tmp_path.glob("*.pid"))) == 3

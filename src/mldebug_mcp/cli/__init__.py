@@ -6,18 +6,22 @@ Exit codes: 0 done, 1 something was found (with --check), 2 the input cannot be 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from mldebug_mcp.cli.commands import DONE, UNUSABLE
 from mldebug_mcp.cli.parser import make_parser
 from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import clean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = make_parser().parse_args(arguments)
+    # For what this process loads; the library leaves the settings of its caller alone.
+    os.environ |= OFFLINE
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)

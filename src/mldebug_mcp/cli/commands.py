@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
     from mldebug_mcp.models import Model
@@ -206,12 +208,32 @@ def do_install(options: argparse.Namespace) -> int:
 
 
 def do_serve(options: argparse.Namespace) -> int:
-    """Serve MCP over standard input and output."""
-    del options
+    """Serve MCP over standard input and output, or over HTTP."""
     from mldebug_mcp.server import serve_stdio
 
-    serve_stdio()
+    names = ("host", "port", "token", "allowed_hosts", "allowed_origins")
+    settings = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    if getattr(options, "http", False):
+        _serve_http(settings)
+    elif settings:
+        raise InputError(f"--{next(iter(settings)).replace('_', '-').removesuffix('s')} is for HTTP: add --http")
+    else:
+        serve_stdio()
     return DONE
+
+
+def _serve_http(settings: dict[str, Any]) -> None:
+    from mldebug_mcp.server import make_server
+    from mldebug_mcp.server.http import serve_http
+    from mldebug_mcp.server.listener import listen
+
+    listener = listen(**settings)
+    lines = [f"MCP at {listener.url}; Ctrl+C ends it", *listener.warnings]
+    if listener.made:
+        lines.append(f"clients send the header Authorization: Bearer {listener.token} (new at each start, shown once)")
+    for line in lines:
+        print(f"mldebug-mcp: {line}", file=sys.stderr, flush=True)
+    serve_http(make_server(), listener)
 
 
 def _print_json(answer: Model) -> None:

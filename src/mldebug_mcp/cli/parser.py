@@ -43,9 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
 
     _add_install(verbs)
-
-    serve = verbs.add_parser("serve", help="run the MCP server over stdio (as without a command)")
-    serve.set_defaults(command=commands.do_serve)
+    _add_serve(verbs)
     return parser
 
 
@@ -211,6 +209,33 @@ def _add_install(verbs: Commands) -> None:
     )
     install.add_argument("--name", default="mldebug", help="what the client calls the server (default mldebug)")
     install.set_defaults(command=commands.do_install)
+
+
+def _add_serve(verbs: Commands) -> None:
+    serve = verbs.add_parser("serve", help="run the MCP server, over stdio (as without a command) or over HTTP")
+    serve.set_defaults(command=commands.do_serve)
+    serve.add_argument("--http", action="store_true", help="over streamable HTTP, with a bearer token")
+    http = serve.add_argument_group("with --http")
+    http.add_argument("--host", metavar="ADDRESS", help="the address to listen at (default 127.0.0.1: this machine)")
+    http.add_argument("--port", type=int, help="the port (default 8765; 0: any that is free)")
+    http.add_argument(
+        "--token",
+        help="the bearer token (default: the variable MLDEBUG_MCP_TOKEN, which other users cannot see; else a new one)",
+    )
+    http.add_argument(
+        "--allowed-host",
+        dest="allowed_hosts",
+        metavar="NAME",
+        action="append",
+        help="a name, with or without port, that clients call besides localhost; may be given several times",
+    )
+    http.add_argument(
+        "--allowed-origin",
+        dest="allowed_origins",
+        metavar="ORIGIN",
+        action="append",
+        help="an origin of web pages that may call, such as https://example.org; may be given several times",
+    )
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

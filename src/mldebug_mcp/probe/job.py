@@ -13,18 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import shorten
 
 GIB = 1024**3
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
-_QUIET = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "TRANSFORMERS_OFFLINE": "1",
+_QUIET = OFFLINE | {
     "TRANSFORMERS_VERBOSITY": "error",
-    "WANDB_MODE": "disabled",
-    "DO_NOT_TRACK": "1",
     "PYTHONUNBUFFERED": "1",
     "TOKENIZERS_PARALLELISM": "false",
     # Threads that spin while they wait make tiny models ten times as slow on a machine that others use too.

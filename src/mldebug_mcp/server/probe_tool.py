@@ -6,6 +6,7 @@ import asyncio
 import base64
 from typing import Annotated, Any, Literal
 
+import anyio
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult, ImageContent, TextContent
 from pydantic import Field
@@ -15,6 +16,8 @@ from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.server.strict import answers
 
 QUEUE = 100
+AT_ONCE = anyio.CapacityLimiter(2)
+"""Probes that run at the same time: each may take most of the machine's memory and cores. Chosen."""
 
 
 @answers
@@ -70,10 +73,13 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             await context.report_progress(done, message=f"{progress.stage}{step}{loss}")
 
     reporter = asyncio.create_task(report())
+    if not AT_ONCE.available_tokens:
+        note(Progress("waiting for another probe to end", 0, 0, None))
     try:
-        answer = await probe(
-            batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
-        )
+        async with AT_ONCE:
+            answer = await probe(
+                batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
+            )
     finally:
         reporter.cancel()
     picture = await asyncio.to_thread(picture_of, answer)

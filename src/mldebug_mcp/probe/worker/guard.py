@@ -6,24 +6,29 @@ import contextlib
 import faulthandler
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 GRACE = 4.0
 """Seconds beyond the time limit after which the whole group is ended, should the host be gone."""
+FOLDER_PREFIX = "mldebug-probe-"
+"""As the host names the folder: no other is ever removed."""
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
-def guard(time_limit: float, memory_bytes: int | None) -> None:
+def guard(time_limit: float, memory_bytes: int | None, folder: Path) -> None:
     """Set all limits of this process.
 
     Args:
+        folder: Where job and result lie, which nobody else removes if the host is gone.
         time_limit: Seconds after which the stacks are printed and the process ends, whatever holds it up.
         memory_bytes: Limit of the data segment, which turns a huge allocation into an error in the user's own line.
     """
-    _end_with_host(time_limit)
+    _end_with_host(time_limit, folder)
     # Runs in a thread of C, so it also ends a process whose Python is stuck in an extension.
     faulthandler.enable()
     faulthandler.dump_traceback_later(time_limit, exit=True)
@@ -32,7 +37,7 @@ def guard(time_limit: float, memory_bytes: int | None) -> None:
     sys.addaudithook(_no_network)
 
 
-def _end_with_host(time_limit: float) -> None:
+def _end_with_host(time_limit: float, folder: Path) -> None:
     """End this process and its children when the host's end of standard input closes, or the time is long up.
 
     The watch is a process of its own in the same group: a thread could not act while an extension holds Python's lock.
@@ -44,12 +49,16 @@ def _end_with_host(time_limit: float) -> None:
     if not hasattr(os, "fork"):
         threading.Thread(target=_watch, args=(watched,), name="probe-watch", daemon=True).start()
         return
+    worker = os.getpid()
     if os.fork() == 0:
         # The host must not take the watch's copies of the output for the worker's.
         os.dup2(watched, 0)
         watched = 0
         os.closerange(1, 256)
         select.select([watched], [], [], time_limit + GRACE)
+        # Of a worker that has ended, the host is still to read the result, and removes the folder itself.
+        if os.getppid() == worker and folder.name.startswith(FOLDER_PREFIX):
+            shutil.rmtree(folder, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)
     os.close(watched)
 

@@ -29,7 +29,8 @@ def main(job_path: str, result_path: str) -> None:
     begun = time.monotonic()
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     report = Report(result_path, claim_stdout())
-    guard(job["time_limit"], job.get("memory_bytes") if job["device"] in ("auto", "cpu") else None)
+    memory = job.get("memory_bytes") if job["device"] in ("auto", "cpu") else None
+    guard(job["time_limit"], memory, Path(job_path).resolve().parent)
     failure = None
     try:
         _import_torch(report)

@@ -1,0 +1,13 @@
+"""What keeps the libraries that others wrote off the network: the settings by which they are told."""
+
+from __future__ import annotations
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_MODE": "disabled",
+    "DO_NOT_TRACK": "1",
+}
+"""Environment variables of huggingface_hub, transformers, W&B and those that honour DO_NOT_TRACK."""
