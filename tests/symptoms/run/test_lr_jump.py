@@ -54,3 +54,12 @@ def test_a_schedule_without_jumps_is_absent(rate: np.ndarray[tuple[int], np.dtyp
 
 def test_without_a_rate_it_cannot_be_told() -> None:
     assert state("lr_jump", run_of(loss=[1.0] * 20)) is State.UNKNOWN
+
+
+def test_a_second_warmup_begins_where_the_rate_drops() -> None:
+    cosine = 1e-3 * (1 + np.cos(np.linspace(0, 2, 100))) / 2
+    again = np.concatenate([np.linspace(5e-5, 1e-3, 10), cosine[:60]])
+    finding = seen("lr_jump", run_of(learning_rate=np.concatenate([cosine, again])))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [101]
+    assert "back up to" in finding.summary

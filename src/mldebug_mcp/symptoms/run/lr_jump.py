@@ -34,10 +34,14 @@ def lr_jump(run: Run) -> Evidence | None:
     planned = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
     width = _width(rate.value)
     before, after = float(rate.value[at]), float(rate.value[min(at + width, len(rate) - 1)])
+    lowest = float(rate.value[at + 1])
+    through = f" and back up to {figure(after)}" if lowest < min(before, after) / FACTOR else ""
+    after = lowest if through else after
     step = float(rate.step[at + 1])
     remark = "; the configured schedule restarts" if planned else ""
     return Evidence(
-        f"learning_rate goes from {figure(before)} to {figure(after)} at {run.step_name} {figure(step)}{remark}",
+        f"learning_rate goes from {figure(before)} to {figure(after)} at {run.step_name} {figure(step)}"
+        f"{through}{remark}",
         steps=(step,),
         values={"before": before, "after": after},
         present=not planned,
@@ -62,8 +66,17 @@ def _rise(rate: Floats) -> int | None:
         before, after = rate[start:-distance], rate[start + distance :]
         up = np.flatnonzero((after > FACTOR * before) & (after - before > 0.1 * peak) & rises[start:-distance])
         if len(up):
-            return start + int(up[0])
+            return _before_the_drop(rate, start + int(up[0]))
     return None
+
+
+def _before_the_drop(rate: Floats, lowest: int) -> int:
+    """Return the index before the drop that a second warmup begins with, or `lowest` where the rate only rises."""
+    before = lowest
+    while before > 0 and rate[before - 1] > FACTOR * rate[before]:
+        before -= 1
+    # A smooth schedule near zero falls by large factors too, but not down from a share of its peak.
+    return before if rate[before] > 0.1 * rate.max() else lowest
 
 
 def _fall(rate: Floats) -> int | None:
