@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report`."""
+"""`python -m benchmarks.faults train|fit|report|compare`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from benchmarks.faults.compare import HOW, compare, table
 from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import judge, report
 from benchmarks.faults.runs import cases, make
@@ -31,15 +32,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument("command", choices=["train", "fit", "report"])
+    parser.add_argument("command", choices=["train", "fit", "report", "compare"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--tools", type=Path, default=Path(sys.executable), help=f"compare: a Python that has the other tools. {HOW}"
+    )
+    parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
         train_missing(options.folder, subset=options.subset, processes=options.processes)
     elif options.command == "fit":
         write(fit(judge(options.folder)))
+    elif options.command == "compare":
+        print(table(compare(options.folder, options.tools, options.sample, options.seed)))
     else:
         print(report(judge(options.folder)))
 

@@ -89,20 +89,21 @@ def _part(ones: Sequence[Judged]) -> str:
     found = [one for one in timed if one.onset_found]
     rows = [
         ("faulty runs whose log shows it", f"{len(faulty)}"),
-        ("right cause first", _share([one.right(1) for one in faulty])),
-        ("right cause among the first three", _share([one.right(3) for one in faulty])),
-        ("exactly the injected cause first", _share([one.causes[0] == one.label.cause for one in faulty])),
-        ("faulty runs called healthy", _share([one.causes[0] == "healthy" for one in faulty])),
+        ("right cause first", share([one.right(1) for one in faulty])),
+        ("right cause among the first three", share([one.right(3) for one in faulty])),
+        ("exactly the injected cause first", share([one.causes[0] == one.label.cause for one in faulty])),
+        ("faulty runs called healthy", share([one.causes[0] == "healthy" for one in faulty])),
         ("healthy runs", f"{len(healthy)}"),
-        ("healthy runs called healthy", _share([one.causes[0] == "healthy" for one in healthy])),
-        ("onset within 2 % of the run, or in its record", _share([one in found for one in timed])),
+        ("healthy runs called healthy", share([one.causes[0] == "healthy" for one in healthy])),
+        ("onset within 2 % of the run, or in its record", share([one in found for one in timed])),
         ("expected calibration error", f"{calibration_error([*faulty, *healthy]):.3f}"),
     ]
     table = "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
     return f"{table}\n\n{_per_cause(faulty)}"
 
 
-def _share(right: Sequence[bool]) -> str:
+def share(right: Sequence[bool]) -> str:
+    """Return the share that is true, in words that suit a table."""
     return f"{np.mean(right):.3f}" if right else "no such runs"
 
 
@@ -127,6 +128,6 @@ def _per_cause(faulty: Sequence[Judged]) -> str:
     for cause, ones in sorted(by_cause.items()):
         wrong = Counter(one.causes[0] for one in ones if not one.right(1))
         instead = ", ".join(f"{name} ({count})" for name, count in wrong.most_common(3))
-        first, three = (_share([one.right(places) for one in ones]) for places in (1, 3))
+        first, three = (share([one.right(places) for one in ones]) for places in (1, 3))
         lines.append(f"| {cause} | {len(ones)} | {first} | {three} | {instead} |")
     return "\n".join(lines)

@@ -9,8 +9,11 @@ import numpy as np
 
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
+from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
+from mldebug_mcp.diagnose.ties import describe_ties, tied
+from mldebug_mcp.diagnose.what_to_log import what_to_log
 from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
@@ -60,11 +63,15 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
     hypotheses = judge_causes(seen, run.kind, _told(comparison), run.path)
+    causes = {one.id: one for one in candidates(run.kind, {})}
+    likelihood = Likelihood(causes, backgrounds(), fitted().weight)
     return Diagnosis(
         run=_summary(run),
         findings=seen,
         hypotheses=hypotheses,
         next_steps=order_next_steps(hypotheses),
+        ties=describe_ties(run, seen, hypotheses, likelihood),
+        what_to_log=what_to_log(run, seen, hypotheses, likelihood),
         comparison=comparison,
         notes=[*run.notes, *problems],
     )
@@ -85,7 +92,8 @@ def judge_causes(
     judged = [one for one in candidates(kind, told) if only is None or one.id in only]
     # The weight is fitted on logs; what a probe measures, it measures one thing at a time.
     ranked = rank(judged, independent(findings), backgrounds(), fitted().weight if only is None else WEIGHT)
-    return [_hypothesis(known, item, path, kind) for item in ranked]
+    ties = tied(ranked)
+    return [_hypothesis(known, item, path, kind, ties.get(item.id, [])) for item in ranked]
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
@@ -134,7 +142,7 @@ def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
     return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
 
 
-def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str) -> Hypothesis:
+def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str, tied_with: list[str]) -> Hypothesis:
     cause = known.causes[item.id]
     short = Hypothesis(
         cause=item.id,
@@ -142,6 +150,7 @@ def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str) -> Hypothe
         credence=credence(item.probability),
         because=_said(item, +1),
         against=_said(item, -1),
+        tied_with=tied_with,
     )
     if item.probability < LEADING:
         return short

@@ -14,6 +14,9 @@ MAX_STEPS = 5
 COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 """What a check costs, relative to one that takes seconds. Chosen by hand: far flatter than time itself, because
 a decisive check that takes minutes beats a weak one that takes seconds."""
+SENSITIVITY = 0.8
+FALSE_CONFIRMATION = 0.15
+"""How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
 
 VERBS = {
     "diagnose_run": {"path", "config", "reference"},

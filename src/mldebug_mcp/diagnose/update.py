@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from mldebug_mcp.diagnose.diagnosis import judge_causes
-from mldebug_mcp.diagnose.next_steps import order_next_steps
+from mldebug_mcp.diagnose.next_steps import FALSE_CONFIRMATION, SENSITIVITY, order_next_steps
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding, State, Update
@@ -20,9 +20,6 @@ from mldebug_mcp.text import shorten
 
 Outcome = Literal["confirms", "refutes"]
 
-SENSITIVITY = 0.8
-FALSE_CONFIRMATION = 0.15
-"""How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
 BITS: Mapping[Outcome, float] = {
     "confirms": math.log2(SENSITIVITY / FALSE_CONFIRMATION),
     "refutes": math.log2((1 - SENSITIVITY) / (1 - FALSE_CONFIRMATION)),

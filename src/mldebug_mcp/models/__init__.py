@@ -5,7 +5,17 @@ from __future__ import annotations
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RowView
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
-from mldebug_mcp.models.diagnosis import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State, Update
+from mldebug_mcp.models.diagnosis import (
+    Diagnosis,
+    Finding,
+    Hypothesis,
+    MetricToLog,
+    NextStep,
+    RunSummary,
+    State,
+    Tie,
+    Update,
+)
 from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
@@ -29,6 +39,7 @@ __all__ = [
     "FirstError",
     "Hypothesis",
     "Leak",
+    "MetricToLog",
     "Model",
     "NextStep",
     "Number",
@@ -44,5 +55,6 @@ __all__ = [
     "SettingDifference",
     "State",
     "Text",
+    "Tie",
     "Update",
 ]

@@ -54,6 +54,27 @@ class Hypothesis(Model):
     fix: Text = ""
     next_steps: list[NextStep] = Field(default_factory=list)
     citations: list[Citation] = Field(default_factory=list)
+    tied_with: list[str] = Field(
+        default_factory=list, description="Hypotheses that the log cannot tell from this one: see ties."
+    )
+
+
+class MetricToLog(Model):
+    """A metric that was not logged and would have helped to tell the leading hypotheses apart."""
+
+    metric: str = Field(
+        description="Its name as the Transformers Trainer and TRL log it; or a setting that is not known."
+    )
+    splits: list[str] = Field(description="The hypotheses whose probability it would move most.")
+    bits: Number = Field(description="By how much it is expected to lower the entropy of the leading hypotheses.")
+    how: Text = Field(description="How to log it with the framework that wrote this log, where that is known.")
+
+
+class Tie(Model):
+    """Hypotheses that this log cannot tell apart: its evidence for and against them is the same."""
+
+    causes: list[str]
+    summary: Text = Field(description="Says so, and names the one thing to log or run that would split them.")
 
 
 class Update(Model):
@@ -85,5 +106,9 @@ class Diagnosis(Model):
     findings: list[Finding]
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
+    ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
+    what_to_log: list[MetricToLog] = Field(
+        default_factory=list, description="Missing metrics that would have decided it, best first; empty without doubt."
+    )
     comparison: Comparison | None = Field(None, description="This run beside the reference run, if one was given.")
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")

@@ -17,6 +17,7 @@ MAX_SENTENCE = 400
 MAX_FINDINGS = 20
 MAX_METRICS = 40
 MAX_NOTES = 10
+MAX_TO_LOG = 2
 
 
 def worth_showing(findings: list[Finding]) -> list[Finding]:
@@ -45,6 +46,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
             "findings": worth_showing(diagnosis.findings)[:MAX_FINDINGS],
             "hypotheses": _best_first(hypotheses),
             "next_steps": diagnosis.next_steps[: 1 if kept[0].cause == "healthy" else MAX_STEPS],
+            "what_to_log": diagnosis.what_to_log[:MAX_TO_LOG],
             "notes": notes,
         }
     )

@@ -17,6 +17,7 @@ from mldebug_mcp.models import (
     Explanation,
     Finding,
     Hypothesis,
+    MetricToLog,
     NextStep,
     SearchResult,
     State,
@@ -61,6 +62,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     _print_hypotheses(console, diagnosis)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     _section(console, "Check next", steps)
+    _section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
+    _section(console, "Not logged, and would have helped", [_to_log(one) for one in diagnosis.what_to_log])
     _section(console, "Practitioners on this", [_citation(one) for one in _citations(diagnosis.hypotheses)])
     unknown = [finding.symptom for finding in diagnosis.findings if finding.state is State.UNKNOWN]
     notes = [Text(f"• {note}", style="dim") for note in diagnosis.notes]
@@ -156,6 +159,12 @@ def _step(number: int, step: NextStep) -> Text:
     if step.call:
         text.append(f"\n   {step.call}", style="cyan")
     return text
+
+
+def _to_log(one: MetricToLog) -> Text:
+    return Text.assemble(
+        (one.metric, "bold"), f": {one.how} ", (f"({figure(one.bits)} bits on {', '.join(one.splits)})", "dim")
+    )
 
 
 def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:

@@ -140,15 +140,20 @@ def _together(findings: Iterable[Finding]) -> Finding:
     return max(enumerate(findings), key=weight)[1]
 
 
+def not_logged(symptom: Symptom, run: Run) -> tuple[tuple[str, ...], ...]:
+    """Return what a run would have to log for a symptom to be judged: of each group, one metric."""
+    needed = tuple((metric,) for metric in symptom.needs if metric not in run)
+    if symptom.any_of and not any(fnmatch.filter(run.series, pattern) for pattern in symptom.any_of):
+        return (*needed, symptom.any_of)
+    return needed
+
+
 def _why_not(symptom: Symptom, run: Run) -> str | None:
     """Return why a symptom cannot be judged on a run, or None if it can."""
     if run.kind in symptom.not_for:
         return f"not judged for a run of kind {run.kind}"
-    missing = [metric for metric in symptom.needs if metric not in run]
-    if missing:
-        return f"not logged: {', '.join(missing)}"
-    if symptom.any_of and not any(fnmatch.filter(run.series, pattern) for pattern in symptom.any_of):
-        return f"not logged: {' or '.join(symptom.any_of)}"
+    if missing := not_logged(symptom, run):
+        return f"not logged: {', '.join(' or '.join(group) for group in missing)}"
     if symptom.points > 1 and (count := len(run[symptom.needs[0]].finite)) < symptom.points:
         return f"{symptom.needs[0]} has {count} finite value(s) here; {symptom.points} are needed"
     return None
