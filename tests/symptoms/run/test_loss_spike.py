@@ -78,3 +78,49 @@ def test_a_lone_record_as_high_as_the_start_is_present_where_the_loss_is_nearly_
 @pytest.mark.parametrize("seed", range(10))
 def test_of_many_records_that_reach_up_none_is_a_lone_one(seed: int) -> None:
     assert state("loss_spike", run_of(loss=noisy(decay(60, 1.6, 0.03, 12), 0.8, seed, "lognormal"))) is State.ABSENT
+
+
+def test_height_and_width_are_told_in_numbers() -> None:
+    loss = noisy(decay(400), 0.01)
+    loss[250:255] += 3
+    values = seen("loss_spike", run_of(loss=loss, every=10)).values
+    assert values["height"] == pytest.approx(3, rel=0.05)
+    assert values["width_steps"] == pytest.approx(50, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("metric", "usual", "there"),
+    [("loss_scale", 65536.0, 32768.0), ("sequence_length", 512.0, 8192.0), ("learning_rate", 1e-4, 1e-3)],
+)
+def test_a_metric_that_moves_at_the_step_of_the_spike_is_told(metric: str, usual: float, there: float) -> None:
+    loss, other = noisy(decay(400), 0.01), np.full(400, usual)
+    loss[250:253] += 3
+    other[250] = there
+    finding = seen("loss_spike", run_of({metric: other}, loss=loss))
+    assert finding.values[f"{metric}_before"] == pytest.approx(usual)
+    assert finding.values[f"{metric}_there"] == pytest.approx(there)
+    assert f"{metric} goes from" in finding.summary
+
+
+def test_tokens_are_counted_per_record() -> None:
+    loss, tokens = noisy(decay(400), 0.01), np.full(400, 1000.0)
+    loss[250] += 3
+    tokens[250] = 20_000
+    finding = seen("loss_spike", run_of(loss=loss, num_tokens=np.cumsum(tokens)))
+    assert finding.values["num_tokens per record_there"] == 20_000
+
+
+def test_a_gradient_norm_that_rose_before_the_spike_is_told_with_its_step() -> None:
+    loss, norm = noisy(decay(400), 0.01), noisy(np.ones(400), 0.02)
+    loss[250:255] += 3
+    norm[246:255] = 9
+    finding = seen("loss_spike", run_of(loss=loss, grad_norm=norm))
+    assert finding.values["grad_norm_moved_since"] == 247
+    assert "and had left it by step 247" in finding.summary
+
+
+def test_what_did_not_move_is_not_said_to() -> None:
+    loss, length = noisy(decay(400), 0.01), noisy(np.full(400, 512.0), 0.1)
+    loss[250:253] += 3
+    finding = seen("loss_spike", run_of(loss=loss, seq_len=length, loss_scale=np.full(400, 1024.0)))
+    assert not [name for name in finding.values if name.startswith(("seq_len", "loss_scale"))]

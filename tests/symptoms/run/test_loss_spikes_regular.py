@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import run_of, seen, state
 
 NAME = "loss_spikes_regular"
 
@@ -26,3 +26,13 @@ def test_jumps_at_any_distance_are_not() -> None:
 @pytest.mark.parametrize("at", [(), (100,), (100, 200)])
 def test_fewer_than_three_jumps_cannot_tell(at: tuple[int, ...]) -> None:
     assert state(NAME, run_of(loss=spiked(*at))) is State.UNKNOWN
+
+
+def test_a_distance_of_one_epoch_is_said_to_be_one() -> None:
+    epoch = np.arange(1, 401) / 80
+    assert "an epoch is 80 steps" in seen(NAME, run_of(loss=spiked(80, 160, 240, 320), epoch=epoch)).summary
+
+
+def test_a_distance_that_is_no_epoch_is_not_said_to_be_one() -> None:
+    epoch = np.arange(1, 401) / 55
+    assert "epoch" not in seen(NAME, run_of(loss=spiked(80, 160, 240, 320), epoch=epoch)).summary

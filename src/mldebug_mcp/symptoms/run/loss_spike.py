@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import (
     Baseline,
@@ -165,19 +166,25 @@ def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: 
     times = top / worst.level if worst.level > 0 else float("nan")
     width = worst.last - worst.first + 1
     back = f"and is back within {width} record(s)" if worst.recovered else "and the log ends before it could come back"
+    spacing = _spacing(step, found)
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
+    more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
+    others = moved(run, at, float(step[worst.last]))
     return Evidence(
         f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.step_name} {figure(at)} {back}{more}"
-        f"{_beside(run, at, float(step[worst.last]))}",
+        f"{_beside(run, at, float(step[worst.last]), others)}",
         steps=(at, *(float(step[spike.first]) for spike in found if spike is not worst))[:10],
         values={
             "level_before": worst.level,
             "peak": top,
+            "height": worst.height,
             "factor": times,
             "width_records": width,
+            "width_steps": float(step[worst.last]) - at,
             "count": len(found),
             "recovered": float(bool(worst.recovered)),
-            **_spacing(step, found),
+            **spacing,
+            **_numbers(others),
         },
     )
 
@@ -190,15 +197,22 @@ def _spacing(step: Floats, found: list[Spike]) -> dict[str, float]:
     return {"spacing": float(gaps.mean())}
 
 
-def _beside(run: Run, first: float, last: float) -> str:
-    """Say what else was logged there: the learning rate, and the gradient norm if it moved."""
-    parts = []
+def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
+    """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
+    said = {one.metric: str(one) for one in others}
     rate = run["learning_rate"].at(first) if "learning_rate" in run else None
     if rate is not None:
-        parts.append(f"the learning rate there is {figure(rate)}")
-    if "grad_norm" in run:
-        norm = run["grad_norm"].finite
-        before, during = norm.where(norm.step < first).value[-20:], norm.between(first, last).value
-        if len(before) >= 3 and len(during):
-            parts.append(f"grad_norm goes from {figure(float(np.median(before)))} to {figure(float(during.max()))}")
-    return "".join(f"; {part}" for part in parts)
+        said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
+    norm = level_and_extreme(run["grad_norm"].finite, first, last) if "grad_norm" in run else None
+    if norm is not None:
+        said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
+    return "".join(f"; {part}" for part in said.values())
+
+
+def _numbers(others: list[Moved]) -> dict[str, float]:
+    numbers = {}
+    for one in others:
+        numbers[f"{one.metric}_before"], numbers[f"{one.metric}_there"] = one.before, one.there
+        if one.since is not None:
+            numbers[f"{one.metric}_moved_since"] = one.since
+    return numbers

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.run import Run
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
+from mldebug_mcp.symptoms.statistics import Spike
 from mldebug_mcp.text import figure
 
 LEAST = 2
+SHOWN = 6
 
 
 @symptom(needs=("loss",), sources=("palm_2022",), points=20, not_for=("grpo", "ppo", "rl"), background=0.3)
@@ -24,8 +28,24 @@ def loss_spikes_recur(run: Run) -> Evidence | None:
     if not LEAST <= len(found) <= max(5, len(loss) // 20):
         return None
     steps = tuple(float(loss.step[spike.first]) for spike in found)
+    gaps = np.diff(steps)
     return Evidence(
-        f"loss jumps {len(found)} times, at {run.step_name}s {', '.join(map(figure, steps[:6]))}",
+        f"loss jumps {len(found)} times, {figure(float(gaps.min()))} to {figure(float(gaps.max()))} {run.step_name}s "
+        f"apart: {', '.join(_said(spike, loss) for spike in found[:SHOWN])}{', …' if len(found) > SHOWN else ''}",
         steps=steps[:10],
-        values={"count": len(found)},
+        values={
+            "count": len(found),
+            "closest": float(gaps.min()),
+            "farthest": float(gaps.max()),
+            "highest": max(spike.height for spike in found),
+            "widest_records": max(spike.last - spike.first + 1 for spike in found),
+        },
+    )
+
+
+def _said(spike: Spike, loss: Series) -> str:
+    width = spike.last - spike.first + 1
+    return (
+        f"at {figure(float(loss.step[spike.first]))} from {figure(spike.level)} to "
+        f"{figure(float(loss.value[spike.peak]))} for {width} record(s)"
     )

@@ -18,7 +18,8 @@ EVEN = 0.1
 def loss_spikes_regular(run: Run) -> Evidence | None:
     """The training loss jumps at even distances, as where the same data comes round again.
 
-    Not this when: the distance is that of evaluations or checkpoints. Judged only where the loss jumps three times.
+    Not this when: the distance is that of evaluations or checkpoints; whether it is that of evaluations or epochs is
+    told. Judged only where the loss jumps three times.
     """
     loss = run["loss"].finite
     found = jumps(run)
@@ -30,7 +31,27 @@ def loss_spikes_regular(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"the {len(found)} jumps stand {figure(float(gaps.mean()))} {run.step_name}s apart, the first at "
-        f"{figure(float(steps[0]))}",
+        f"{figure(float(steps[0]))}{_rhythm(run, float(gaps.mean()))}",
         steps=tuple(float(step) for step in steps[:10]),
         values={"distance": float(gaps.mean()), "count": len(found)},
     )
+
+
+def _rhythm(run: Run, distance: float) -> str:
+    """Say what else comes round at this distance, or a whole number of times in it: epochs, evaluations."""
+    said = []
+    epoch = run["epoch"].finite if "epoch" in run and run.step_name == "step" else None
+    if epoch is not None and len(epoch) > 1 and epoch.value[-1] > epoch.value[0]:
+        length = float((epoch.step[-1] - epoch.step[0]) / (epoch.value[-1] - epoch.value[0]))
+        said.append(("an epoch is", length))
+    evaluations = run["eval_loss"].step if "eval_loss" in run else np.empty(0)
+    if len(evaluations) > 2:
+        said.append(("evaluations come every", float(np.median(np.diff(evaluations)))))
+    return "".join(
+        f"; {words} {figure(length)} {run.step_name}s" for words, length in said if _divides(length, distance)
+    )
+
+
+def _divides(length: float, distance: float) -> bool:
+    times = distance / length if length > 0 else 0.0
+    return times >= 1 - EVEN and abs(times - round(times)) <= EVEN / 2 * max(1.0, round(times) ** 0.5)
