@@ -39,3 +39,25 @@ def test_one_spike_has_no_period() -> None:
 def test_unevenly_spaced_records_cannot_tell() -> None:
     steps = np.cumsum(np.random.default_rng(0).integers(1, 40, 100))
     assert state("loss_periodic", run_of(loss={float(step): 1.0 + step % 7 for step in steps})) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("size", [0.02, 0.06])
+@pytest.mark.parametrize("fall", [0.85, 0.93])
+def test_a_staircase_that_is_level_in_between_has_no_period(fall: float, size: float, seed: int) -> None:
+    stairs = 2.0 * fall ** (np.arange(700) // 100)
+    assert state("loss_periodic", run_of(loss=noisy(stairs, size, seed))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tilt", [-0.03, 0.03])
+def test_a_staircase_whose_treads_tilt_a_little_has_no_period(tilt: float, seed: int) -> None:
+    stairs = 2.0 * 0.85 ** (np.arange(700) // 100) * (1 + tilt * (np.arange(700) % 100) / 100)
+    assert state("loss_periodic", run_of(loss=noisy(stairs, 0.02, seed))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sorted_data_is_a_pattern_though_the_loss_falls_at_each_boundary(seed: int) -> None:
+    phase = np.arange(700) % 100 / 100
+    loss = noisy(decay(700, 3.0, 2.0) * (0.8 + 0.4 * phase), 0.05, seed)
+    assert state("loss_periodic", run_of(loss=loss)) is State.PRESENT

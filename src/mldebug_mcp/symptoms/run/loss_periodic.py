@@ -16,6 +16,10 @@ LEAST = 0.25
 SIGMAS = 5.0
 """... and so far above the trough before it, in standard errors (Bartlett's, with the noise's own memory)."""
 MAX_POINTS = 20_000
+LEAST_PATTERN = 0.5
+"""Share of a step down that is left of the pattern less the level of each period: of a staircase hardly any ..."""
+MOST_LEVEL = 0.6
+"""... and this share of its periods is level from end to end. Both chosen on synthetic curves."""
 
 
 @symptom(needs=("loss",), points=30, not_for=("grpo", "ppo", "rl"), background=0.01)
@@ -23,7 +27,8 @@ def loss_periodic(run: Run) -> Evidence | None:
     """The training loss goes up and down with a fixed period.
 
     Not this when: the noise has a memory but no period (a running mean); the pattern came round fewer than 4 times;
-    the records are not evenly spaced. Judged on the autocorrelation of the loss without its trend; the thresholds
+    the records are not evenly spaced; the loss only steps down once a period and is level in between
+    (`loss_epoch_steps`). Judged on the autocorrelation of the loss without its trend; the thresholds
     were chosen on synthetic curves.
     """
     loss = run["loss"].finite
@@ -39,7 +44,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     rest = np.clip(rest, -4 * spread, 4 * spread)  # a single spike has no period
     correlation = _autocorrelation(rest)
     lag = _period(correlation, len(rest))
-    if lag is None:
+    if lag is None or _is_staircase(values, rest, lag):
         return None
     folded = np.array([np.median(values[phase::lag]) for phase in range(lag)])
     swing = float(folded.max() - folded.min())
@@ -97,6 +102,28 @@ def _period(correlation: Floats, count: int) -> int | None:
     if 2 * lag < len(correlation) and float(again.max()) < 0.4 * correlation[lag]:
         return None
     return lag
+
+
+def _is_staircase(values: Floats, rest: Floats, lag: int) -> bool:
+    """Say whether the curve has a level for each period and steps down between them, instead of a pattern within.
+
+    A staircase without its trend (`rest`, the end of the curve) repeats like a saw. Cut at its steps, each period is
+    level: less their levels, nothing repeats.
+    """
+    folded = np.array([np.median(rest[phase::lag]) for phase in range(lag)])
+    side = max(1, lag // 8)
+    around = np.concatenate([folded[-side:], folded, folded[:side]])
+    drops = [around[at : at + side].mean() - around[at + side : at + 2 * side].mean() for at in range(lag)]
+    cut = (int(np.argmax(drops)) + len(values) - len(rest)) % lag
+    whole = values[cut : cut + (len(values) - cut) // lag * lag].reshape(-1, lag)
+    levels = np.median(whole, axis=1)
+    inside = np.median(whole - levels[:, np.newaxis], axis=0)
+    parts = [float(part.mean()) for part in np.array_split(inside, min(8, lag))]
+    step = float(np.median(levels[:-1] - levels[1:]))
+    side = max(1, lag // 4)
+    begins, ends = whole[:, :side].mean(axis=1), whole[:, -side:].mean(axis=1)
+    level = np.abs(ends - begins)[:-1] < LEAST_PATTERN * (ends[:-1] - begins[1:])
+    return step > 0 and max(parts) - min(parts) < LEAST_PATTERN * step and float(level.mean()) >= MOST_LEVEL
 
 
 def _half(peaks: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
