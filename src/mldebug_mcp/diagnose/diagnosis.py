@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.information import Likelihood
+from mldebug_mcp.diagnose.known_errors import told_by_errors
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
 from mldebug_mcp.diagnose.ties import describe_ties, tied
@@ -62,7 +63,7 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    hypotheses = judge_causes(seen, run.kind, _told(comparison), run.path)
+    hypotheses = judge_causes(seen, run.kind, _together(_told(comparison), told_by_errors(run)), run.path)
     causes = {one.id: one for one in candidates(run.kind, {})}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
     return Diagnosis(
@@ -140,6 +141,11 @@ def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
     told = {cause: {difference: SETTING_BITS} for cause, difference in suspects(comparison).items()}
     first = results[0]
     return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
+
+
+def _together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    causes = {cause for told in tellings for cause in told}
+    return {cause: {said: bits for told in tellings for said, bits in told.get(cause, {}).items()} for cause in causes}
 
 
 def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str, tied_with: list[str]) -> Hypothesis:

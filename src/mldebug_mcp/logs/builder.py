@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
 from mldebug_mcp.logs.columns import Column, stretches_of
+from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
@@ -31,6 +32,9 @@ MAX_DEPTH = 8
 
 MAX_MESSAGES = 100
 """Error lines kept per run."""
+
+_MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
+"""Keys under which a structured log holds what a program says."""
 
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
@@ -65,6 +69,9 @@ class RunBuilder:
     def record(self, values: Mapping[str, object]) -> bool:
         """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
         numbers = dict(self._flatten(values))
+        for key in _MESSAGES & values.keys():
+            if isinstance(text := values[key], str) and is_error(text):
+                self.message(self._rows + 1, text)
         if not numbers:
             return False
         if not SUMMARY_MARKS.isdisjoint(numbers):
@@ -139,9 +146,8 @@ class RunBuilder:
             self.notes.append(text)
 
     def message(self, line: int, text: str) -> None:
-        """Keep a line that reads like an error. The first ones matter: later ones are mostly its echo."""
-        if len(self._messages) < MAX_MESSAGES:
-            self._messages.append(Message(line, shorten(text, 400)))
+        """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
+        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, 400), self.records)]
 
     def configure(self, values: Mapping[str, Scalar]) -> None:
         """Add configuration; what was known before stays."""

@@ -71,10 +71,12 @@ class Message:
     Args:
         line: Its line number, from 1.
         text: The line, cleaned and shortened.
+        records: Log records read before it.
     """
 
     line: int
     text: str
+    records: int = 0
 
 
 @dataclass(frozen=True, eq=False)

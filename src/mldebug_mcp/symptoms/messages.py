@@ -8,6 +8,9 @@ from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import shorten
 
+SURVIVED = 2
+"""More records than this after an error show that training went on; a record or two may only have been printed late."""
+
 
 def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
     """Return the error lines that match.
@@ -18,6 +21,11 @@ def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
     if not run.messages and "text" not in run.formats:
         raise CannotTell("the log holds metrics only: error messages would stand in the program's output")
     return [message for message in run.messages if pattern.search(message.text)]
+
+
+def fatal(run: Run) -> list[Message]:
+    """Return the error lines that training did not go on after."""
+    return [message for message in run.messages if run.records - message.records <= SURVIVED]
 
 
 def quoted(message: Message) -> str:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.messages import matching
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
@@ -39,7 +39,7 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     log = np.log2(scale.value)
     start = min(len(log) - 1, max(20, int(PROBING * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
-    if float(scale.value[-1]) < LEAST_HEALTHY < float(scale.value[0]):
+    if float(scale.value[-1]) < LEAST_HEALTHY < float(scale.value[0]) or _overflows_at_the_floor(run, scale):
         # From the top of the last descent on.
         top = int(np.flatnonzero(log == log.max())[-1])
         low = len(log) - 1
@@ -59,6 +59,12 @@ def loss_scale_falls(run: Run) -> Evidence | None:
             "halvings": float(log[top] - log[low]),
         },
     )
+
+
+def _overflows_at_the_floor(run: Run, scale: Series) -> bool:
+    """Say whether the scale came down to the least that scalers go to, and a step was skipped even there."""
+    skipped = run["overflow"].at(float(scale.step[-1])) if "overflow" in run else None
+    return bool(skipped) and float(scale.value[-1]) <= LEAST_HEALTHY < float(scale.value[0])
 
 
 def _in_messages(run: Run) -> Evidence | None:

@@ -1,0 +1,34 @@
+"""What a known error message at the end of a log says of the causes, in bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mldebug_mcp.knowledge.errors import KnownError, Role, match
+from mldebug_mcp.logs import Run
+from mldebug_mcp.symptoms.messages import fatal
+
+FIRST, LESS = 4.0, 1.0
+"""Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
+
+Sixteen to one: a message is mostly what its row says. Chosen by hand.
+"""
+
+
+def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
+    """Return what the error that ended a run says of each cause; nothing where no known error ended it.
+
+    The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
+    `unknown`.
+    """
+    known = [(message, row) for message in fatal(run) if (row := _row(match(message.text))) is not None]
+    if not known:
+        return {}
+    message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
+    causes = row.causes or ("unknown",)
+    said = f"the error in line {message.line} ({row.id})"
+    return {cause: {said: max(FIRST - LESS * place, LESS)} for place, cause in enumerate(causes)}
+
+
+def _row(rows: Sequence[KnownError]) -> KnownError | None:
+    return min(rows, key=lambda row: row.role is Role.ECHO, default=None)

@@ -1,0 +1,33 @@
+"""The log ends in an error that is not known."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.knowledge.errors import match
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.messages import fatal, matching, quoted
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+
+_EXCEPTION = re.compile(r"(?:Error|Exception)\b\s*:|\b(?:Segmentation|Bus) ?(?:fault|error)", re.IGNORECASE)
+
+
+@symptom(whole_run=True, background=0.01)
+def ends_in_error(run: Run) -> Evidence | None:
+    """The last thing in the log is an exception or error that no known message explains.
+
+    Not this when: training went on after it (more than two records follow); a message that is known stands there, which
+    says more (`error_message`; then this is unknown); the user interrupted the run.
+    """
+    matching(run, _EXCEPTION)
+    last = fatal(run)
+    if any(match(message.text) for message in last):
+        raise CannotTell("a known error message stands at the end: it says more")
+    found = [message for message in last if _EXCEPTION.search(message.text)]
+    if not found:
+        return None
+    return Evidence(
+        f"the log ends in an error, in {quoted(found[-1])}",
+        steps=(run.last_step,),
+        values={"line": found[-1].line, "records_after": run.records - found[-1].records},
+    )

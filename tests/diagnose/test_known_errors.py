@@ -1,0 +1,68 @@
+"""Known errors at the end of a log: what they do to the causes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.diagnose import diagnose_run
+from mldebug_mcp.models import Diagnosis
+
+RECORDS = [f"step {step}, loss {3 - step / 100:.3f}" for step in range(1, 101)]
+
+
+def diagnosis_of(folder: Path, *lines: str) -> Diagnosis:
+    path = folder / "train.log"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return diagnose_run(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        ("RuntimeError: CUDA error: device-side assert triggered", "tokenizer_mismatch"),
+        ("ValueError: Attempting to unscale FP16 gradients.", "fp16_overflow"),
+        ("ValueError: optimizer got an empty parameter list", "params_not_training"),
+        ("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0)", "out_of_memory"),
+    ],
+)
+def test_an_error_that_ended_the_run_speaks_for_its_cause(tmp_path: Path, error: str, cause: str) -> None:
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "Traceback (most recent call last):", error)
+    leader = diagnosis.hypotheses[0]
+    assert leader.cause == cause
+    assert any(said.startswith("the error in line 102") for said in leader.because)
+
+
+def test_an_error_that_training_went_on_after_does_not(tmp_path: Path) -> None:
+    error = "RuntimeError: CUDA error: device-side assert triggered"
+    diagnosis = diagnosis_of(tmp_path, *RECORDS[:20], error, *RECORDS[20:])
+    assert not any("the error in line" in said for one in diagnosis.hypotheses for said in one.because)
+
+
+def test_a_known_error_of_no_cause_in_the_list_speaks_for_unknown(tmp_path: Path) -> None:
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "OSError: [Errno 28] No space left on device")
+    assert diagnosis.hypotheses[0].cause == "unknown"
+
+
+def test_an_unknown_exception_at_the_end_is_seen_and_the_run_is_not_clearly_healthy(tmp_path: Path) -> None:
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "Traceback (most recent call last):", "TypeError: no such thing")
+    shares = {one.cause: one.probability for one in diagnosis.hypotheses}
+    assert "ends_in_error" in {finding.symptom for finding in diagnosis.findings if finding.state == "present"}
+    assert shares["unknown"] > 0.2
+
+
+def test_the_last_error_is_kept_however_many_came_before(tmp_path: Path) -> None:
+    many = [f"ValueError: sample {at} is broken, skipped" for at in range(300)]
+    diagnosis = diagnosis_of(tmp_path, *many, *RECORDS, "ValueError: Attempting to unscale FP16 gradients.")
+    assert diagnosis.hypotheses[0].cause == "fp16_overflow"
+
+
+@pytest.mark.parametrize("key", ["error", "message"])
+def test_an_error_in_a_structured_log_is_read(tmp_path: Path, key: str) -> None:
+    rows = [{"step": step, "loss": 3 - step / 100} for step in range(1, 50)]
+    last = {"level": "error", key: "ValueError: Attempting to unscale FP16 gradients."}
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*rows, last])), encoding="utf-8")
+    assert diagnose_run(path).hypotheses[0].cause == "fp16_overflow"
