@@ -134,6 +134,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "memory": (
         "memory", "gpu_mem", "memory/max_reserved(gib)", "max_memory_allocated", "gpu_memory", "memory_gb",
         "peak_memory", "mem", "system/gpu.0.memoryallocated", "memory/max_active(gib)",
+        "memory/max_active_(gib)", "memory/max_allocated_(gib)", "memory/max_alloc", "memory/max_reserved",
+        "memory/device_reserved_(gib)",
     ),
 }  # fmt: skip
 
