@@ -1,7 +1,8 @@
-"""Fill the output blocks of README.md and docs/clients by running their commands: `python docs/update_readme.py`.
+"""Fill the generated blocks of README.md and docs/clients: `python docs/update_readme.py`.
 
-A block is a comment `<!-- output: COMMAND -->` followed by a fenced block. The tests run the same commands and fail if
-a page shows anything else.
+A comment `<!-- output: COMMAND -->` and a fenced block show what the command prints; a comment `<!-- figures: NAME -->`
+and a table show what `python -m benchmarks.faults report|compare --save` measured last. The tests do the same and fail
+if a page shows anything else.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs" / "clients").glob("*.md")))
 BLOCK = re.compile(
     r"<!-- output: mldebug-mcp (?P<arguments>[^\n]+?) -->\n```(?P<language>\w*)\n(?P<shown>.*?)```\n", re.DOTALL
 )
+TABLE = re.compile(r"<!-- figures: (?P<name>\w+) -->\n(?:\|[^\n]*\n)*")
 
 
 def run(arguments: str) -> str:
@@ -33,11 +36,13 @@ def run(arguments: str) -> str:
 
 def filled(page: str) -> str:
     """Return a page with every block filled anew."""
+    from benchmarks.faults.figures import kept, table
 
     def anew(block: re.Match[str]) -> str:
         head = f"<!-- output: mldebug-mcp {block['arguments']} -->\n```{block['language']}\n"
         return f"{head}{run(block['arguments'])}```\n"
 
+    page = TABLE.sub(lambda block: f"<!-- figures: {block['name']} -->\n{table(kept(block['name']))}\n", page)
     return BLOCK.sub(anew, page)
 
 

@@ -9,8 +9,13 @@ import pytest
 
 pytest.importorskip("torch")
 
+from benchmarks.faults.compare import compare
+from benchmarks.faults.figures import table
+from benchmarks.faults.others import RUNMEDIC, RUNWISE
 from benchmarks.faults.report import judge, report
 from benchmarks.faults.runs import SUBJECTS, Case, cases, make
+
+from mldebug_mcp.knowledge import catalogue
 
 MADE = (
     Case("tabular", "not_in_optimizer", 1, 1),
@@ -71,3 +76,17 @@ def test_what_lacks_its_package_is_left_out_with_a_message(
     assert made
     assert all(SUBJECTS[task].needs == ("torch",) for task in made)
     assert "they need transformers and accelerate" in capsys.readouterr().err
+
+
+def test_findings_of_other_tools_count_as_causes_that_exist() -> None:
+    mapped = {cause for causes in (*RUNMEDIC.values(), *RUNWISE.values()) for cause in causes}
+    assert mapped <= set(catalogue().causes)
+
+
+def test_a_comparison_goes_on_without_the_other_tools_and_says_how_to_get_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = compare(folder, folder / "no_such_python", sample=2, seed=0)
+    assert [row[""] for row in rows] == ["mldebug-mcp"]
+    assert "pip install runmedic" in capsys.readouterr().out
+    assert table(rows).startswith("| | faulty runs |")

@@ -9,9 +9,10 @@ import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.compare import HOW, compare, table
+from benchmarks.faults.compare import HOW, compare
+from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
-from benchmarks.faults.report import judge, report
+from benchmarks.faults.report import accuracy, judge, report
 from benchmarks.faults.runs import cases, make
 
 FOLDER = Path(__file__).parent / "made"
@@ -40,6 +41,7 @@ def main() -> None:
         "--tools", type=Path, default=Path(sys.executable), help=f"compare: a Python that has the other tools. {HOW}"
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
+    parser.add_argument("--save", action="store_true", help="report, compare: keep the figures for the README")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
@@ -47,9 +49,19 @@ def main() -> None:
     elif options.command == "fit":
         write(fit(judge(options.folder)))
     elif options.command == "compare":
-        print(table(compare(options.folder, options.tools, options.sample, options.seed)))
+        rows = compare(options.folder, options.tools, options.sample, options.seed)
+        print(table(rows))
+        _keep("comparison", rows, wanted=options.save)
     else:
-        print(report(judge(options.folder)))
+        judged = judge(options.folder)
+        print(report(judged))
+        _keep("accuracy", accuracy(judged), wanted=options.save)
+
+
+def _keep(name: str, rows: Rows, *, wanted: bool) -> None:
+    if wanted:
+        keep(name, rows)
+        print("kept in figures.json; `python docs/update_readme.py` shows it in the README", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.faults.figures import Rows
 from benchmarks.faults.others import PACKAGES, TOOLS, Said, lacking
 from benchmarks.faults.report import share
 from benchmarks.faults.runs import Label
@@ -24,29 +25,6 @@ HOW = (
 
 
 @dataclass(frozen=True)
-class Row:
-    """How often a tool is right.
-
-    Args:
-        tool: Its name.
-        faulty: Runs with a fault that it could read.
-        named: Share of these whose cause it names at all; of ours, among the first three.
-        first: Share whose cause its first finding names; of ours, whose cause is ranked first.
-        healthy: Healthy runs that it could read.
-        alarms: Share of these of which it says that something is wrong.
-        unread: Runs that it could not read.
-    """
-
-    tool: str
-    faulty: int
-    named: str
-    first: str
-    healthy: int
-    alarms: str
-    unread: int
-
-
-@dataclass(frozen=True)
 class _Case:
     label: Label
     said: Said | None
@@ -56,8 +34,12 @@ class _Case:
         return self.said is not None and any(wanted & set(causes) for causes in self.said.findings[:findings])
 
 
-def compare(folder: Path, python: Path, sample: int | None, seed: int) -> list[Row]:
-    """Return one row per tool, ours first, over the test part: all of it, or a sample."""
+def compare(folder: Path, python: Path, sample: int | None, seed: int) -> Rows:
+    """Return one row per tool, ours first, over the test part: all of it, or a sample.
+
+    A cause counts as named if any finding names it, or among our first three; as named first, if the first finding of
+    a tool names it (and perhaps others), or if we rank it first.
+    """
     cases = sorted(_test_part(folder).items())
     if sample is not None and sample < len(cases):
         chosen = np.random.default_rng(seed).permutation(len(cases))[:sample]
@@ -75,13 +57,6 @@ def compare(folder: Path, python: Path, sample: int | None, seed: int) -> list[R
     return [_row(tool, ones) for tool, ones in judged.items()]
 
 
-def table(rows: Sequence[Row]) -> str:
-    """Return the rows as a table in Markdown."""
-    names = ("", "faulty runs", "cause named", "named first", "healthy runs", "false alarms", "cannot read")
-    lines = [f"| {' | '.join(names)} |", "| --- |" + " --- |" * (len(names) - 1)]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, asdict(row).values()))} |" for row in rows)])
-
-
 def _test_part(folder: Path) -> dict[str, Label]:
     labels = {
         file.name.removesuffix(".label.json"): Label(**json.loads(file.read_text(encoding="utf-8")))
@@ -95,16 +70,16 @@ def _ours(run: Run) -> Said:
     return Said(tuple((cause,) for cause in causes), alarm=causes[0] not in ("healthy", "unknown"))
 
 
-def _row(tool: str, ones: Sequence[_Case]) -> Row:
+def _row(tool: str, ones: Sequence[_Case]) -> dict[str, str]:
     read = [one for one in ones if one.said is not None]
     faulty = [one for one in read if one.label.cause != "healthy"]
     alarms = [one.said.alarm for one in read if one.label.cause == "healthy" and one.said is not None]
-    return Row(
-        tool,
-        len(faulty),
-        share([one.named(None) for one in faulty]),
-        share([one.named(1) for one in faulty]),
-        len(alarms),
-        share(alarms),
-        len(ones) - len(read),
-    )
+    return {
+        "": tool,
+        "faulty runs": f"{len(faulty)}",
+        "cause named": share([one.named(None) for one in faulty]),
+        "named first": share([one.named(1) for one in faulty]),
+        "healthy runs": f"{len(alarms)}",
+        "false alarms": share(alarms),
+        "cannot read": f"{len(ones) - len(read)}",
+    }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.faults.figures import Rows, table
 from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.models import Diagnosis, State
@@ -75,31 +76,42 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
 
 def report(judged: Sequence[Judged]) -> str:
     """Return the tables, for both parts."""
+    tables = [f"## {name} part\n\n{_per_cause(_faulty(ones))}" for name, ones in _parts(judged).items()]
+    return "\n\n".join([table(accuracy(judged)), *tables])
+
+
+def accuracy(judged: Sequence[Judged]) -> Rows:
+    """Return how often the diagnosis is right: one row per measure, one column per part."""
+    columns = {name: _measures(ones) for name, ones in _parts(judged).items()}
+    measures = next(iter(columns.values()))
+    return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
+
+
+def _parts(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
     parts = {
         "tuning": [one for one in judged if one.label.tuning],
         "test": [one for one in judged if not one.label.tuning],
     }
-    return "\n\n".join(f"## {name} part\n\n{_part(ones)}" for name, ones in parts.items() if ones)
+    return {name: ones for name, ones in parts.items() if ones}
 
 
-def _part(ones: Sequence[Judged]) -> str:
-    healthy = [one for one in ones if one.label.cause == "healthy"]
-    faulty = [one for one in ones if one.label.cause != "healthy" and one.label.shows]
-    timed = [one for one in faulty if one.label.onset is not None]
-    found = [one for one in timed if one.onset_found]
-    rows = [
-        ("faulty runs whose log shows it", f"{len(faulty)}"),
-        ("right cause first", share([one.right(1) for one in faulty])),
-        ("right cause among the first three", share([one.right(3) for one in faulty])),
-        ("exactly the injected cause first", share([one.causes[0] == one.label.cause for one in faulty])),
-        ("faulty runs called healthy", share([one.causes[0] == "healthy" for one in faulty])),
-        ("healthy runs", f"{len(healthy)}"),
-        ("healthy runs called healthy", share([one.causes[0] == "healthy" for one in healthy])),
-        ("onset within 2 % of the run, or in its record", share([one in found for one in timed])),
-        ("expected calibration error", f"{calibration_error([*faulty, *healthy]):.3f}"),
-    ]
-    table = "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
-    return f"{table}\n\n{_per_cause(faulty)}"
+def _faulty(ones: Sequence[Judged]) -> list[Judged]:
+    return [one for one in ones if one.label.cause != "healthy" and one.label.shows]
+
+
+def _measures(ones: Sequence[Judged]) -> dict[str, str]:
+    healthy, faulty = [one for one in ones if one.label.cause == "healthy"], _faulty(ones)
+    return {
+        "faulty runs whose log shows it": f"{len(faulty)}",
+        "right cause first": share([one.right(1) for one in faulty]),
+        "right cause among the first three": share([one.right(3) for one in faulty]),
+        "exactly the injected cause first": share([one.causes[0] == one.label.cause for one in faulty]),
+        "faulty runs called healthy": share([one.causes[0] == "healthy" for one in faulty]),
+        "healthy runs": f"{len(healthy)}",
+        "healthy runs called healthy": share([one.causes[0] == "healthy" for one in healthy]),
+        "onset within 2 % of the run, or in its record": share([one.onset_found for one in faulty if one.label.onset is not None]),
+        "expected calibration error": f"{calibration_error([*faulty, *healthy]):.3f}",
+    }
 
 
 def share(right: Sequence[bool]) -> str:
