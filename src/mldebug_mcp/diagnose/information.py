@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -55,9 +54,10 @@ class Likelihood:
         return 1 - (1 - self.background[symptom]) * (1 - frequency)
 
 
-def entropy(shares: Sequence[float] | Floats) -> float:
-    """Return the entropy of probabilities that sum to 1, in bits."""
-    return -sum(share * math.log2(share) for share in map(float, shares) if share > 0)
+def entropy(shares: Sequence[float] | Floats) -> Floats:
+    """Return the entropy of probabilities that sum to 1 over the last axis, in bits."""
+    share = np.asarray(shares, dtype=np.float64)
+    return np.asarray(-np.sum(share * np.log2(np.where(share > 0, share, 1.0)), axis=-1))
 
 
 def worth(shares: Sequence[float], chances: Floats, weight: float = 1.0) -> Worth:
@@ -79,5 +79,5 @@ def worth(shares: Sequence[float], chances: Floats, weight: float = 1.0) -> Wort
     after = before * likely**weight
     after /= np.maximum(after.sum(axis=1, keepdims=True), 1e-300)
     how_often = likely @ before
-    bits = entropy(before) - float(how_often @ [entropy(one) for one in after])
+    bits = float(entropy(before) - how_often @ entropy(after))
     return Worth(max(0.0, bits), how_often @ np.abs(after - before))
