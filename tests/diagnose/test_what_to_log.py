@@ -139,3 +139,15 @@ def test_causes_that_the_evidence_tells_apart_are_not_tied(examples: Path) -> No
     diagnosis = diagnose_run(examples / "overfit")
     assert diagnosis.hypotheses[0].cause == "overfitting"
     assert diagnosis.hypotheses[0].tied_with == []
+
+
+def test_a_log_that_can_hardly_be_judged_says_so_and_asks_for_the_loss(tmp_path: Path) -> None:
+    path = tmp_path / "history.csv"
+    path.write_text("step,Gen Loss,Disc Loss\n" + "\n".join(f"{at},0.7,1.3" for at in range(50)), encoding="utf-8")
+    diagnosis = diagnose_run(path)
+    assert any("hardly any symptom could be judged" in note for note in diagnosis.notes)
+    assert "loss" in asked(diagnosis)
+
+
+def test_a_log_that_can_be_judged_does_not_say_so(tmp_path: Path) -> None:
+    assert not any("could be judged" in note for note in diagnosis_of(tmp_path, loss=falling()).notes)

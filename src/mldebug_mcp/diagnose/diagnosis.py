@@ -14,7 +14,7 @@ from mldebug_mcp.diagnose.known_errors import told_by_errors
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
 from mldebug_mcp.diagnose.ties import describe_ties, tied
-from mldebug_mcp.diagnose.what_to_log import what_to_log
+from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.logs import Run, read_run
@@ -29,6 +29,7 @@ SETTING_BITS = 2.0
 """What a setting that differs from that of a good run says for the fault it may be: four to one. Chosen by hand."""
 LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
+HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly those of any run"
 MAX_CITATIONS = 3
 MAX_STEPS_EACH = 3
 
@@ -74,7 +75,7 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
         comparison=comparison,
-        notes=[*run.notes, *problems],
+        notes=[*run.notes, *problems, *([HARDLY_JUDGED] if hardly_judged(seen) else [])],
     )
 
 

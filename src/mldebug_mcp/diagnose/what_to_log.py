@@ -18,9 +18,11 @@ from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.registry import not_logged
 
 DOUBT = 0.1
-"""There is doubt where the second hypothesis has this probability; chosen by hand."""
-LEADING = 0.05
-"""Hypotheses from this probability on are to be told apart."""
+"""There is doubt where the second hypothesis has this probability ...; chosen by hand."""
+FEW = 6
+"""... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
+LEADING, MOST_LEADING = 0.05, 8
+"""Hypotheses from this probability on are to be told apart; of a run that could hardly be judged, the first eight."""
 LEAST_BITS = 0.03
 """What tells less is not worth the asking."""
 MAX_METRICS = 4
@@ -40,10 +42,18 @@ def what_to_log(
         hypotheses: As ranked, best first.
         likelihood: What the ranking knows of causes and symptoms.
     """
-    if hypotheses[1].probability < DOUBT:
+    if hypotheses[1].probability < DOUBT and not hardly_judged(findings):
         return []
     leading = {one.cause: one.probability for one in hypotheses if one.probability >= LEADING}
+    if len(leading) == 1:
+        leading = {one.cause: one.probability for one in hypotheses[:MOST_LEADING]}
     return metrics_that_split(leading, run, findings, likelihood)[:MAX_METRICS]
+
+
+def hardly_judged(findings: Sequence[Finding]) -> bool:
+    """Say whether nothing is seen in a log, because hardly anything could be judged."""
+    states = [one.state for one in findings if one.state is not State.UNKNOWN]
+    return len(states) < FEW and State.PRESENT not in states
 
 
 def metrics_that_split(
