@@ -22,7 +22,13 @@ All three were chosen so that none of 400 healthy runs of benchmarks/faults rise
 POINTS = 40
 
 
-@symptom(needs=("loss",), points=POINTS, not_for=("grpo", "ppo", "rl", "diffusion"), background=0.003)
+@symptom(
+    needs=("loss",),
+    points=POINTS,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    background=0.003,
+    follows=("loss_above_start",),
+)
 def loss_rises(run: Run) -> Evidence | None:
     """The training loss rises slowly over the whole log: at its end it is higher than at its beginning.
 
