@@ -39,3 +39,11 @@ def test_without_epochs_it_cannot_be_told() -> None:
 
 def test_one_record_per_epoch_cannot_tell() -> None:
     assert state("loss_epoch_steps", run_of(loss=decay(30), epoch=np.arange(30.0))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_small_steps_of_a_sound_fine_tune_are_a_remark(seed: int) -> None:
+    stairs = noisy(np.repeat([0.60, 0.55, 0.51], 100), 0.01, seed)
+    finding = seen("loss_epoch_steps", run_of(loss=stairs, epoch=EPOCH))
+    assert finding.state is State.ABSENT
+    assert "epoch boundaries" in finding.summary

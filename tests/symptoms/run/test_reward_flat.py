@@ -61,3 +61,10 @@ def test_an_agent_that_swings_around_where_it_began_is_present() -> None:
 def test_an_agent_that_solves_its_task_and_stays_there_is_absent() -> None:
     reward = np.concatenate([np.linspace(0.1, 0.95, 20), np.full(40, 0.95)])
     assert state("reward_flat", run_of(reward=reward, kind="rl")) is State.ABSENT
+
+
+def test_an_agent_that_is_level_where_the_log_begins_in_mid_run_may_have_learnt_before() -> None:
+    rewards = noisy(np.concatenate([np.linspace(2.0, 1.25, 60), np.full(90, 1.25)]), 0.03)
+    resumed = {float(251 + at): value for at, value in enumerate(rewards)}
+    assert state("reward_flat", run_of(reward=resumed, kind="rl")) is not State.PRESENT
+    assert state("reward_flat", run_of(reward=rewards, kind="rl")) is State.PRESENT

@@ -14,6 +14,7 @@ from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
+BEGINS = 0.05
 SHARE_OF_LEVEL = 0.05
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen by hand."""
@@ -27,9 +28,10 @@ SHARE_OF_SPREAD = 0.25
 def reward_flat(run: Run) -> Evidence | None:
     """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
 
-    Not this when: it rises slowly but clearly; the log is too short or the reward too noisy to show a rise (then it
-    is unknown); it moved and came back. What counts as a move - the noise between records, a quarter of `reward_std`,
-    5 % of the level, whichever is largest - was chosen on simulated curves.
+    Not this when: it rises slowly but clearly; an agent is level in a log that begins in mid-run, where it may have
+    learnt before; the log is too short or the reward too noisy to show a rise (then it is unknown); it moved and
+    came back. What counts as a move - the noise between records, a quarter of `reward_std`, 5 % of the level,
+    whichever is largest - was chosen on simulated curves.
     """
     rewards = reward(run)
     if len(rewards) < LEAST_RECORDS:
@@ -40,7 +42,7 @@ def reward_flat(run: Run) -> Evidence | None:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
     late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
-    if run.kind == "rl" and len(late) >= LEAST_RECORDS:
+    if run.kind == "rl" and len(late) >= LEAST_RECORDS and _from_the_start(rewards):
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
@@ -49,6 +51,12 @@ def reward_flat(run: Run) -> Evidence | None:
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
+
+
+def _from_the_start(rewards: Series) -> bool:
+    """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
+    spacing = float(np.median(np.diff(rewards.step)))
+    return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
 
 
 @dataclass(frozen=True, slots=True)
