@@ -99,10 +99,21 @@ def judge_causes(
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without those that another one brings about: a NaN in the loss makes every metric NaN."""
+    """Return the findings without those that another one brings about: a NaN in the loss makes every metric NaN.
+
+    And without the absence of what another one shows in another form: a loss that falls slowly is on no plateau.
+    """
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
-    follows = {one.id: one.follows for one in symptoms().values()}
-    return [finding for finding in findings if present.isdisjoint(follows.get(finding.symptom, ()))]
+    known = symptoms()
+
+    def follows(finding: Finding) -> bool:
+        symptom = known.get(finding.symptom)
+        others = () if symptom is None else symptom.follows
+        if symptom is not None and finding.state is State.ABSENT:
+            others = (*others, *symptom.instead)
+        return not present.isdisjoint(others)
+
+    return [finding for finding in findings if not follows(finding)]
 
 
 def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:

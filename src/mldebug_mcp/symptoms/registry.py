@@ -58,6 +58,7 @@ class Symptom:
     whole_run: bool
     background: float
     follows: tuple[str, ...]
+    instead: tuple[str, ...]
     detect: Detector
 
     @property
@@ -79,6 +80,7 @@ def symptom(
     whole_run: bool = False,
     background: float = DEFAULT_BACKGROUND,
     follows: tuple[str, ...] = (),
+    instead: tuple[str, ...] = (),
 ) -> Callable[[Detector], Detector]:
     """Register a function as the symptom of its name.
 
@@ -92,12 +94,16 @@ def symptom(
         background: How often a healthy run shows it, between 0 and 1.
         follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
             further evidence.
+        instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
+            present, the absence of this one is no evidence.
     """
 
     def register(detect: Detector) -> Detector:
         name = detect.__name__
         assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
-        _SYMPTOMS[name] = Symptom(name, needs, any_of, sources, points, not_for, whole_run, background, follows, detect)
+        _SYMPTOMS[name] = Symptom(
+            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, detect
+        )
         return detect
 
     return register

@@ -39,6 +39,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     points=6,
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
+    instead=("loss_slow", "loss_stall"),
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.

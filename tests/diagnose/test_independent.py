@@ -1,0 +1,30 @@
+"""Findings that are no evidence of their own beside others."""
+
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.diagnose.diagnosis import independent
+from mldebug_mcp.models import Finding, State
+from mldebug_mcp.symptoms import symptoms
+
+
+def kept(**states: State) -> set[str]:
+    return {one.symptom for one in independent([Finding(symptom=name, state=state) for name, state in states.items()])}
+
+
+def test_a_gradient_that_is_nan_where_the_loss_is_counts_once() -> None:
+    assert kept(loss_nonfinite=State.PRESENT, grad_norm_nonfinite=State.PRESENT) == {"loss_nonfinite"}
+    assert "grad_norm_nonfinite" in kept(loss_nonfinite=State.ABSENT, grad_norm_nonfinite=State.PRESENT)
+
+
+@pytest.mark.parametrize("other", ["loss_slow", "loss_stall"])
+def test_that_a_slow_or_stalled_loss_is_on_no_plateau_is_no_evidence(other: str) -> None:
+    assert kept(loss_plateau=State.ABSENT, **{other: State.PRESENT}) == {other}
+    assert "loss_plateau" in kept(loss_plateau=State.ABSENT, **{other: State.ABSENT})
+    assert "loss_plateau" in kept(loss_plateau=State.PRESENT, **{other: State.UNKNOWN})
+
+
+def test_symptoms_refer_to_symptoms() -> None:
+    known = symptoms()
+    assert all({*one.follows, *one.instead} <= known.keys() for one in known.values())
