@@ -101,6 +101,7 @@ def _faulty(ones: Sequence[Judged]) -> list[Judged]:
 
 def _measures(ones: Sequence[Judged]) -> dict[str, str]:
     healthy, faulty = [one for one in ones if one.label.cause == "healthy"], _faulty(ones)
+    timed = [one for one in faulty if one.label.onset is not None]
     return {
         "faulty runs whose log shows it": f"{len(faulty)}",
         "right cause first": share([one.right(1) for one in faulty]),
@@ -109,7 +110,7 @@ def _measures(ones: Sequence[Judged]) -> dict[str, str]:
         "faulty runs called healthy": share([one.causes[0] == "healthy" for one in faulty]),
         "healthy runs": f"{len(healthy)}",
         "healthy runs called healthy": share([one.causes[0] == "healthy" for one in healthy]),
-        "onset within 2 % of the run, or in its record": share([one.onset_found for one in faulty if one.label.onset is not None]),
+        "onset within 2 % of the run, or in its record": share([one.onset_found for one in timed]),
         "expected calibration error": f"{calibration_error([*faulty, *healthy]):.3f}",
     }
 
