@@ -237,3 +237,13 @@ def test_a_megatron_line_that_is_still_being_written_loses_the_value_it_ends_in(
     assert isinstance(run, Run)
     assert run["loss"].value.tolist() == [2.5]
     assert run["consumed samples"].value.tolist() == [8, 16]
+
+
+def test_what_a_structured_log_says_reads_alike(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    rows: list[dict[str, object]] = [{"step": step, "loss": 1 / (step + 1)} for step in range(500)]
+    rows[400] = {"step": 400, "level": "error", "message": "ValueError: Attempting to unscale FP16 gradients."}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = assert_both_ways_agree(path)
+    assert not isinstance(run, str)
+    assert [message.line for message in run.messages] == [401]

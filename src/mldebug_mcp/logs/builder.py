@@ -33,7 +33,7 @@ MAX_DEPTH = 8
 MAX_MESSAGES = 100
 """Error lines kept per run."""
 
-_MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
+MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
 
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
@@ -69,7 +69,7 @@ class RunBuilder:
     def record(self, values: Mapping[str, object]) -> bool:
         """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
         numbers = dict(self._flatten(values))
-        for key in _MESSAGES & values.keys():
+        for key in MESSAGES & values.keys():
             if isinstance(text := values[key], str) and is_error(text):
                 self.message(self._rows + 1, text)
         if not numbers:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
-from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
+from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.frames import add_frame
 from mldebug_mcp.logs.json_values import parse_json
 
@@ -68,7 +68,8 @@ class FastRecords:
         if not self._types:
             self._learn_from(block)
         types = dict(self._types)
-        if not types or len(types) > MAX_KEYS or not SUMMARY_MARKS.isdisjoint(types) or self._refused >= PATIENCE:
+        by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types)
+        if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
             return None
         frame = _parsed(block, types)
         if frame is not None:
