@@ -175,7 +175,7 @@ class RunBuilder:
                 f"the {step_name} counter restarts {len(segments) - 1} time(s) (at {joins}): "
                 "each stretch is judged by itself"
             )
-        for name, count in sorted(self._repeated.items(), key=lambda item: -item[1])[:3]:
+        for name, count in sorted(self._repeated.items(), key=lambda item: (-item[1], item[0]))[:3]:
             self.note(
                 f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
                 "the last one stands"
