@@ -25,7 +25,7 @@ EARLY = 0.05
     needs=("loss",),
     sources=("axolotl_stability",),
     points=20,
-    not_for=("grpo", "ppo", "rl", "diffusion"),
+    not_for=("grpo", "ppo", "rl"),
     background=0.01,
     follows=("loss_plateau",),
 )
