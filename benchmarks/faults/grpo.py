@@ -42,6 +42,7 @@ class Grpo(Experiment):
         beta: Weight of the KL divergence to the reference; TRL logs no KL where it is 0.
         bonus: Weight of the entropy in what is maximised.
         iterations: Updates for each batch of completions.
+        stops: Whether sampling stops at the end token of the policy.
         lag: Steps between the weights that sample and those that are trained.
         reward: The reward function, one part by name.
         true_every: Steps between evaluations by the true reward; 0 for none.
@@ -60,6 +61,7 @@ class Grpo(Experiment):
     bonus: float = 0.0
     temperature: float = 1.0
     iterations: int = 1
+    stops: bool = True
     lag: int = 0
     clip: float = 1.0
     warmup: int = 10
@@ -137,7 +139,8 @@ class Training:
     def _sample(self, policy: Policy, generator: torch.Generator) -> Samples:
         run = self.run
         prompts = torch.randint(0, DIGITS, (run.prompts, run.puzzle.digits), generator=generator)
-        return sample(policy, run.puzzle, prompts.repeat_interleave(run.group, 0), run.temperature, generator)
+        rows = prompts.repeat_interleave(run.group, 0)
+        return sample(policy, run.puzzle, rows, run.temperature, generator, stops=run.stops)
 
     def _update(self, samples: Samples, advantage: Tensor, before: Tensor) -> Record:
         run, mask = self.run, samples.mask
@@ -169,7 +172,7 @@ class Training:
 def described(groups: Tensor, samples: Samples, before: Tensor) -> Record:
     """Return what TRL logs of rewards, (prompts, group), of completions, and of the weights that sampled."""
     length = samples.mask.sum(dim=1).float()
-    ended = (samples.tokens == END).any(dim=1)
+    ended = ~samples.mask[:, -1] | (samples.tokens[:, -1] == END)
     spread = groups.std(dim=1)
     apart = (before - samples.sampled)[samples.mask]
     return {

@@ -51,8 +51,10 @@ def as_text(records: list[Record]) -> str:
         pairs = ", ".join(f"{name} {value:.5g}" for name, value in shown.items())
         lines.append(f"iter {record['step']:.0f}: {pairs}")
         if "eval_loss" in record:
-            accuracy = f", val acc {record['eval_accuracy']:.4f}" if "eval_accuracy" in record else ""
-            lines.append(f"step {record['step']:.0f}: val loss {record['eval_loss']:.4f}{accuracy}")
+            names = {"eval_loss": "val loss", "eval_accuracy": "val acc"}
+            scores = {names.get(name, name): value for name, value in record.items() if name.startswith("eval")}
+            judged = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            lines.append(f"step {record['step']:.0f}: {judged}")
     return "\n".join(lines) + "\n"
 
 

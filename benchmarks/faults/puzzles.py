@@ -116,8 +116,10 @@ def log_probabilities(policy: Policy, samples: Samples, temperature: float) -> t
 
 
 @torch.no_grad()
-def sample(policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, generator: torch.Generator) -> Samples:
-    """Sample completions as an inference engine does: with logits in bfloat16."""
+def sample(
+    policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, generator: torch.Generator, *, stops: bool
+) -> Samples:
+    """Sample completions as an inference engine does: with logits in bfloat16; `stops` at the end token, or never."""
     rows = len(prompts)
     tokens = torch.full((rows, puzzle.longest + WINDOW), NOTHING)
     sampled, running = torch.zeros(rows, puzzle.longest), torch.ones(rows, dtype=torch.bool)
@@ -130,7 +132,7 @@ def sample(policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, 
         tokens[:, place + WINDOW] = torch.where(running, drawn, NOTHING)
         sampled[:, place] = logs.gather(1, drawn.unsqueeze(1)).squeeze(1)
         mask[:, place] = running
-        running = running & (drawn != END)
+        running = running & ((drawn != END) | (not stops))
         if not running.any():
             break
     return Samples(prompts, tokens[:, WINDOW:], mask, sampled)

@@ -110,7 +110,8 @@ def _faulty(*, subset: bool) -> Iterator[Case]:
         parts = [[task for task in fault.tasks if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
         for task in (task for part in parts for task in (part[:1] if subset else part)):
             for severity in fault.severities[-1:] if subset else fault.severities:
-                yield Case(task, fault.id, severity, 1)
+                for seed in fault.seeds[:1] if subset else fault.seeds:
+                    yield Case(task, fault.id, severity, seed)
 
 
 def _healthy(*, subset: bool) -> Iterator[Case]:
@@ -129,18 +130,14 @@ def make(case: Case, folder: Path) -> str:
     records = experiment.train()
     hidden = left_out(case, experiment)
     logged = thinned(records, case, experiment, hidden)
-    usual = twin(case.task, case.seed, experiment.steps, clocked=any(name in records[0] for name in CLOCK))
-    shows = (
-        case.rules.cause == "healthy"
-        or bool(experiment.ends_at)
-        or differs(logged, thinned(usual, case, experiment, hidden), experiment)
-    )
+    configured = bool(experiment.ends_at) or case.choice // 7 % 10 < 7  # that a run ended early is seen beside its plan
+    shows = case.rules.cause == "healthy" or shown(case, experiment, records, configured=configured)
     label = Label(case.rules.cause, case.rules.also, experiment.onset, experiment.steps, shows, case.tuning)
     run = folder / case.name
     run.mkdir(parents=True, exist_ok=True)
     kind = "text" if experiment.ends_at or experiment.last_words else _format(case, experiment)
     write_log(run, kind, logged, experiment)
-    if experiment.ends_at or case.choice // 7 % 10 < 7:  # that a run ended early is seen beside its plan only
+    if configured:
         (run / "config.json").write_text(json.dumps(experiment.settings(), indent=1), encoding="utf-8")
     (folder / f"{case.name}.label.json").write_text(json.dumps(asdict(label)), encoding="utf-8")
     return case.name
@@ -159,6 +156,20 @@ def twin(task: str, seed: int, steps: int, *, clocked: bool) -> list[Record]:
 def left_out(case: Case, experiment: Experiment) -> tuple[str, ...]:
     """Return the metrics that this run does not log."""
     return experiment.left_out[case.choice // 4 % len(experiment.left_out)]
+
+
+def shown(case: Case, experiment: Experiment, records: list[Record], *, configured: bool) -> bool:
+    """Say whether the fault shows in what is logged, or in the configuration where that is written too."""
+    if experiment.ends_at:
+        return True
+    last = list({record["step"]: record for record in records}.values())  # of steps made again after a resume
+    usual = twin(case.task, case.seed, experiment.steps, clocked=any(name in records[0] for name in CLOCK))
+    hidden = left_out(case, experiment)
+    both = [thinned(each, case, experiment, hidden) for each in (last, usual)]
+    if not differs(both[0], both[1], experiment):
+        return False
+    told = configured and bool(experiment.config)
+    return case.rules.shown is None or told or case.rules.shown(records)
 
 
 def differs(logged: list[Record], usual: list[Record], experiment: Experiment) -> bool:

@@ -11,15 +11,18 @@ from benchmarks.faults.faults import (
     loss,
     machine,
     model,
+    numerics,
     optimizer,
     preference,
+    repeated,
+    tokens,
     trainer,
 )  # fmt: skip
 from benchmarks.faults.faults.fault import Fault
 
 __all__ = ["FAULTS", "HEALTHY", "Fault"]
 
-_BOTH = (endings, grpo, preference, agents, trainer)
+_BOTH = (repeated, numerics, tokens, endings, grpo, preference, agents, trainer)
 
 FAULTS: dict[str, Fault] = {
     fault.id: fault for module in (data, loss, optimizer, model, machine, *_BOTH) for fault in module.FAULTS
