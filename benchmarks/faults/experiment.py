@@ -22,7 +22,7 @@ class Experiment(ABC):
         onset: The step at which the fault begins to show, if it has one.
         ends_at: The step after which the run stops without having finished; 0 where it runs to its end.
         last_words: What stands in the log after the last record.
-        own_log: The log that a framework wrote by itself, once trained; empty where the records are written by us.
+        own_log: What a framework wrote by itself, once trained; empty where the records are written by us.
         config: Settings for the configuration file beside those that the task writes there.
     """
 
@@ -36,7 +36,9 @@ class Experiment(ABC):
     config: Settings = field(default_factory=dict)
 
     formats: ClassVar[tuple[str, ...]] = ("jsonl", "csv", "text", "trainer_state")
-    """Formats that its framework logs in."""
+    """Formats that its framework logs in; "own" is the file that the framework wrote by itself."""
+    own_file: ClassVar[str] = "trainer_state.json"
+    """The name of the file that the framework writes by itself."""
     intervals: ClassVar[tuple[int, ...]] = (1, 1, 5, 10)
     """Steps from record to record."""
     left_out: ClassVar[tuple[tuple[str, ...], ...]] = ((),)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
 from benchmarks.faults.puzzles import (
     DIGITS,
-    END,
     PUZZLES,
     Policy,
     Puzzle,
@@ -172,7 +171,6 @@ class Training:
 def described(groups: Tensor, samples: Samples, before: Tensor) -> Record:
     """Return what TRL logs of rewards, (prompts, group), of completions, and of the weights that sampled."""
     length = samples.mask.sum(dim=1).float()
-    ended = ~samples.mask[:, -1] | (samples.tokens[:, -1] == END)
     spread = groups.std(dim=1)
     apart = (before - samples.sampled)[samples.mask]
     return {
@@ -181,7 +179,7 @@ def described(groups: Tensor, samples: Samples, before: Tensor) -> Record:
         "frac_reward_zero_std": (spread < 1e-6).float().mean().item(),
         "completions/mean_length": length.mean().item(),
         "completions/max_length": length.max().item(),
-        "completions/clipped_ratio": 1 - ended.float().mean().item(),
+        "completions/clipped_ratio": 1 - samples.ended.float().mean().item(),
         "sampling/sampling_logp_difference/mean": apart.abs().mean().item(),
         "sampling/importance_sampling_ratio/min": apart.exp().clamp(max=2.0).min().item(),
         "sampling/importance_sampling_ratio/mean": apart.exp().clamp(max=2.0).mean().item(),

@@ -21,8 +21,8 @@ def write_log(run: Path, kind: str, records: list[Record], experiment: Experimen
         (run / "metrics.csv").write_text(as_csv(records, experiment.columns), encoding="utf-8")
     elif kind == "text":
         (run / "train.log").write_text(as_text(records) + experiment.last_words, encoding="utf-8")
-    elif experiment.own_log:
-        (run / "trainer_state.json").write_text(experiment.own_log, encoding="utf-8")
+    elif kind == "own":
+        (run / experiment.own_file).write_text(experiment.own_log, encoding="utf-8")
     else:
         state = {
             "global_step": int(records[-1]["step"]),

@@ -55,12 +55,14 @@ class Samples:
         tokens: (rows, longest), `NOTHING` after the end.
         mask: Which tokens count, end token included.
         sampled: Log-probabilities by the weights that sampled.
+        ended: Which ended by themselves, (rows,).
     """
 
     prompts: Tensor
     tokens: Tensor
     mask: Tensor
     sampled: Tensor
+    ended: Tensor
 
 
 Reward = Callable[[Puzzle, Samples, torch.Generator], dict[str, Tensor]]
@@ -135,7 +137,7 @@ def sample(
         running = running & ((drawn != END) | (not stops))
         if not running.any():
             break
-    return Samples(prompts, tokens[:, WINDOW:], mask, sampled)
+    return Samples(prompts, tokens[:, WINDOW:], mask, sampled, ~running)
 
 
 def demonstrations(puzzle: Puzzle, known: float, thoughts: int, generator: torch.Generator, rows: int) -> Samples:
@@ -150,7 +152,8 @@ def demonstrations(puzzle: Puzzle, known: float, thoughts: int, generator: torch
     for token, where in ((THINK, places < count), (MARK, places == count), (END, places == count + 2)):
         tokens = torch.where(where, token, tokens)
     tokens = torch.where(places == count + 1, answer, tokens)
-    return Samples(prompts, tokens, places <= count + 2, torch.zeros(rows, puzzle.longest))
+    whole = torch.ones(rows, dtype=torch.bool)
+    return Samples(prompts, tokens, places <= count + 2, torch.zeros(rows, puzzle.longest), whole)
 
 
 @lru_cache(maxsize=16)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.faults import dqn, grpo, loop, ppo, preference, trainer
+from benchmarks.faults import dqn, grpo, lightning_runs, loop, ppo, preference, trainer, trl_runs
 from benchmarks.faults.experiment import Experiment, Record, Subject
 from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
 from benchmarks.faults.faults.machine import clock
@@ -23,9 +23,8 @@ from benchmarks.faults.logs import write_log
 from mldebug_mcp.symptoms.statistics import noise
 
 CLOCK = ("step_time", "data_time", "memory")
-SUBJECTS: dict[str, Subject] = {
-    subject.name: subject for module in (loop, grpo, preference, ppo, dqn, trainer) for subject in module.SUBJECTS
-}
+_MODULES = (loop, grpo, preference, ppo, dqn, trainer, trl_runs, lightning_runs)
+SUBJECTS: dict[str, Subject] = {subject.name: subject for module in _MODULES for subject in module.SUBJECTS}
 """Everything that can be trained, by name. Those with `tuning=False` are the test part."""
 
 
@@ -110,7 +109,7 @@ def _faulty(*, subset: bool) -> Iterator[Case]:
         parts = [[task for task in fault.tasks if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
         for task in (task for part in parts for task in (part[:1] if subset else part)):
             for severity in fault.severities[-1:] if subset else fault.severities:
-                for seed in fault.seeds[:1] if subset else fault.seeds:
+                for seed in (1,) if subset else fault.seeds or (1,):
                     yield Case(task, fault.id, severity, seed)
 
 
@@ -118,7 +117,7 @@ def _healthy(*, subset: bool) -> Iterator[Case]:
     for fault in HEALTHY.values():
         for task in fault.tasks[:2] if subset else fault.tasks:
             for severity in fault.severities[:1] if subset else fault.severities:
-                for seed in (1,) if subset else (1, 2):
+                for seed in (1,) if subset else fault.seeds or (1, 2):
                     yield Case(task, fault.id, severity, seed)
 
 

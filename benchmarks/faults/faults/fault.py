@@ -28,7 +28,7 @@ class Fault:
         also: Other causes that the same observables justify.
         shown: Says whether the log shows it, where being different from a sound run is not enough: a leak that leaves
             the evaluation where training is looks like success, unless the configuration tells.
-        seeds: One run is made for each; healthy runs have two by default.
+        seeds: One run is made for each; by default there is one, of healthy runs two.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Fault:
     severities: tuple[float, ...]
     tasks: tuple[str, ...] = ALL
     also: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = (1,)
+    seeds: tuple[int, ...] = ()
     shown: Callable[[Sequence[Record]], bool] | None = None
 
 

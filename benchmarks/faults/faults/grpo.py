@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -23,7 +25,7 @@ def reward_reads_wrong_column(run: Grpo, _: float) -> None:
 
     def reward(puzzle: Puzzle, samples: Samples, generator: torch.Generator) -> dict[str, Tensor]:
         shuffled = torch.randperm(len(samples.prompts), generator=generator)
-        other = Samples(samples.prompts[shuffled], samples.tokens, samples.mask, samples.sampled)
+        other = replace(samples, prompts=samples.prompts[shuffled])
         return {"correct": verified(puzzle, other, generator)["correct"]}
 
     run.reward = reward

@@ -29,9 +29,9 @@ def prompts_count(setup: Setup, severity: float) -> None:
 
 @lru_cache(maxsize=8)
 def trained_weights(task: str, seed: int) -> dict[str, Tensor]:
-    """Return the weights of a model that was trained on a task, with other samples."""
+    """Return the weights of a model that was trained on a task for a while, with other samples."""
     setup = replace(Setup.usual(TASKS[task], seed + 100), eval_every=0)
-    setup.steps //= 2
+    setup.steps //= 4
     training = Training(setup)
     list(training.records())
     return training.model.state_dict()
@@ -59,7 +59,7 @@ def other_tokens(setup: Setup, severity: float) -> None:
 
 
 def knows_it(setup: Setup, severity: float) -> None:
-    """Fine-tune a model that knows the task already: there is little left to learn."""
+    """Fine-tune a model that knows the task nearly as well as it can be known."""
     setup.prepare, setup.lr = partial(load, setup=setup), setup.lr * severity
 
 
