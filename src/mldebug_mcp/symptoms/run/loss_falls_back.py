@@ -15,8 +15,8 @@ SHARE = 0.08
 """A fall by this share of the level, this many standard errors deep. Chosen by hand."""
 BACK = 0.5
 """Of the fall: so much of it is lost again afterwards."""
-STEADY = 0.35
-"""Of the fall: the level before it changes by less, else it is the end of a rise or a part of steady progress."""
+STEADY = 0.6
+"""Of the fall: before it the loss keeps within this, else it is the end of a rise or a part of steady progress."""
 
 
 @symptom(
@@ -33,15 +33,16 @@ def loss_falls_back(run: Run) -> Evidence | None:
     width = max(8, len(loss) // 25)
     if len(loss) < 5 * width:
         raise CannotTell(f"{len(loss)} finite values; {5 * width} are needed")
-    level = np.median(np.lib.stride_tricks.sliding_window_view(loss.value, width), axis=1)
+    level, brief = _medians(loss.value, width), _medians(loss.value, width // 2)
     at = np.arange(2 * width, len(loss) - 2 * width)
-    earlier, before, after = level[at - 2 * width], level[at - width], level[at]
+    before, after = level[at - width], level[at]
+    wander = np.max([np.abs(brief[at - 2 * width + part * (width // 2)] - before) for part in range(4)], axis=0)
     drop = before - after
     error = 1.25 * noise(loss.value) * np.sqrt(2 / width)
     later = np.array([level[one + width :].max() for one in at])
     seen = (
         (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
-        & (np.abs(earlier - before) < STEADY * drop)
+        & (wander < STEADY * drop)
         & (later - after > BACK * drop)
     )
     places = [int(at[one]) for one in _peaks(drop, seen, width) if not _explained(run, loss, int(at[one]))]
@@ -56,6 +57,12 @@ def loss_falls_back(run: Run) -> Evidence | None:
         steps=tuple(float(loss.step[one]) for one in places[:10]),
         values={"before": falls[0][0], "after": falls[0][1], "falls": len(places)},
     )
+
+
+def _medians(values: Floats, width: int) -> Floats:
+    """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
+    out: Floats = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
+    return out
 
 
 def _peaks(drop: Floats, seen: NDArray[np.bool_], width: int) -> list[int]:
