@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -22,6 +22,8 @@ from benchmarks.faults.faults.machine import clock
 from benchmarks.faults.logs import write_log
 from mldebug_mcp.symptoms.statistics import noise
 
+SLOW = ("gpt", "sft", "reverse")
+"""Tasks of the plain loop whose model is a transformer: a run takes several seconds, where the others take one."""
 CLOCK = ("step_time", "data_time", "memory")
 _MODULES = (loop, grpo, preference, ppo, dqn, trainer, trl_runs, lightning_runs)
 SUBJECTS: dict[str, Subject] = {subject.name: subject for module in _MODULES for subject in module.SUBJECTS}
@@ -92,7 +94,8 @@ class Label:
 def cases(*, subset: bool) -> Iterator[Case]:
     """Yield every run that can be trained here; tell which packages the others need.
 
-    The subset is one severity and one seed of each fault, on one task of each part.
+    The subset is one severity and one seed of each fault, on one task of each part, and of the tuning part alone where
+    a framework trains it.
     """
     lacking = set()
     for case in (*_faulty(subset=subset), *_healthy(subset=subset)):
@@ -106,8 +109,7 @@ def cases(*, subset: bool) -> Iterator[Case]:
 
 def _faulty(*, subset: bool) -> Iterator[Case]:
     for fault in FAULTS.values():
-        parts = [[task for task in fault.tasks if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
-        for task in (task for part in parts for task in (part[:1] if subset else part)):
+        for task in _few(fault.tasks) if subset else fault.tasks:
             for severity in fault.severities[-1:] if subset else fault.severities:
                 for seed in (1,) if subset else fault.seeds or (1,):
                     yield Case(task, fault.id, severity, seed)
@@ -115,10 +117,17 @@ def _faulty(*, subset: bool) -> Iterator[Case]:
 
 def _healthy(*, subset: bool) -> Iterator[Case]:
     for fault in HEALTHY.values():
-        for task in fault.tasks[:2] if subset else fault.tasks:
+        for task in _few(fault.tasks) if subset else fault.tasks:
             for severity in fault.severities[:1] if subset else fault.severities:
                 for seed in (1,) if subset else fault.seeds or (1, 2):
                     yield Case(task, fault.id, severity, seed)
+
+
+def _few(tasks: Sequence[str]) -> list[str]:
+    """Return a task of each part, a fast one if there is one; of what frameworks train, a task of the tuning part."""
+    fast = sorted(tasks, key=lambda task: task in SLOW)
+    parts = [[task for task in fast if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
+    return [task for part in parts for task in part[:1] if SUBJECTS[task].tuning or SUBJECTS[task].needs == ("torch",)]
 
 
 def make(case: Case, folder: Path) -> str:

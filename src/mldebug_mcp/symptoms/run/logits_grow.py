@@ -13,7 +13,7 @@ from mldebug_mcp.text import figure
 
 _NAMES = re.compile(r"(?:.*[_/])?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:[_/](?:max|norm|abs_max))?)")
 _NOT = re.compile(r"chosen|rejected|scale|eval")
-FACTOR = 2.0
+FACTOR = 1.4
 """Their growth from the lowest quarter of the run to where the loss fails. Chosen by hand: logits of sound runs grow
 as long as something is learnt, so that growth alone means nothing."""
 LEAST = 20
