@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 Record = dict[str, float]
 Settings = dict[str, float | bool | str]
@@ -55,6 +55,27 @@ class Experiment(ABC):
     @abstractmethod
     def settings(self) -> Settings:
         """Return what stands in the configuration file."""
+
+
+class Training(Protocol):
+    """A model on its way."""
+
+    def step(self, step: int) -> Record:
+        """Make a step and return its record."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stepwise(Experiment):
+    """A run that makes one step after the other."""
+
+    @abstractmethod
+    def begin(self) -> Training:
+        """Return the model before its first step."""
+
+    def train(self) -> list[Record]:
+        """Train and return a record for each step."""
+        training = self.begin()
+        return [training.step(step) for step in range(self.steps)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
+from benchmarks.faults.experiment import Record, Settings, Stepwise, Subject
 from benchmarks.faults.puzzles import (
     DIGITS,
     PUZZLES,
@@ -30,7 +30,7 @@ that a language model would have, so that it can be judged by what is usual ther
 
 
 @dataclass(slots=True, kw_only=True)
-class Grpo(Experiment):
+class Grpo(Stepwise):
     """A GRPO run: the usual settings, and the parts that a fault replaces.
 
     Args:
@@ -73,10 +73,9 @@ class Grpo(Experiment):
         """Return the healthy run of a puzzle."""
         return cls(puzzle=puzzle, seed=seed, lr=3e-6, steps=200, known=puzzle.known, group=puzzle.group)
 
-    def train(self) -> list[Record]:
-        """Train and return a record for each step."""
-        training = Training(self)
-        return [training.step(step) for step in range(self.steps)]
+    def begin(self) -> Training:
+        """Return the model before its first step."""
+        return Training(self)
 
     def settings(self) -> Settings:
         """Return the settings of TRL's GRPOConfig."""
