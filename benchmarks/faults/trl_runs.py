@@ -52,6 +52,7 @@ class TrlRun(Experiment):
     Args:
         game: What is asked.
         known: Share of right answers in what the first model was trained on.
+        slips: Share of the answers that are wrong by nature, in evaluation too.
         examples: Rows of the training set.
         batch: Rows per step; completions per step in GRPO.
         warmup: Steps of the warmup.
@@ -67,6 +68,7 @@ class TrlRun(Experiment):
 
     game: Game
     known: float = 0.6
+    slips: float = 0.0
     examples: int = 1200
     batch: int = 16
     warmup: int = 10
@@ -90,7 +92,7 @@ class TrlRun(Experiment):
     def rows(self, *, evaluation: bool) -> list[Row]:
         """Return the rows of training or evaluation."""
         dice = random.Random(10_000 + self.seed if evaluation else self.seed)  # noqa: S311
-        rows = self.game.rows(dice, 64 if evaluation else self.examples)
+        rows = self.game.rows(dice, 64 if evaluation else self.examples, 1 - self.slips)
         return self.spoil(rows, dice, evaluation) if self.spoil else rows
 
     @abstractmethod
@@ -139,7 +141,7 @@ class SftRun(TrlRun):
     @classmethod
     def usual(cls, game: Game, seed: int) -> SftRun:
         """Return the healthy run."""
-        return cls(game=game, seed=seed, lr=2e-6, steps=120)
+        return cls(game=game, seed=seed, lr=2e-6, steps=120, slips=0.125)
 
     def trainer(self, folder: str) -> Any:  # noqa: ANN401
         """Return the trainer."""

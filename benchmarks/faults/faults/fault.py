@@ -45,4 +45,4 @@ def evaluation_below(records: Sequence[Record]) -> bool:
     """Say whether the evaluation loss of the last half lies well below the training loss."""
     late = records[len(records) // 2 :]
     evaluation = [record["eval_loss"] for record in late if "eval_loss" in record]
-    return median(evaluation) < 0.8 * median(record["loss"] for record in late)
+    return median(evaluation) < 0.8 * median(record["loss"] for record in late if "loss" in record)

@@ -27,7 +27,7 @@ def without_warmup(run: TrlRun, severity: float) -> None:
 
 def masked(run: SftRun, _: float) -> None:
     """Leave every token out of the loss."""
-    run.masked = True
+    run.masked, run.options["completion_only_loss"] = True, True
 
 
 def prompts_count(run: SftRun, _: float) -> None:
