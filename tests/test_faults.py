@@ -71,11 +71,21 @@ def test_at_least_one_run_in_four_is_healthy_and_there_are_six_hundred() -> None
 def test_what_lacks_its_package_is_left_out_with_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("benchmarks.faults.runs.find_spec", lambda name: None if name == "transformers" else name)
+    monkeypatch.setattr("benchmarks.faults.runs.find_spec", lambda name: name if name == "torch" else None)
     made = {case.task for case in cases(subset=True)}
     assert made
     assert all(SUBJECTS[task].needs == ("torch",) for task in made)
-    assert "they need transformers and accelerate" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "runs of hf_gpt2 are left out: they need transformers and accelerate" in told
+    assert "runs of lightning_tabular are left out: they need pytorch_lightning" in told
+    assert "runs of trl_sft_reversal are left out: they need transformers and accelerate and trl" in told
+
+
+def test_the_subset_has_each_fault() -> None:
+    every, few = (
+        {case.fault for case in cases(subset=subset) if case.subject.needs == ("torch",)} for subset in (False, True)
+    )
+    assert every == few
 
 
 def test_findings_of_other_tools_count_as_causes_that_exist() -> None:

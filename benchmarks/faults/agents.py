@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.faults.experiment import Experiment, Record, Settings
+from benchmarks.faults.experiment import Record, Settings, Stepwise
 
 GAMMA = 0.97
 Reward = Callable[[Tensor, torch.Generator], Tensor]
@@ -100,7 +100,7 @@ def network(states: int, outputs: int) -> nn.Sequential:
 
 
 @dataclass(slots=True, kw_only=True)
-class Agent(Experiment):
+class Agent(Stepwise):
     """What runs of agents share.
 
     Args:

@@ -42,10 +42,9 @@ class Dqn(Agent):
         """Return the healthy run."""
         return cls(world=world, seed=seed, lr=2e-3, steps=60)
 
-    def train(self) -> list[Record]:
-        """Train and return a record for each step."""
-        training = DqnTraining(self)
-        return [training.step(step) for step in range(self.steps)]
+    def begin(self) -> DqnTraining:
+        """Return the model before its first step."""
+        return DqnTraining(self)
 
     def settings(self) -> Settings:
         """Return the settings under the names of Stable-Baselines3."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 Record = dict[str, float]
 Settings = dict[str, float | bool | str]
@@ -22,7 +22,7 @@ class Experiment(ABC):
         onset: The step at which the fault begins to show, if it has one.
         ends_at: The step after which the run stops without having finished; 0 where it runs to its end.
         last_words: What stands in the log after the last record.
-        own_log: The log that a framework wrote by itself, once trained; empty where the records are written by us.
+        own_log: What a framework wrote by itself, once trained; empty where the records are written by us.
         config: Settings for the configuration file beside those that the task writes there.
     """
 
@@ -36,7 +36,9 @@ class Experiment(ABC):
     config: Settings = field(default_factory=dict)
 
     formats: ClassVar[tuple[str, ...]] = ("jsonl", "csv", "text", "trainer_state")
-    """Formats that its framework logs in."""
+    """Formats that its framework logs in; "own" is the file that the framework wrote by itself."""
+    own_file: ClassVar[str] = "trainer_state.json"
+    """The name of the file that the framework writes by itself."""
     intervals: ClassVar[tuple[int, ...]] = (1, 1, 5, 10)
     """Steps from record to record."""
     left_out: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
@@ -53,6 +55,27 @@ class Experiment(ABC):
     @abstractmethod
     def settings(self) -> Settings:
         """Return what stands in the configuration file."""
+
+
+class Training(Protocol):
+    """A model on its way."""
+
+    def step(self, step: int) -> Record:
+        """Make a step and return its record."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stepwise(Experiment):
+    """A run that makes one step after the other."""
+
+    @abstractmethod
+    def begin(self) -> Training:
+        """Return the model before its first step."""
+
+    def train(self) -> list[Record]:
+        """Train and return a record for each step."""
+        training = self.begin()
+        return [training.step(step) for step in range(self.steps)]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
+from benchmarks.faults.experiment import Record, Settings, Stepwise, Subject
 from benchmarks.faults.puzzles import (
     DIGITS,
-    END,
     PUZZLES,
     Policy,
     Puzzle,
@@ -31,7 +30,7 @@ that a language model would have, so that it can be judged by what is usual ther
 
 
 @dataclass(slots=True, kw_only=True)
-class Grpo(Experiment):
+class Grpo(Stepwise):
     """A GRPO run: the usual settings, and the parts that a fault replaces.
 
     Args:
@@ -42,6 +41,7 @@ class Grpo(Experiment):
         beta: Weight of the KL divergence to the reference; TRL logs no KL where it is 0.
         bonus: Weight of the entropy in what is maximised.
         iterations: Updates for each batch of completions.
+        stops: Whether sampling stops at the end token of the policy.
         lag: Steps between the weights that sample and those that are trained.
         reward: The reward function, one part by name.
         true_every: Steps between evaluations by the true reward; 0 for none.
@@ -60,6 +60,7 @@ class Grpo(Experiment):
     bonus: float = 0.0
     temperature: float = 1.0
     iterations: int = 1
+    stops: bool = True
     lag: int = 0
     clip: float = 1.0
     warmup: int = 10
@@ -72,10 +73,9 @@ class Grpo(Experiment):
         """Return the healthy run of a puzzle."""
         return cls(puzzle=puzzle, seed=seed, lr=3e-6, steps=200, known=puzzle.known, group=puzzle.group)
 
-    def train(self) -> list[Record]:
-        """Train and return a record for each step."""
-        training = Training(self)
-        return [training.step(step) for step in range(self.steps)]
+    def begin(self) -> Training:
+        """Return the model before its first step."""
+        return Training(self)
 
     def settings(self) -> Settings:
         """Return the settings of TRL's GRPOConfig."""
@@ -137,7 +137,8 @@ class Training:
     def _sample(self, policy: Policy, generator: torch.Generator) -> Samples:
         run = self.run
         prompts = torch.randint(0, DIGITS, (run.prompts, run.puzzle.digits), generator=generator)
-        return sample(policy, run.puzzle, prompts.repeat_interleave(run.group, 0), run.temperature, generator)
+        rows = prompts.repeat_interleave(run.group, 0)
+        return sample(policy, run.puzzle, rows, run.temperature, generator, stops=run.stops)
 
     def _update(self, samples: Samples, advantage: Tensor, before: Tensor) -> Record:
         run, mask = self.run, samples.mask
@@ -169,7 +170,6 @@ class Training:
 def described(groups: Tensor, samples: Samples, before: Tensor) -> Record:
     """Return what TRL logs of rewards, (prompts, group), of completions, and of the weights that sampled."""
     length = samples.mask.sum(dim=1).float()
-    ended = (samples.tokens == END).any(dim=1)
     spread = groups.std(dim=1)
     apart = (before - samples.sampled)[samples.mask]
     return {
@@ -178,7 +178,7 @@ def described(groups: Tensor, samples: Samples, before: Tensor) -> Record:
         "frac_reward_zero_std": (spread < 1e-6).float().mean().item(),
         "completions/mean_length": length.mean().item(),
         "completions/max_length": length.max().item(),
-        "completions/clipped_ratio": 1 - ended.float().mean().item(),
+        "completions/clipped_ratio": 1 - samples.ended.float().mean().item(),
         "sampling/sampling_logp_difference/mean": apart.abs().mean().item(),
         "sampling/importance_sampling_ratio/min": apart.exp().clamp(max=2.0).min().item(),
         "sampling/importance_sampling_ratio/mean": apart.exp().clamp(max=2.0).mean().item(),

@@ -21,8 +21,8 @@ def write_log(run: Path, kind: str, records: list[Record], experiment: Experimen
         (run / "metrics.csv").write_text(as_csv(records, experiment.columns), encoding="utf-8")
     elif kind == "text":
         (run / "train.log").write_text(as_text(records) + experiment.last_words, encoding="utf-8")
-    elif experiment.own_log:
-        (run / "trainer_state.json").write_text(experiment.own_log, encoding="utf-8")
+    elif kind == "own":
+        (run / experiment.own_file).write_text(experiment.own_log, encoding="utf-8")
     else:
         state = {
             "global_step": int(records[-1]["step"]),
@@ -51,8 +51,10 @@ def as_text(records: list[Record]) -> str:
         pairs = ", ".join(f"{name} {value:.5g}" for name, value in shown.items())
         lines.append(f"iter {record['step']:.0f}: {pairs}")
         if "eval_loss" in record:
-            accuracy = f", val acc {record['eval_accuracy']:.4f}" if "eval_accuracy" in record else ""
-            lines.append(f"step {record['step']:.0f}: val loss {record['eval_loss']:.4f}{accuracy}")
+            names = {"eval_loss": "val loss", "eval_accuracy": "val acc"}
+            scores = {names.get(name, name): value for name, value in record.items() if name.startswith("eval")}
+            judged = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+            lines.append(f"step {record['step']:.0f}: {judged}")
     return "\n".join(lines) + "\n"
 
 

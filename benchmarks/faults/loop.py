@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
-from benchmarks.faults.tasks import TASKS, Batch, Shape, Task
+from benchmarks.faults.tasks import TASKS, Batch, Shape, Task, joined
 
 Loss = Callable[[Tensor, Batch], Tensor]
 
@@ -33,6 +35,14 @@ class Setup(Experiment):
     Args:
         task: What is learned.
         examples: Size of the training set; 0 draws fresh samples for ever.
+        order: Of the training set: "shuffled" in each epoch, "by label", or "as it is".
+        harder: Share of random labels among the last samples of the training set; it grows from none.
+        copies: Times that each sample stands in the training set.
+        leaked: Times that each sample of the evaluation stands in the training set.
+        resumes: Steps before which the run was resumed from a checkpoint.
+        rolled_back: Steps that each resume lost: they are made and logged again.
+        by_class: Whether the recall of each class and their mean F1 are logged at evaluation.
+        watch: Returns what else is logged of a step, of the model and its logits.
     """
 
     left_out = ((), (), ("grad_norm",), ("grad_norm", "learning_rate", "epoch"))
@@ -54,9 +64,13 @@ class Setup(Experiment):
     eval_every: int = 25
     eval_in_training_mode: bool = False
     zero_grad: bool = True
-    shuffle: bool = True
+    order: str = "shuffled"
+    harder: float = 0.0
     half: bool = False
-    resume_at: int = 0
+    copies: int = 1
+    leaked: int = 0
+    resumes: tuple[int, ...] = ()
+    rolled_back: int = 0
     resume_loses_state: bool = False
     resume_replays_data: bool = False
     shape: Shape = field(default_factory=Shape)
@@ -67,6 +81,8 @@ class Setup(Experiment):
     prepare: Callable[[nn.Module], None] | None = None
     after_backward: Callable[[int, nn.Module], None] | None = None
     rate: Callable[[int, float], float] | None = None
+    watch: Callable[[nn.Module, Tensor], Record] | None = None
+    by_class: bool = False
     edit: Callable[[int, Record], Record] | None = None
 
     @classmethod
@@ -76,12 +92,11 @@ class Setup(Experiment):
 
     def train(self) -> list[Record]:
         """Train a run and return its records, one per step; evaluations stand in the record of their step."""
-        run = Training(self)
-        return [run.step(step) for step in range(self.ends_at or self.steps)]
+        return list(Training(self).records())
 
     def settings(self) -> Settings:
         """Return what stands in the configuration file."""
-        known = {"gpt": "vocab_size", "sft": "vocab_size"}.get(self.task.name, "num_classes")
+        known = "num_classes" if self.task.kind == "supervised" else "vocab_size"
         return {
             "learning_rate": self.lr,
             "warmup_steps": int(self.warmup * self.steps),
@@ -122,14 +137,31 @@ class Data:
         self.generator = torch.Generator().manual_seed(setup.seed)
         self.position = 0
         self.epoch = 0
-        self.pool = setup.task.sample(self.generator, setup.examples, False) if setup.examples else None
+        self.pool = self._pool() if setup.examples else None
         self.order = self._order()
+
+    def _pool(self) -> Batch:
+        setup = self.setup
+        held_out = evaluation_batch(setup)
+        rows = len(held_out.inputs)
+        own = setup.task.sample(self.generator, (setup.examples - setup.leaked * rows) // setup.copies, False)
+        if setup.harder:
+            own = self._ever_harder(own)
+        return joined([own] * setup.copies + [held_out] * setup.leaked)
+
+    def _ever_harder(self, batch: Batch) -> Batch:
+        share = torch.linspace(0, self.setup.harder, len(batch.targets)).view(-1, *[1] * (batch.targets.dim() - 1))
+        other = torch.randint(0, self.setup.task.classes, batch.targets.shape, generator=self.generator)
+        wrong = torch.rand(batch.targets.shape, generator=self.generator) < share
+        return Batch(batch.inputs, torch.where(wrong, other, batch.targets), batch.mask)
 
     def _order(self) -> Tensor:
         if self.pool is None:
             return torch.empty(0)
-        if self.setup.shuffle:
-            return torch.randperm(self.setup.examples, generator=self.generator)
+        if self.setup.order == "shuffled":
+            return torch.randperm(len(self.pool.inputs), generator=self.generator)
+        if self.setup.order == "as it is":
+            return torch.arange(len(self.pool.inputs))
         first = self.pool.targets.flatten(1)[:, 0] if self.pool.targets.dim() > 1 else self.pool.targets
         return torch.argsort(first, stable=True)
 
@@ -137,11 +169,11 @@ class Data:
         """Return the next batch."""
         if self.pool is None:
             return self.setup.task.sample(self.generator, self.setup.batch, False)
-        if self.position + self.setup.batch > self.setup.examples:
+        if self.position + self.setup.batch > len(self.pool.inputs):
             self.position, self.epoch, self.order = 0, self.epoch + 1, self._order()
         chosen = self.order[self.position : self.position + self.setup.batch]
         self.position += self.setup.batch
-        return Batch(self.pool.inputs[chosen], self.pool.targets[chosen], self.pool.mask[chosen])
+        return self.pool[chosen]
 
 
 def make_optimizer(setup: Setup, model: nn.Module) -> torch.optim.Optimizer:
@@ -164,32 +196,53 @@ class Training:
             setup.prepare(self.model)
         self.data, self.optimizer = Data(setup), make_optimizer(setup, self.model)
         self.spoiling = torch.Generator().manual_seed(setup.seed + 1)
+        self.schedule_began = 0
+        self.watched: Record = {}
+
+    def records(self) -> Iterator[Record]:
+        """Make all steps and yield their records; those that a resume lost come again."""
+        setup = self.setup
+        began, kept = 0, self._state()
+        for resume in (*setup.resumes, setup.ends_at or setup.steps):
+            for step in range(began, resume):
+                if step == resume - setup.rolled_back:
+                    kept = self._state()
+                yield self.step(step)
+            if setup.rolled_back:
+                self._restore(kept)
+            self._resume(resume)
+            began = resume - setup.rolled_back
+
+    def _state(self) -> dict[str, Any]:
+        return copy.deepcopy({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()})
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
 
     def step(self, step: int) -> Record:
         """Make a step and return its record."""
         setup = self.setup
-        if setup.resume_at and step == setup.resume_at:
-            self._resume()
         rate = self._set_rate(step)
         loss = sum(self._backward(step) for _ in range(setup.accumulation)) / setup.accumulation
         if setup.after_backward:
             setup.after_backward(step, self.model)
         record: Record = {"step": step + 1, "loss": loss, "grad_norm": self._update(), "learning_rate": rate}
+        record |= self.watched
         if setup.examples:
             record["epoch"] = (step + 1) * setup.batch / setup.examples
         if setup.eval_every and (step + 1) % setup.eval_every == 0:
             record |= evaluate(setup, self.model)
         return setup.edit(step, record) if setup.edit else record
 
-    def _resume(self) -> None:
+    def _resume(self, step: int) -> None:
         if self.setup.resume_loses_state:
-            self.optimizer = make_optimizer(self.setup, self.model)
+            self.optimizer, self.schedule_began = make_optimizer(self.setup, self.model), step
         if self.setup.resume_replays_data:
             self.data = Data(self.setup)
 
     def _set_rate(self, step: int) -> float:
-        lost = self.setup.resume_loses_state and step >= self.setup.resume_at > 0
-        rate = scheduled(self.setup, step - self.setup.resume_at if lost else step)
+        rate = scheduled(self.setup, step - self.schedule_began)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         return rate
@@ -198,7 +251,10 @@ class Training:
         batch = self.data.batch()
         if self.setup.spoil:
             batch = self.setup.spoil(step, batch, self.spoiling)
-        loss = self.setup.loss(self.model(batch.inputs), batch)
+        logits = self.model(batch.inputs)
+        loss = self.setup.loss(logits, batch)
+        if self.setup.watch:
+            self.watched = self.setup.watch(self.model, logits.detach())
         if loss.requires_grad:
             torch.autograd.backward(loss / self.setup.accumulation)
         return loss.item()
@@ -214,22 +270,41 @@ class Training:
         return norm
 
 
+def evaluation_batch(setup: Setup) -> Batch:
+    """Return the samples of the evaluation, the same each time."""
+    generator = torch.Generator().manual_seed(10_000 + setup.seed)
+    size = 32 if setup.task.name == "two_tower" else 512 if setup.by_class else 128
+    batch = setup.task.sample(generator, size, True)
+    return setup.spoil_evaluation(batch, generator) if setup.spoil_evaluation else batch
+
+
 @torch.no_grad()
 def evaluate(setup: Setup, model: nn.Module) -> Record:
-    """Return the evaluation loss and accuracy over the same samples each time."""
-    generator = torch.Generator().manual_seed(10_000 + setup.seed)
-    batch = setup.task.sample(generator, 32 if setup.task.name == "two_tower" else 128, True)
-    if setup.spoil_evaluation:
-        batch = setup.spoil_evaluation(batch, generator)
+    """Return the evaluation loss and accuracy."""
+    batch = evaluation_batch(setup)
     model.train(setup.eval_in_training_mode)
     logits = model(batch.inputs)
     model.train()
     record = {"eval_loss": (setup.evaluation_loss or setup.loss)(logits, batch).item()}
     if setup.task.accuracy:
         scores = logits.permute(0, 2, 3, 1) if logits.dim() == 4 else logits
-        right = (scores.argmax(dim=-1) == batch.targets)[batch.mask]
-        record["eval_accuracy"] = right.float().mean().item()
+        given, wanted = scores.argmax(dim=-1)[batch.mask], batch.targets[batch.mask]
+        record["eval_accuracy"] = (given == wanted).float().mean().item()
+        if setup.by_class:
+            record |= judged_by_class(given, wanted, setup.task.classes)
     return record
+
+
+def judged_by_class(given: Tensor, wanted: Tensor, classes: int) -> Record:
+    """Return the recall of each class that occurs, and the mean of their F1; given and wanted are both (targets,)."""
+    record, scores = {}, []
+    for one in range(classes):
+        hits = int(((given == one) & (wanted == one)).sum())
+        asked, named = int((wanted == one).sum()), int((given == one).sum())
+        if asked:
+            record[f"eval_recall_{one}"] = hits / asked
+            scores.append(2 * hits / (asked + named))
+    return {"eval_f1_macro": sum(scores) / len(scores), **record}
 
 
 SUBJECTS = tuple(Subject(name, partial(Setup.usual, task), task.tuning) for name, task in TASKS.items())

@@ -35,10 +35,9 @@ class Ppo(Agent):
         """Return the healthy run."""
         return cls(world=world, seed=seed, lr=3e-3, steps=60)
 
-    def train(self) -> list[Record]:
-        """Train and return a record for each rollout."""
-        training = PpoTraining(self)
-        return [training.step(step) for step in range(self.steps)]
+    def begin(self) -> PpoTraining:
+        """Return the model before its first step."""
+        return PpoTraining(self)
 
     def settings(self) -> Settings:
         """Return the settings under the names of Stable-Baselines3."""

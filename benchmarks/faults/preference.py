@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
+from benchmarks.faults.experiment import Record, Settings, Stepwise, Subject
 from benchmarks.faults.tasks import DIGITS, Shape, TinyGPT
 
 LENGTH = 10
@@ -108,7 +108,7 @@ def reference(seed: int) -> TinyGPT:
 
 
 @dataclass(slots=True, kw_only=True)
-class Dpo(Experiment):
+class Dpo(Stepwise):
     """A DPO run: the usual settings, and the parts that a fault replaces.
 
     Args:
@@ -139,10 +139,9 @@ class Dpo(Experiment):
         """Return the healthy run."""
         return cls(draw=draw, seed=seed, lr=1e-6, steps=200)
 
-    def train(self) -> list[Record]:
-        """Train and return a record for each step."""
-        training = Training(self)
-        return [training.step(step) for step in range(self.steps)]
+    def begin(self) -> Training:
+        """Return the model before its first step."""
+        return Training(self)
 
     def settings(self) -> Settings:
         """Return the settings of TRL's DPOConfig."""

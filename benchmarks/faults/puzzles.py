@@ -55,12 +55,14 @@ class Samples:
         tokens: (rows, longest), `NOTHING` after the end.
         mask: Which tokens count, end token included.
         sampled: Log-probabilities by the weights that sampled.
+        ended: Which ended by themselves, (rows,).
     """
 
     prompts: Tensor
     tokens: Tensor
     mask: Tensor
     sampled: Tensor
+    ended: Tensor
 
 
 Reward = Callable[[Puzzle, Samples, torch.Generator], dict[str, Tensor]]
@@ -116,8 +118,10 @@ def log_probabilities(policy: Policy, samples: Samples, temperature: float) -> t
 
 
 @torch.no_grad()
-def sample(policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, generator: torch.Generator) -> Samples:
-    """Sample completions as an inference engine does: with logits in bfloat16."""
+def sample(
+    policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, generator: torch.Generator, *, stops: bool
+) -> Samples:
+    """Sample completions as an inference engine does: with logits in bfloat16; `stops` at the end token, or never."""
     rows = len(prompts)
     tokens = torch.full((rows, puzzle.longest + WINDOW), NOTHING)
     sampled, running = torch.zeros(rows, puzzle.longest), torch.ones(rows, dtype=torch.bool)
@@ -130,10 +134,10 @@ def sample(policy: Policy, puzzle: Puzzle, prompts: Tensor, temperature: float, 
         tokens[:, place + WINDOW] = torch.where(running, drawn, NOTHING)
         sampled[:, place] = logs.gather(1, drawn.unsqueeze(1)).squeeze(1)
         mask[:, place] = running
-        running = running & (drawn != END)
+        running = running & ((drawn != END) | (not stops))
         if not running.any():
             break
-    return Samples(prompts, tokens[:, WINDOW:], mask, sampled)
+    return Samples(prompts, tokens[:, WINDOW:], mask, sampled, ~running)
 
 
 def demonstrations(puzzle: Puzzle, known: float, thoughts: int, generator: torch.Generator, rows: int) -> Samples:
@@ -148,7 +152,8 @@ def demonstrations(puzzle: Puzzle, known: float, thoughts: int, generator: torch
     for token, where in ((THINK, places < count), (MARK, places == count), (END, places == count + 2)):
         tokens = torch.where(where, token, tokens)
     tokens = torch.where(places == count + 1, answer, tokens)
-    return Samples(prompts, tokens, places <= count + 2, torch.zeros(rows, puzzle.longest))
+    whole = torch.ones(rows, dtype=torch.bool)
+    return Samples(prompts, tokens, places <= count + 2, torch.zeros(rows, puzzle.longest), whole)
 
 
 @lru_cache(maxsize=16)

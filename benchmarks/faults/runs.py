@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -15,17 +15,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.faults import dqn, grpo, loop, ppo, preference, trainer
+from benchmarks.faults import dqn, grpo, lightning_runs, loop, ppo, preference, trainer, trl_runs
 from benchmarks.faults.experiment import Experiment, Record, Subject
 from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
 from benchmarks.faults.faults.machine import clock
 from benchmarks.faults.logs import write_log
 from mldebug_mcp.symptoms.statistics import noise
 
+SLOW = ("gpt", "sft", "reverse")
+"""Tasks of the plain loop whose model is a transformer: a run takes several seconds, where the others take one."""
 CLOCK = ("step_time", "data_time", "memory")
-SUBJECTS: dict[str, Subject] = {
-    subject.name: subject for module in (loop, grpo, preference, ppo, dqn, trainer) for subject in module.SUBJECTS
-}
+_MODULES = (loop, grpo, preference, ppo, dqn, trainer, trl_runs, lightning_runs)
+SUBJECTS: dict[str, Subject] = {subject.name: subject for module in _MODULES for subject in module.SUBJECTS}
 """Everything that can be trained, by name. Those with `tuning=False` are the test part."""
 
 
@@ -93,7 +94,8 @@ class Label:
 def cases(*, subset: bool) -> Iterator[Case]:
     """Yield every run that can be trained here; tell which packages the others need.
 
-    The subset is one severity and one seed of each fault, on one task of each part.
+    The subset is one severity and one seed of each fault, on one task of each part, and of the tuning part alone where
+    a framework trains it.
     """
     lacking = set()
     for case in (*_faulty(subset=subset), *_healthy(subset=subset)):
@@ -107,18 +109,25 @@ def cases(*, subset: bool) -> Iterator[Case]:
 
 def _faulty(*, subset: bool) -> Iterator[Case]:
     for fault in FAULTS.values():
-        parts = [[task for task in fault.tasks if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
-        for task in (task for part in parts for task in (part[:1] if subset else part)):
+        for task in _few(fault.tasks) if subset else fault.tasks:
             for severity in fault.severities[-1:] if subset else fault.severities:
-                yield Case(task, fault.id, severity, 1)
+                for seed in (1,) if subset else fault.seeds or (1,):
+                    yield Case(task, fault.id, severity, seed)
 
 
 def _healthy(*, subset: bool) -> Iterator[Case]:
     for fault in HEALTHY.values():
-        for task in fault.tasks[:2] if subset else fault.tasks:
+        for task in _few(fault.tasks) if subset else fault.tasks:
             for severity in fault.severities[:1] if subset else fault.severities:
-                for seed in (1,) if subset else (1, 2):
+                for seed in (1,) if subset else fault.seeds or (1, 2):
                     yield Case(task, fault.id, severity, seed)
+
+
+def _few(tasks: Sequence[str]) -> list[str]:
+    """Return a task of each part, a fast one if there is one; of what frameworks train, a task of the tuning part."""
+    fast = sorted(tasks, key=lambda task: task in SLOW)
+    parts = [[task for task in fast if SUBJECTS[task].tuning is tuning] for tuning in (True, False)]
+    return [task for part in parts for task in part[:1] if SUBJECTS[task].tuning or SUBJECTS[task].needs == ("torch",)]
 
 
 def make(case: Case, folder: Path) -> str:
@@ -129,18 +138,14 @@ def make(case: Case, folder: Path) -> str:
     records = experiment.train()
     hidden = left_out(case, experiment)
     logged = thinned(records, case, experiment, hidden)
-    usual = twin(case.task, case.seed, experiment.steps, clocked=any(name in records[0] for name in CLOCK))
-    shows = (
-        case.rules.cause == "healthy"
-        or bool(experiment.ends_at)
-        or differs(logged, thinned(usual, case, experiment, hidden), experiment)
-    )
+    configured = bool(experiment.ends_at) or case.choice // 7 % 10 < 7  # that a run ended early is seen beside its plan
+    shows = case.rules.cause == "healthy" or shown(case, experiment, records, configured=configured)
     label = Label(case.rules.cause, case.rules.also, experiment.onset, experiment.steps, shows, case.tuning)
     run = folder / case.name
     run.mkdir(parents=True, exist_ok=True)
     kind = "text" if experiment.ends_at or experiment.last_words else _format(case, experiment)
     write_log(run, kind, logged, experiment)
-    if experiment.ends_at or case.choice // 7 % 10 < 7:  # that a run ended early is seen beside its plan only
+    if configured:
         (run / "config.json").write_text(json.dumps(experiment.settings(), indent=1), encoding="utf-8")
     (folder / f"{case.name}.label.json").write_text(json.dumps(asdict(label)), encoding="utf-8")
     return case.name
@@ -159,6 +164,20 @@ def twin(task: str, seed: int, steps: int, *, clocked: bool) -> list[Record]:
 def left_out(case: Case, experiment: Experiment) -> tuple[str, ...]:
     """Return the metrics that this run does not log."""
     return experiment.left_out[case.choice // 4 % len(experiment.left_out)]
+
+
+def shown(case: Case, experiment: Experiment, records: list[Record], *, configured: bool) -> bool:
+    """Say whether the fault shows in what is logged, or in the configuration where that is written too."""
+    if experiment.ends_at:
+        return True
+    last = list({record["step"]: record for record in records}.values())  # of steps made again after a resume
+    usual = twin(case.task, case.seed, experiment.steps, clocked=any(name in records[0] for name in CLOCK))
+    hidden = left_out(case, experiment)
+    both = [thinned(each, case, experiment, hidden) for each in (last, usual)]
+    if not differs(both[0], both[1], experiment):
+        return False
+    told = configured and bool(experiment.config)
+    return case.rules.shown is None or told or case.rules.shown(records)
 
 
 def differs(logged: list[Record], usual: list[Record], experiment: Experiment) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,15 @@ class Batch:
     inputs: Tensor
     targets: Tensor
     mask: Tensor
+
+    def __getitem__(self, rows: Tensor) -> Batch:
+        return Batch(self.inputs[rows], self.targets[rows], self.mask[rows])
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Return all rows of some batches as one."""
+    columns = zip(*((batch.inputs, batch.targets, batch.mask) for batch in batches), strict=True)
+    return Batch(*(torch.cat(column) for column in columns))
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,23 @@ def sums(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
         rows.append([DIGITS.index(character) for character in line])
         masks.append([len(prompt) <= place < len(prompt) + len(answer) for place in range(12)])
     tokens, mask = torch.tensor(rows), torch.tensor(masks)
+    return Batch(tokens[:, :-1], tokens[:, 1:], mask[:, 1:])
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz> ."
+
+
+def reversals(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
+    """Words such as `cbxa>axbc.`, of which only the reversed word counts, as in supervised fine-tuning.
+
+    One letter in eight of the answers is a slip, as annotators make them.
+    """
+    del evaluation
+    words, other = torch.randint(0, 26, (2, size, 4), generator=generator)
+    slips = torch.rand(size, 4, generator=generator) < 0.125
+    mark, end = (torch.full((size, 1), LETTERS.index(sign)) for sign in ">.")
+    tokens = torch.cat([words, mark, torch.where(slips, other, words.flip(1)), end], dim=1)
+    mask = (torch.arange(tokens.shape[1]) > words.shape[1]).expand(tokens.shape)
     return Batch(tokens[:, :-1], tokens[:, 1:], mask[:, 1:])
 
 
@@ -265,6 +291,7 @@ TASKS = {
             "gpt", "pretraining", text()[1], lambda s: TinyGPT(text()[1], 48, s), windows, 3e-3, 16, 300, accuracy=False
         ),
         Task("sft", "sft", len(DIGITS), lambda s: TinyGPT(len(DIGITS), 12, s), sums, 2e-3, 32, 300, tuning=False),
+        Task("reverse", "sft", len(LETTERS), lambda s: TinyGPT(len(LETTERS), 10, s), reversals, 3e-3, 32, 300),
         Task("tabular", "supervised", 4, lambda s: perceptron(20, 4, s), tabular, 2e-3, 32, 400),
         Task("regression", "supervised", 0, lambda s: perceptron(12, 1, s), values, 2e-3, 32, 400, accuracy=False),
         Task("images", "supervised", 10, lambda s: convolutional(10, False, s), images, 2e-3, 32, 250, tuning=False),

@@ -1,7 +1,4 @@
-"""The Trainer of Transformers, and the DPO and GRPO trainers of TRL, on models made from configurations.
-
-Their own `trainer_state.json` is what is diagnosed. They need the packages of their name.
-"""
+"""The Trainer of Transformers on models made from configurations; its own `trainer_state.json` is diagnosed."""
 
 from __future__ import annotations
 
@@ -104,7 +101,7 @@ class HfRun(Experiment):
         options: Further arguments of TrainingArguments.
     """
 
-    formats = ("trainer_state",)
+    formats = ("own",)
     intervals = (1,)
 
     job: Job

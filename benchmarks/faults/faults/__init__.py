@@ -8,18 +8,23 @@ from benchmarks.faults.faults import (
     endings,
     grpo,
     healthy,
+    lightning,
     loss,
     machine,
     model,
+    numerics,
     optimizer,
     preference,
+    repeated,
+    tokens,
     trainer,
+    trl,
 )  # fmt: skip
 from benchmarks.faults.faults.fault import Fault
 
 __all__ = ["FAULTS", "HEALTHY", "Fault"]
 
-_BOTH = (endings, grpo, preference, agents, trainer)
+_BOTH = (repeated, numerics, tokens, endings, grpo, preference, agents, trainer, trl, lightning)
 
 FAULTS: dict[str, Fault] = {
     fault.id: fault for module in (data, loss, optimizer, model, machine, *_BOTH) for fault in module.FAULTS

@@ -74,7 +74,7 @@ def zeroed_inputs(setup: Setup, _: float) -> None:
 
 def unshuffled(setup: Setup, severity: float) -> None:
     """Feed the training set sorted by label, epoch after epoch."""
-    setup.examples, setup.shuffle = int(setup.batch * severity), False
+    setup.examples, setup.order = int(setup.batch * severity), "by label"
 
 
 def few_examples(setup: Setup, severity: float) -> None:

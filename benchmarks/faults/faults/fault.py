@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
+
+from benchmarks.faults.experiment import Record
 
 CLASSIFIED = ("gpt", "sft", "tabular", "images", "sequences", "pixels", "two_tower")
 VECTORS = ("tabular", "regression", "diffusion")
@@ -23,6 +26,9 @@ class Fault:
         severities: From mild to gross.
         tasks: The tasks that it makes sense for.
         also: Other causes that the same observables justify.
+        shown: Says whether the log shows it, where being different from a sound run is not enough: a leak that leaves
+            the evaluation where training is looks like success, unless the configuration tells.
+        seeds: One run is made for each; by default there is one, of healthy runs two.
     """
 
     id: str
@@ -31,3 +37,12 @@ class Fault:
     severities: tuple[float, ...]
     tasks: tuple[str, ...] = ALL
     also: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    shown: Callable[[Sequence[Record]], bool] | None = None
+
+
+def evaluation_below(records: Sequence[Record]) -> bool:
+    """Say whether the evaluation loss of the last half lies well below the training loss."""
+    late = records[len(records) // 2 :]
+    evaluation = [record["eval_loss"] for record in late if "eval_loss" in record]
+    return median(evaluation) < 0.8 * median(record["loss"] for record in late if "loss" in record)

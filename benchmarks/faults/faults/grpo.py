@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -23,7 +25,7 @@ def reward_reads_wrong_column(run: Grpo, _: float) -> None:
 
     def reward(puzzle: Puzzle, samples: Samples, generator: torch.Generator) -> dict[str, Tensor]:
         shuffled = torch.randperm(len(samples.prompts), generator=generator)
-        other = Samples(samples.prompts[shuffled], samples.tokens, samples.mask, samples.sampled)
+        other = replace(samples, prompts=samples.prompts[shuffled])
         return {"correct": verified(puzzle, other, generator)["correct"]}
 
     run.reward = reward
@@ -97,6 +99,16 @@ def never_found(run: Grpo, _: float) -> None:
     run.reward = reward
 
 
+def other_end_token(run: Grpo, severity: float) -> None:
+    """Sample with a tokenizer whose end token is not the policy's: what follows the answer is babble up to the limit.
+
+    A severity of 2: the grader, which expects the answer at the end, finds none.
+    """
+    run.stops = False
+    if severity > 1:
+        run.reward = lambda _puzzle, samples, _generator: {"correct": torch.zeros(len(samples.tokens))}
+
+
 def as_usual(run: Grpo, severity: float) -> None:
     """Change nothing but the number of prompts per step."""
     run.prompts = int(severity)
@@ -160,6 +172,9 @@ FAULTS = (
         ("exploration_failure", "params_not_training", "reward_broken"),
     ),
     Fault("grpo_frozen", "params_not_training", frozen, (1,), TASKS, ("lr_too_low",)),
+    Fault(
+        "other_end_token", "tokenizer_mismatch", other_end_token, (1, 2), TASKS, ("length_exploitation",), (1, 2)
+    ),
     Fault(
         "never_found", "exploration_failure", never_found, (1,), TASKS, ("reward_broken", "no_reward_variance")
     ),

@@ -72,11 +72,11 @@ def with_clock(setup: Setup, _: float) -> None:
 
 
 FAULTS = (
-    Fault("as_usual", "healthy", as_usual, (1,)),
-    Fault("one_cycle", "healthy", one_cycle, (0.3, 0.45)),
+    Fault("as_usual", "healthy", as_usual, (1,), (*ALL, "reverse")),
+    Fault("one_cycle", "healthy", one_cycle, (0.3, 0.45), (*ALL, "reverse")),
     Fault("warmup_stable_decay", "healthy", warmup_stable_decay, (1,)),
     Fault("constant_rate", "healthy", constant_rate, (0.5, 1)),
-    Fault("small_batch", "healthy", small_batch, (8, 12)),
+    Fault("small_batch", "healthy", small_batch, (8, 12), (*ALL, "reverse")),
     Fault(
         "long_after_it_is_done", "healthy", long_after_it_is_done, (2,),
         ("tabular", "sequences", "diffusion", "pixels"),

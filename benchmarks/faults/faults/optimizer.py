@@ -121,8 +121,8 @@ def half_precision(setup: Setup, severity: float) -> None:
 
 def state_lost(setup: Setup, severity: float) -> None:
     """Resume at a share of the steps with a fresh optimizer and a schedule that starts over, warmup and all."""
-    setup.resume_at, setup.resume_loses_state = int(setup.steps * severity), True
-    setup.onset = setup.resume_at + 1
+    setup.resumes, setup.resume_loses_state = (int(setup.steps * severity),), True
+    setup.onset = setup.resumes[0] + 1
 
 
 FLAT = ("lr_too_low", "params_not_training", "no_signal", "low_precision_update")

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion")
 """The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
 
+_FINE_TUNING_SETTINGS = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
 _ADAPTER_SETTINGS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 
@@ -58,6 +59,8 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     ):
         if any(hint in words for hint in hints):
             return kind
+    if any(name in config for name in _FINE_TUNING_SETTINGS):
+        return "sft"
     for kind, marks in _MARKS:
         if any(mark in metrics for mark in marks):
             return kind

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+NAME = "logits_grow"
+STEPS = np.arange(200)
+FALLING = 0.5 + 2 * np.exp(-STEPS / 40)
+GROWING = 3 + STEPS / 10
+FAILS = np.where(STEPS < 160, FALLING, np.nan)
+
+
+def test_growth_up_to_a_loss_that_is_no_number_is_seen() -> None:
+    assert state(NAME, run_of({"loss": FAILS, "logits/max": GROWING})) is State.PRESENT
+
+
+def test_growth_up_to_a_loss_that_turns_is_seen() -> None:
+    loss = np.where(STEPS < 140, FALLING, FALLING + (STEPS - 140) / 20)
+    assert state(NAME, run_of(loss=loss, log_z=GROWING)) is State.PRESENT
+
+
+def test_growth_while_the_loss_falls_is_learning() -> None:
+    assert state(NAME, run_of({"loss": FALLING, "logits/max": GROWING})) is State.ABSENT
+
+
+def test_level_logits_before_the_loss_fails_are_not_it() -> None:
+    level = 5 + 0.1 * np.random.default_rng(0).standard_normal(200)
+    assert state(NAME, run_of(loss=FAILS, log_z=level)) is State.ABSENT
+
+
+def test_without_logits_it_cannot_be_told() -> None:
+    assert state(NAME, run_of(loss=FAILS)) is State.UNKNOWN

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    [
+        ({"fp8": True}, State.PRESENT),
+        ({"mixed_precision": "fp8"}, State.PRESENT),
+        ({"precision": "transformer-engine"}, State.PRESENT),
+        ({"fp8": False}, State.ABSENT),
+        ({"bf16": True}, State.ABSENT),
+        ({"mixed_precision": "bf16"}, State.ABSENT),
+        ({}, State.UNKNOWN),
+    ],
+)
+def test_the_configured_precision_is_judged(config: dict[str, Scalar], answer: State) -> None:
+    assert state("trains_in_fp8", run_of(loss=[1.0, 0.9], config=config)) is answer
