@@ -1,20 +1,22 @@
 """The small Markdown that the knowledge files are written in, parsed to blocks that know their line.
 
-Only block structure is parsed: text stays as it stands in the file, because a quote has to be verbatim.
+Only block structure is parsed: text stays as it stands in the file, because a quote has to be verbatim. All files are
+read at each start, so this reads lines instead of making the tokens of a general parser: it takes a tenth of the time.
+A test holds that a general parser finds the same blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-
-# The grammars have no use for the rules that are off; each rule is tried at each line, so they would cost a fifth.
-_PARSER = MarkdownIt("commonmark").enable("table").disable(["code", "hr", "html_block", "lheading", "reference"])
-# Inline parsing would cost most of the time and give nothing that is wanted here.
-_PARSER.core.ruler.enableOnly(["normalize", "block"])
+_START = re.compile(
+    r"(?P<indent> *)"
+    r"(?:(?P<heading>#{1,6})\s|(?P<quote>>)|(?P<row>\|)|(?P<fence>```)|(?P<item>(?P<mark>[-*]|\d+\.)\s+)(?=\S))"
+)
+"""How a line begins that begins a block."""
+_CELL_END = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(slots=True)
@@ -40,99 +42,87 @@ class Block:
 
 def parse_blocks(text: str) -> list[Block]:
     """Return the blocks of a Markdown text in order; blocks inside a quote are part of the quote."""
-    return _BlockParser(text).parse()
+    parser = _BlockParser()
+    for number, line in enumerate(text.split("\n"), start=1):
+        parser.take(number, line)
+    return parser.blocks
 
 
 class _BlockParser:
-    """Turns the tokens of one text into blocks: each handler takes a token and what belongs to it."""
+    """Takes the lines of one text in order."""
 
-    def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
-        self._tokens = iter(_PARSER.parse(text))
-        self._blocks: list[Block] = []
-        self._lists: list[bool] = []  # for each list that is open, outermost first: whether it is numbered
-        self._cells: list[str] = []  # of the row that is open
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._open: Block | None = None  # the block that the next line may go on with
+        self._indents: list[int] = []  # for each list that is open, outermost first: where the text of its item begins
+        self._table_lines = 0
 
-    def parse(self) -> list[Block]:
-        """Return the blocks in order."""
-        handlers: dict[str, Callable[[Token], None]] = {
-            "heading_open": self._heading,
-            "blockquote_open": self._quote,
-            "bullet_list_open": self._open_list,
-            "ordered_list_open": self._open_list,
-            "bullet_list_close": self._close_list,
-            "ordered_list_close": self._close_list,
-            "paragraph_open": self._paragraph,
-            "tr_open": self._open_row,
-            "td_open": self._cell,
-            "tr_close": self._close_row,
-            "fence": self._code,
-        }
-        for token in self._tokens:
-            handler = handlers.get(token.type)
-            if handler is not None:
-                handler(token)
-        return self._blocks
+    def take(self, number: int, line: str) -> None:
+        """Take the next line."""
+        if self._open is not None and self._open.kind == "code":
+            self._code(line)
+            return
+        start = _START.match(line)
+        self._table_lines = self._table_lines + 1 if start and start["row"] else 0
+        if not line.strip():
+            self._open = None
+        elif start is None or (start["item"] and not self._begins_item(start)):
+            self._go_on(number, line)
+        elif start["item"]:
+            self._item(number, line, start)
+        elif start["row"]:
+            self._row(number, line)
+        else:
+            self._begin(number, line, start)
 
-    def _heading(self, token: Token) -> None:
-        self._blocks.append(Block("heading", _line(token), self._content().strip(), level=int(token.tag[1])))
+    def _begin(self, number: int, line: str, start: re.Match[str]) -> None:
+        """Begin a heading, a quote or code, or go on with a quote."""
+        text = line[start.end() :].strip()
+        if start["heading"]:
+            self._indents = []
+            self._add(Block("heading", number, text, level=len(start["heading"])))
+            self._open = None
+        elif start["fence"]:
+            self._add(Block("code", number, ""))
+        elif self._open is not None and self._open.kind == "quote":
+            self._open.text += f"\n{text}" if text else ""
+        else:
+            self._add(Block("quote", number, text))
 
-    def _quote(self, token: Token) -> None:
-        first, end = token.map or (0, 0)
-        text = "\n".join(
-            line.lstrip().removeprefix(">").removeprefix(" ").rstrip()
-            for line in self._lines[first:end]
-            if line.strip()
-        )
-        self._blocks.append(Block("quote", first + 1, text))
-        self._skip_to_close()
+    def _begins_item(self, start: re.Match[str]) -> bool:
+        """Say whether a line that looks like an item is one: in the middle of a text, `2.` may be the end of that."""
+        beside = bool(self._indents) and len(start["indent"]) < self._indents[-1]
+        return self._open is None or beside or start["mark"] in ("-", "*", "1.")
 
-    def _skip_to_close(self) -> None:
-        """Pass over the tokens of the quote that has just been opened, quotes inside it included."""
-        depth = 1
-        for token in self._tokens:
-            depth += (token.type == "blockquote_open") - (token.type == "blockquote_close")
-            if not depth:
-                return
+    def _item(self, number: int, line: str, start: re.Match[str]) -> None:
+        while self._indents and len(start["indent"]) < self._indents[-1]:
+            self._indents.pop()
+        self._indents.append(start.end())
+        text = " ".join(line[start.end() :].split())
+        self._add(Block("item", number, text, level=len(self._indents), ordered=start["mark"][-1] == "."))
 
-    def _open_list(self, token: Token) -> None:
-        self._lists.append(token.type.startswith("ordered"))
+    def _row(self, number: int, line: str) -> None:
+        self._open = None
+        if self._table_lines > 2:  # below the headings and the line under them
+            cells = [cell.replace("\\|", "|").strip() for cell in _CELL_END.split(line.strip().strip("|"))]
+            self.blocks.append(Block("row", number, " | ".join(cells), cells=cells))
 
-    def _close_list(self, _: Token) -> None:
-        self._lists.pop()
+    def _code(self, line: str) -> None:
+        if self._open is not None and not line.lstrip().startswith("```"):
+            self._open.text += f"{line}\n"
+        else:
+            self._open = None
 
-    def _paragraph(self, token: Token) -> None:
-        depth = len(self._lists)
-        is_item = depth > 0 and token.level == 2 * depth
-        self._blocks.append(
-            Block(
-                "item" if is_item else "paragraph",
-                _line(token),
-                " ".join(self._content().split()),
-                level=depth,
-                ordered=is_item and self._lists[-1],
-            )
-        )
+    def _go_on(self, number: int, line: str) -> None:
+        """Go on with the open block, or begin a paragraph."""
+        text = line.strip() if self._open and self._open.kind == "quote" else " ".join(line.split())
+        if self._open is not None:
+            self._open.text += f"\n{text}" if self._open.kind == "quote" else f" {text}"
+            return
+        while self._indents and len(line) - len(line.lstrip()) < self._indents[-1]:
+            self._indents.pop()
+        self._add(Block("paragraph", number, text, level=len(self._indents)))
 
-    def _open_row(self, _: Token) -> None:
-        self._cells = []
-
-    def _cell(self, _: Token) -> None:
-        self._cells.append(self._content().strip())
-
-    def _close_row(self, token: Token) -> None:
-        # The row of headings has none of the cells that are read here.
-        if self._cells:
-            line = _line(token) if token.map else self._blocks[-1].line + 1
-            self._blocks.append(Block("row", line, " | ".join(self._cells), cells=self._cells))
-
-    def _code(self, token: Token) -> None:
-        self._blocks.append(Block("code", _line(token), token.content))
-
-    def _content(self) -> str:
-        """Return the text of the block that has just been opened: its next token."""
-        return next(self._tokens).content
-
-
-def _line(token: Token) -> int:
-    return token.map[0] + 1 if token.map else 0
+    def _add(self, block: Block) -> None:
+        self.blocks.append(block)
+        self._open = block
