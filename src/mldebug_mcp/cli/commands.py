@@ -30,7 +30,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for, print_diagnosis
+        from mldebug_mcp.report.terminal import console_for, print_diagnosis
 
         print_diagnosis(console_for(), answer, run)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
@@ -63,8 +63,8 @@ def do_batch(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for
         from mldebug_mcp.report.batch_terminal import print_inspection
+        from mldebug_mcp.report.terminal import console_for
 
         print_inspection(console_for(), answer)
     return FOUND if options.check and any(one.severity != "info" for one in answer.findings) else DONE
@@ -78,7 +78,7 @@ def do_search(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for, print_search
+        from mldebug_mcp.report.terminal import console_for, print_search
 
         print_search(console_for(), answer)
     return DONE
@@ -92,7 +92,7 @@ def do_explain(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for, print_explanation
+        from mldebug_mcp.report.terminal import console_for, print_explanation
 
         print_explanation(console_for(), answer)
     return DONE
@@ -107,7 +107,8 @@ def do_error(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for, print_error
+        from mldebug_mcp.report.error_text import print_error
+        from mldebug_mcp.report.terminal import console_for
 
         print_error(console_for(), answer)
     return DONE
@@ -123,7 +124,8 @@ def do_verify(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for, print_evidence
+        from mldebug_mcp.report.evidence_text import print_evidence
+        from mldebug_mcp.report.terminal import console_for
 
         print_evidence(console_for(), answer)
     return FOUND if options.check and (answer.changed or answer.problems) else DONE
@@ -147,8 +149,8 @@ def do_memory(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for
         from mldebug_mcp.report.memory_text import print_memory
+        from mldebug_mcp.report.terminal import console_for
 
         print_memory(console_for(), answer)
     worth_acting_on = any(one.severity != "info" for one in answer.findings)
@@ -164,8 +166,8 @@ def do_estimate(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report import console_for
         from mldebug_mcp.report.memory_text import print_estimate
+        from mldebug_mcp.report.terminal import console_for
 
         print_estimate(console_for(), answer)
     return DONE

@@ -22,7 +22,6 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.steps import ascends
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, State
 from mldebug_mcp.symptoms import examine, symptoms
-from mldebug_mcp.symptoms.probe import probe_effects, probe_symptoms
 from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0
@@ -91,9 +90,12 @@ def judge_causes(
     `told` holds further evidence in bits, by cause and by what says so.
     """
     known = catalogue()
-    judged = [one for one in candidates(kind, told) if only is None or one.id in only]
+    probed = any(finding.symptom not in symptoms() for finding in findings)
+    judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
     # The weight is fitted on logs; what a probe measures, it measures one thing at a time.
-    ranked = rank(judged, independent(findings), backgrounds(), fitted().weight if only is None else WEIGHT)
+    ranked = rank(
+        judged, independent(findings), backgrounds(probed=probed), fitted().weight if only is None else WEIGHT
+    )
     ties = tied(ranked)
     return [_hypothesis(known, item, path, kind, ties.get(item.id, [])) for item in ranked]
 
@@ -116,10 +118,19 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not follows(finding)]
 
 
-def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None) -> list[Candidate]:
-    """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship)."""
+def candidates(
+    kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None, *, probed: bool = False
+) -> list[Candidate]:
+    """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
+
+    The symptoms of a probe are among their effects only if something was `probed`: a log alone need not load them.
+    """
     numbers = numbers or fitted()
-    probed = probe_effects()
+    effects: Mapping[str, Mapping[str, float]] = {}
+    if probed:
+        from mldebug_mcp.symptoms.probe import probe_effects
+
+        effects = probe_effects()
     return [
         Candidate(
             cause.id,
@@ -128,18 +139,21 @@ def candidates(kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitt
                 effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
                 for effect in cause.effects
             }
-            | probed.get(cause.id, {}),
+            | dict(effects.get(cause.id, {})),
             told.get(cause.id, {}),
         )
         for cause in catalogue().causes.values()
     ]
 
 
-def backgrounds(numbers: Fitted | None = None) -> dict[str, float]:
-    """Return how often a healthy run shows each symptom."""
+def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
+    """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
     numbers = numbers or fitted()
     chosen = {one.id: one.background for one in symptoms().values()}
-    chosen |= {one.id: one.background for one in probe_symptoms().values()}
+    if probed:
+        from mldebug_mcp.symptoms.probe import probe_symptoms
+
+        chosen |= {one.id: one.background for one in probe_symptoms().values()}
     return {symptom: numbers.background(symptom, background) for symptom, background in chosen.items()}
 
 

@@ -12,7 +12,8 @@ from mldebug_mcp.models import Citation, NextStep
 class Entry(BaseModel):
     """Base of the catalogue's entries: immutable, no unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when first used: answering needs only some of them.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Source(Entry):

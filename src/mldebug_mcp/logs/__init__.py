@@ -1,4 +1,4 @@
-"""Log files and run folders → `Run`. One module per format; `READERS` lists them, most particular first."""
+"""Log files and run folders → `Run`. One module per format; `readers` lists them, most particular first."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import mlflow_folder
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
 from mldebug_mcp.logs.kinds import kind_of_run
@@ -78,6 +77,8 @@ def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path | None]:
     """Read one run of a folder, and find its configuration; the notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
+    from mldebug_mcp.logs import mlflow_folder
+
     if mlflow_folder.read_folder(folder, builder):
         return builder.build(str(folder)), None
     places = runs_in(folder)

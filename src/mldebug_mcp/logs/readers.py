@@ -1,28 +1,15 @@
 """The list of readers.
 
-Their order matters: the first whose `matches` holds reads the file, so the most particular come first.
+Their order matters: the first whose `matches` holds reads the file, so the most particular come first. A reader is
+imported when it is asked, so that a log costs only the readers that come before its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from importlib import import_module
+from typing import Protocol, cast
 
-from mldebug_mcp.logs import (
-    bare_columns,
-    golden_values,
-    hf_trainer_state,
-    json_file,
-    jsonl,
-    megatron,
-    mmcv_json,
-    parquet,
-    sqlite_store,
-    table,
-    tensorboard,
-    text_log,
-    wandb_file,
-)
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.printed_settings import printed_settings
 from mldebug_mcp.logs.source import LogFile
@@ -40,27 +27,32 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-READERS: tuple[Reader, ...] = (
-    tensorboard,
-    wandb_file,
-    sqlite_store,
-    parquet,
-    hf_trainer_state,
-    golden_values,
-    mmcv_json,
-    jsonl,
-    json_file,
-    megatron,
-    table,
-    bare_columns,
-    text_log,
+BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet")
+"""Modules of the formats that `signatures` knows."""
+TEXT_READERS = (
+    "hf_trainer_state",
+    "golden_values",
+    "mmcv_json",
+    "jsonl",
+    "json_file",
+    "megatron",
+    "table",
+    "bare_columns",
+    "text_log",
 )
-"""Every format, most particular first; `text_log` takes any text."""
+"""Modules of the formats of text, most particular first; `text_log` takes any text."""
+
+
+def reader_of(file: LogFile) -> Reader:
+    """Return the first reader that knows a file's format."""
+    names = BINARY_READERS if file.binary else TEXT_READERS
+    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.{name}")) for name in names)
+    return next(reader for reader in readers if reader.matches(file))
 
 
 def read_file(file: LogFile, builder: RunBuilder) -> None:
     """Read a file with the first reader that knows its format."""
-    reader = next(reader for reader in READERS if reader.matches(file))
+    reader = reader_of(file)
     builder.formats.append(reader.NAME)
     reader.read(file, builder)
     builder.configure(printed_settings(file.head))
@@ -70,7 +62,9 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
 
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
     """Read a file, or the event files of one run together."""
-    if len(files) > 1 and all(map(tensorboard.matches, files)):
+    if len(files) > 1 and all(file.binary == "tensorboard" for file in files):
+        from mldebug_mcp.logs import tensorboard
+
         builder.formats.append(tensorboard.NAME)
         tensorboard.read_together(files, builder)
     else:

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.blocks import BLOCK_BYTES
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
 from mldebug_mcp.logs.folder import read_run
-from mldebug_mcp.logs.readers import READERS
+from mldebug_mcp.logs.readers import reader_of
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
@@ -70,7 +70,7 @@ class LogTail:
         return self._run
 
     def _begin(self, file: LogFile) -> None:
-        reader = next(reader for reader in READERS if reader.matches(file))
+        reader = reader_of(file)
         self._builder, self._run, self.position = RunBuilder(), None, 0
         self._builder.formats.append(reader.NAME)
         follows = isinstance(reader, _CanFollow) and file.encoding == "utf-8"
