@@ -49,6 +49,11 @@ class Series:
         """Return the entries with first <= step <= last."""
         return self.where((self.step >= first) & (self.step <= last))
 
+    def interpolated(self, step: Floats) -> Floats:
+        """Return the values at other steps, shape (len(step),), by straight lines between the logged ones."""
+        # Metrics of the same records share one array of steps.
+        return self.value if step is self.step else np.interp(step, self.step, self.value)
+
     def at(self, step: float) -> float | None:
         """Return the last value logged at or before `step`, or None if there is none."""
         index = int(np.searchsorted(self.step, step, side="right")) - 1

@@ -19,10 +19,10 @@ MAD_TO_STD = 1.4826
 """A normal distribution's standard deviation over its median absolute deviation."""
 MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
-MAX_SAMPLE = 100_000
+MAX_SAMPLE = 40_000
 """Values that a median over a whole curve is taken from: its error is below 1 % of the values' spread."""
-MAX_IN_BLOCK = 10_000
-"""Values that the median of a block is taken from: its error is 1.3 % of the noise."""
+MAX_IN_BLOCK = 4_000
+"""Values that the median of a block is taken from: its error is 2 % of the noise."""
 _BATCH = 1 << 18
 """Points of windows that are sorted at a time."""
 
@@ -44,8 +44,18 @@ def noise(values: Floats) -> float:
     It is taken from first differences, so that a trend does not count: of a long curve from `MAX_SAMPLE` of them all
     over it, which tell it to within a percent.
     """
-    stride = -(-len(values) // MAX_SAMPLE)
-    return mad(values[1::stride] - values[:-1:stride]) / math.sqrt(2) if len(values) > 2 else 0.0
+    stride = max(1, -(-len(values) // MAX_SAMPLE))
+    return _noise_between(values[:-1:stride], values[1::stride])
+
+
+def relative_noise(values: Floats) -> float:
+    """Return the `noise` of the logarithm of a curve that is above zero."""
+    stride = max(1, -(-len(values) // MAX_SAMPLE))
+    return _noise_between(np.log(values[:-1:stride]), np.log(values[1::stride]))
+
+
+def _noise_between(before: Floats, after: Floats) -> float:
+    return mad(after - before) / math.sqrt(2) if len(after) > 1 else 0.0
 
 
 def edge_width(count: int) -> int:
@@ -55,12 +65,12 @@ def edge_width(count: int) -> int:
 
 def start_level(values: Floats) -> float:
     """Return the median of the first twentieth of a curve."""
-    return float(np.median(values[: edge_width(len(values))]))
+    return float(np.median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK)))
 
 
 def end_level(values: Floats) -> float:
     """Return the median of the last twentieth of a curve."""
-    return float(np.median(values[-edge_width(len(values)) :]))
+    return float(np.median(sample(values[-edge_width(len(values)) :], MAX_IN_BLOCK)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +101,37 @@ def blocks(values: Floats, count: int = 40) -> Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a point is compared with: the level and spread of the points before it. Both of shape (n,)."""
+    """What a point is compared with: the level and spread of the points before it.
+
+    Args:
+        level: Median of the window before each stretch of points, shape (stretches,).
+        spread: Standard deviation in that window, shape (stretches,).
+        stride: Points of a stretch.
+    """
 
     level: Floats
     spread: Floats
+    stride: int
+
+    def spelled_out(self, stretches: Floats, count: int) -> Floats:
+        """Return for each of a curve's `count` points what holds for its stretch, shape (count,)."""
+        return stretches if self.stride == 1 else np.repeat(stretches, self.stride)[:count]
+
+    def is_exceeded(self, values: Floats, threshold: Floats) -> bool:
+        """Say whether a point, or the middle one of three, may lie above its level by more than its threshold.
+
+        `threshold` has shape (stretches,). Costs one look at each point.
+        """
+        starts = np.arange(0, len(values), self.stride)
+        highest = np.maximum.reduceat(values, starts)
+        ends = starts[1:] - 1
+        highest[1:] = np.maximum(highest[1:], values[ends])
+        highest[:-1] = np.maximum(highest[:-1], values[starts[1:]])
+        return bool((highest - self.level > threshold).any())
 
 
 def baseline(values: Floats, width: int) -> Baseline:
-    """Return for each point the median of the up to `width` points before it and their spread as a standard deviation.
+    """Return the median and spread of the up to `width` points before each point.
 
     Beyond `MAX_WINDOWS` points the windows move on in strides. The first points are compared with the first window.
     """
@@ -111,8 +144,7 @@ def baseline(values: Floats, width: int) -> Baseline:
     pairs = [_levels_and_spreads(windows[starts[i : i + batch]]) for i in range(0, len(starts), batch)]
     levels, spreads = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     spreads[starts == 0] = mad(values[:width])
-    which = np.arange(count) // stride
-    return Baseline(levels[which], spreads[which])
+    return Baseline(levels, spreads, stride)
 
 
 def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
@@ -147,12 +179,16 @@ class Spike:
     recovered: bool | None
 
 
-def spikes(values: Floats, width: int, threshold: Floats, base: Baseline) -> list[Spike]:
-    """Return the stretches whose points exceed `base.level + threshold`, joined where at most `width` apart.
+def spikes(values: Floats, width: int, threshold: Floats, base: Baseline, skip: int) -> list[Spike]:
+    """Return where a curve exceeds `base.level + threshold`, joined where at most `width` apart.
 
-    `threshold` has shape (n,). A stretch lasts until the curve comes back, however long that takes.
+    `threshold` has the shape of the level. A spike lasts until the curve comes back, however long that takes; none
+    begins in the first `skip` points.
     """
-    above = np.flatnonzero(values - base.level > threshold)
+    count = len(values)
+    exceeds = values - base.spelled_out(base.level, count) > base.spelled_out(threshold, count)
+    exceeds[:skip] = False
+    above = np.flatnonzero(exceeds)
     if not len(above):
         return []
     smooth = median_of_three(values)
@@ -166,7 +202,7 @@ def spikes(values: Floats, width: int, threshold: Floats, base: Baseline) -> lis
 
 def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Baseline) -> Spike:
     first, last = int(group[0]), int(group[-1])
-    level = float(base.level[first])
+    level = float(base.level[first // base.stride])
     height = float(values[first : last + 1].max()) - level
     # A third of the way back counts as not recovered, two thirds as recovered.
     back = np.flatnonzero(smooth[last + 1 :] < level + height / 3)
@@ -180,7 +216,10 @@ def median_of_three(values: Floats) -> Floats:
     """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
     padded = np.concatenate([values[:1], values, values[-1:]])
     before, at, after = padded[:-2], padded[1:-1], padded[2:]
-    return np.asarray(np.maximum(np.minimum(before, at), np.minimum(np.maximum(before, at), after)))
+    middle: Floats = np.maximum(before, at)
+    np.minimum(middle, after, out=middle)
+    np.maximum(middle, np.minimum(before, at), out=middle)
+    return middle
 
 
 def heaviness(values: Floats) -> float:
@@ -191,7 +230,9 @@ def heaviness(values: Floats) -> float:
     """
     if len(values) < 40:
         return 1.0
-    size = sample(np.abs(np.diff(values, 2)))
+    stride = -(-(len(values) - 2) // MAX_SAMPLE)
+    before, at, after = values[:-2:stride], values[1:-1:stride], values[2::stride]
+    size = np.abs((after - at) - (at - before))
     typical = float(np.median(size))
     share = min(0.97, 1 - 4 / len(values))
     normal = NormalDist()

@@ -28,11 +28,12 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     log = np.log(norm.value)
     width = int(np.clip(len(log) // 20, 6, 50))
     base = baseline(log, width)
-    overall = mad(log - base.level)
+    overall = mad(log - base.spelled_out(base.level, len(log)))
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
-    threshold[:width] = np.inf
-    found = spikes(log, width, threshold, base)
+    if not base.is_exceeded(log, threshold):
+        return None
+    found = spikes(log, width, threshold, base, skip=width)
     if not found or len(found) > max(5, len(log) // 50):
         return None
     worst = max(found, key=lambda spike: spike.height)

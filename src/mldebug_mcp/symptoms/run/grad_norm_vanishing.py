@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.symptoms.statistics import edge_width, sample, start_level
 from mldebug_mcp.text import figure
 
 FAR_BELOW = {"sft": 0.1 / 50, "grpo": 0.001 / 50}
@@ -30,9 +30,9 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     if len(norm) < 5:
         raise CannotTell(f"{len(norm)} positive gradient norms; 5 are needed")
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
-    if len(loss) and run.kind != "grpo" and end_level(np.abs(loss)) < SMALL_LOSS * start_level(np.abs(loss)):
+    if len(loss) and run.kind != "grpo" and _is_small(loss):
         return None
-    typical = float(np.median(norm.value[len(norm) // 2 :]))
+    typical = float(np.median(sample(norm.value[len(norm) // 2 :])))
     start = start_level(norm.value)
     bound = FAR_BELOW.get(run.kind, TINY)
     fell = len(norm) >= 20 and start > FALL * typical
@@ -47,3 +47,10 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
         steps=(first,),
         values={"median": typical, "start": start, "bound": bound},
     )
+
+
+def _is_small(loss: Floats) -> bool:
+    """Say whether the loss has fallen so far that a small gradient is what one expects."""
+    edge = edge_width(len(loss))
+    start, end = (float(np.median(np.abs(sample(part)))) for part in (loss[:edge], loss[-edge:]))
+    return end < SMALL_LOSS * start

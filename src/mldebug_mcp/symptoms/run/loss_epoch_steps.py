@@ -65,7 +65,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
 def _epochs(run: Run, loss: Series) -> NDArray[np.int64]:
     """Return the epoch that each record belongs to, counted from 0; one that ends an epoch belongs to it."""
     if "epoch" in run and len(series := run["epoch"].finite) > 1:
-        value = np.interp(loss.step, series.step, series.value)
+        value = series.interpolated(loss.step)
         if bool(np.all(series.value == np.round(series.value))):
             value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
             return np.asarray(value, dtype=np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise, start_level
+from mldebug_mcp.symptoms.statistics import noise, sample, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.5
@@ -32,7 +32,7 @@ def loss_noisy(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     start = abs(start_level(loss.value))
     late = loss.value[len(loss) // 4 :]
-    level = max(float(np.median(np.abs(late))), FLOOR * start)
+    level = max(float(np.median(np.abs(sample(late)))), FLOOR * start)
     size = noise(late)
     if level <= 0 or size < SHARE * level:
         return None

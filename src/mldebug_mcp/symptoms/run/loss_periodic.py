@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import mad, positive, sample
+from mldebug_mcp.symptoms.statistics import mad, positive
 from mldebug_mcp.text import figure
 
 PERIODS = 4
@@ -32,11 +32,11 @@ def loss_periodic(run: Run) -> Evidence | None:
     were chosen on synthetic curves.
     """
     loss = run["loss"].finite
-    gaps = np.diff(loss.step)
-    spacing = float(np.median(sample(gaps)))
+    values = loss.value[-MAX_POINTS:]
+    gaps = np.diff(loss.step[-MAX_POINTS:])
+    spacing = float(np.median(gaps))
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > 0.5 * spacing)) > 0.05:
         raise CannotTell("the records are not evenly spaced: a period cannot be told")
-    values = loss.value[-MAX_POINTS:]
     rest = _without_trend(np.log(values) if positive(values) else values)
     spread = mad(rest)
     if spread == 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, start_level
+from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
 from mldebug_mcp.text import figure
 
 LEAST, MOST = 0.005, 0.4
@@ -39,9 +39,10 @@ def loss_slow(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     if loss.step[0] > max(20.0, EARLY * run.last_step):
         raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
-    spent = _spent(run, loss)
+    stride = -(-len(loss) // MAX_SAMPLE)
+    spent = _spent(run, loss.step[::stride])
     cut = blocks(loss.value, 20)
-    at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1)]
+    at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1) // stride]
     start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
     fall = start - end
     if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
@@ -59,9 +60,9 @@ def loss_slow(run: Run) -> Evidence | None:
     )
 
 
-def _spent(run: Run, loss: Series) -> Floats:
-    """Return the learning rate summed up to each record, or the number of records where it is not logged, (n,)."""
+def _spent(run: Run, step: Floats) -> Floats:
+    """Return the learning rate summed up to each of these steps, or their number where it is not logged, (n,)."""
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or len(rate) < 3 or float(rate.value.max()) <= 0:
-        return np.arange(1, len(loss) + 1, dtype=np.float64)
-    return np.cumsum(np.maximum(np.interp(loss.step, rate.step, rate.value), 0.0)) + 1e-30
+        return np.arange(1, len(step) + 1, dtype=np.float64)
+    return np.cumsum(np.maximum(rate.interpolated(step), 0.0)) + 1e-30

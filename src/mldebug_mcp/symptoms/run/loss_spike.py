@@ -18,6 +18,7 @@ from mldebug_mcp.symptoms.statistics import (
     median_of_three,
     noise,
     positive,
+    relative_noise,
     spikes,
     start_level,
 )
@@ -80,14 +81,16 @@ def find_spikes(values: Floats) -> list[Spike]:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
-    relative = noise(np.log(values)) if positive(values) else None
+    relative = relative_noise(values) if positive(values) else None
     sigma = _sigma(values, base, relative)
     threshold = _threshold(values, base.level, sigma, relative)
-    once = spikes(values, width, threshold, base)
-    lasting = spikes(median_of_three(values), width, threshold, base)
-    farther = _farther(np.log(values) if positive(values) else values, [*once, *lasting])
+    if not base.is_exceeded(values, threshold):
+        return []
+    once = spikes(values, width, threshold, base, skip=3)
+    lasting = spikes(median_of_three(values), width, threshold, base, skip=3)
+    farther = _farther(values if relative is None else np.log(values), [*once, *lasting]) if once else 1.0
     # Heavy-tailed noise makes single outliers, hardly ever two side by side: only they must reach farther.
-    once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first] * farther]
+    once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first // base.stride] * farther]
     more = [spike for spike in lasting if not any(_overlap(spike, other) for other in once)]
     return sorted([*once, *more], key=lambda spike: spike.first) or _alone(values, base)
 
@@ -136,7 +139,7 @@ def _overlap(one: Spike, other: Spike) -> bool:
 
 
 def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
-    """Return the standard deviation of the noise at each point, shape (n,), larger where few points tell it.
+    """Return the standard deviation of the noise, of the shape of the level, larger where few points tell it.
 
     `relative` is the noise of the logarithm, where there is one.
     """
@@ -145,20 +148,18 @@ def _sigma(values: Floats, base: Baseline, relative: float | None) -> Floats:
     if len(values) < 2 * SHORT:
         spread = np.minimum(spread, 2 * overall)  # so short a window holds more trend than noise
     # A window may happen to be quiet.
-    floor = np.full(len(values), overall) if relative is None else relative * base.level
+    floor = np.full_like(base.level, overall) if relative is None else relative * base.level
     return np.maximum(spread, 0.8 * np.minimum(floor, 2 * overall)) * (1 + 10 / len(values))
 
 
 def _threshold(values: Floats, level: Floats, sigma: Floats, relative: float | None) -> Floats:
-    """Return how far above the level before it each point must lie, shape (n,)."""
+    """Return how far above the level before it each point must lie, of the shape of the level."""
     count = len(values)
     progress = max(0.0, start_level(values) - float(values.min()))
     share = SHARE_OF_LEVEL if count >= SHORT else 0.5
     if relative is not None:
         share = max(share, math.expm1(min(SKEWED_SIGMAS * relative * (1 + 10 / count), 50.0)))
-    needed = np.maximum(np.maximum(SIGMAS * sigma, share * np.abs(level)), SHARE_OF_PROGRESS * progress)
-    needed[:3] = np.inf
-    return needed
+    return np.maximum(np.maximum(SIGMAS * sigma, share * np.abs(level)), SHARE_OF_PROGRESS * progress)
 
 
 def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: Spike) -> Evidence:
