@@ -22,10 +22,16 @@ def do_diagnose(options: argparse.Namespace) -> int:
     """Diagnose a run."""
     # What is imported and read stays to the end: looking for garbage in it took a twentieth of the time.
     gc.set_threshold(100_000)
-    from mldebug_mcp.diagnose import diagnose
+    from concurrent.futures import ThreadPoolExecutor
+
     from mldebug_mcp.logs import read_run
 
-    run = read_run(options.path, options.config, options.run)
+    with ThreadPoolExecutor(1) as beside:
+        # Compiled code parses a large log: meanwhile Python is free to load what a diagnosis needs.
+        beside.submit(_prepare_diagnosis)
+        run = read_run(options.path, options.config, options.run)
+    from mldebug_mcp.diagnose import diagnose
+
     answer = diagnose(run, read_run(options.reference) if options.reference else None)
     if options.json:
         _print_json(answer)
@@ -34,6 +40,15 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         print_diagnosis(console_for(), answer, run)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+
+
+def _prepare_diagnosis() -> None:
+    from mldebug_mcp.knowledge import catalogue
+    from mldebug_mcp.report import terminal
+    from mldebug_mcp.symptoms import symptoms
+
+    symptoms()
+    catalogue()
 
 
 def do_batch(options: argparse.Namespace) -> int:
