@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mldebug_mcp.errors import InputError
@@ -43,12 +44,10 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
 
 def _prepare_diagnosis() -> None:
-    from mldebug_mcp.knowledge import catalogue
-    from mldebug_mcp.report import terminal
-    from mldebug_mcp.symptoms import symptoms
+    from mldebug_mcp.diagnose.diagnosis import prepare
 
-    symptoms()
-    catalogue()
+    prepare()
+    import_module("mldebug_mcp.report.terminal")
 
 
 def do_batch(options: argparse.Namespace) -> int:

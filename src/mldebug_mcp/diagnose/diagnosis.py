@@ -78,6 +78,13 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
     )
 
 
+def prepare() -> None:
+    """Load what every diagnosis needs: worth a thread while a large log is read."""
+    symptoms()
+    catalogue()
+    fitted()
+
+
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,

@@ -6,7 +6,7 @@ Columns are gathered as they come; names and steps are settled once everything h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from itertools import pairwise
 
@@ -168,7 +168,7 @@ class RunBuilder:
         self._shared_steps = {}
         starts = segment_starts(self, step, self._breaks)
         series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
-        segments = _segments(self._pieces(named, step, starts, step_name))
+        segments = _segments(self._pieces(named, step, starts, step_name) if len(starts) > 1 else [series])
         if len(segments) > 1:
             joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1:])
             self.note(
@@ -260,12 +260,15 @@ class RunBuilder:
     def _series(self, name: str, column: Column, step: Floats, starts: list[int]) -> Series:
         """Return a metric over the whole run. After a resume, what was logged again replaces what it repeats."""
         steps, value = self._steps_of(column, step), column.values()
-        keep = np.ones(len(value), dtype=bool)
-        for row in starts[1:]:
-            split = column.before(row)
-            if split < len(value):
-                keep[:split] &= steps[:split] < steps[split]
-        series, contradicted = _sorted(Series(name, steps, value).where(keep))
+        series = Series(name, steps, value)
+        if len(starts) > 1:
+            keep = np.ones(len(value), dtype=bool)
+            for row in starts[1:]:
+                split = column.before(row)
+                if split < len(value):
+                    keep[:split] &= steps[:split] < steps[split]
+            series = series.where(keep)
+        series, contradicted = _sorted(series)
         if contradicted and name != "epoch":
             self._repeated[name] = contradicted
         return series
@@ -283,9 +286,10 @@ def _sorted(series: Series) -> tuple[Series, int]:
     return Series(series.name, step[last], value[last]), int(other.sum())
 
 
-def _segments(pieces: Iterator[dict[str, Series]]) -> tuple[Segment, ...]:
+def _segments(pieces: Iterable[dict[str, Series]]) -> tuple[Segment, ...]:
     segments = []
-    for series in pieces:
+    for piece in pieces:
+        series = {name: one for name, one in piece.items() if len(one)}
         steps = [edge for one in series.values() for edge in (float(one.step[0]), float(one.step[-1]))]
         if steps:
             segments.append(Segment(min(steps), max(steps), series))

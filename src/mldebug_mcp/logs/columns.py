@@ -15,6 +15,9 @@ from mldebug_mcp.logs.run import Floats
 
 Rows = NDArray[np.int64]
 
+_MANY = 1 << 22
+"""Values of a column that are put together into one array. As 32 MiB they are memory of their own, which goes back to
+the system when it is freed; many small parts of several columns leave holes between them."""
 _SPARSE = 8
 """Values per stretch below which rows are kept one by one."""
 
@@ -27,6 +30,8 @@ class Column:
         self._new_values: array[float] = array("d")
         self._rows: list[Rows | range] = []
         self._values: list[Floats] = []
+        self._large = 0  # parts at the front that have been put together
+        self._loose = 0  # values in the parts behind them
         self._stretches: tuple[range, ...] | None = None
 
     def __len__(self) -> int:
@@ -37,6 +42,7 @@ class Column:
         self._settle()
         other = Column()
         other._rows, other._values = list(self._rows), list(self._values)
+        other._large, other._loose = self._large, self._loose
         return other
 
     def append(self, row: int, value: float) -> None:
@@ -63,6 +69,7 @@ class Column:
         self._settle()
         if len(self._values) != 1:
             self._values = [np.concatenate(self._values or [np.empty(0)])]
+            self._large, self._loose = 1, 0
         return self._values[0]
 
     def before(self, row: int) -> int:
@@ -99,6 +106,10 @@ class Column:
     def _add(self, parts: Sequence[Rows | range], values: Floats) -> None:
         self._values.append(values)
         self._stretches = None
+        self._loose += len(values)
+        if self._loose >= _MANY:
+            self._values[self._large :] = [np.concatenate(self._values[self._large :])]
+            self._large, self._loose = self._large + 1, 0
         for part in parts:
             last = self._rows[-1] if self._rows else None
             if isinstance(part, range) and isinstance(last, range) and last.stop == part.start:

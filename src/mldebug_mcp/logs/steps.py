@@ -25,13 +25,14 @@ def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats,
         column = named.get(name)
         if column is None:
             continue
-        at, value = column.arrays()
+        value = column.values()
         finite = np.isfinite(value)
+        everywhere = len(value) == builder.rows and bool(finite.all())
         if not finite.all():
-            at, value = at[finite], value[finite]
-        if len(at) * 2 >= builder.records and not _stands_still(value, name):
+            value = value[finite]
+        if len(value) * 2 >= builder.records and not _stands_still(value, name):
             # A record without a step belongs to the last one seen.
-            step = _carried_forward(at, value, builder.rows)
+            step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
             return (_unrolled(builder, step, named.get("epoch")) if name == "step" else step), name
     if builder.rows:
         builder.note("the log has no step counter: records are counted instead")
@@ -42,9 +43,11 @@ def _unrolled(builder: RunBuilder, step: Floats, epochs: Column | None) -> Float
     """Count on over epochs where the step counter starts again with each of them."""
     if epochs is None or not len(epochs):
         return step
+    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
+    if not len(falls):
+        return step
     epoch = _carried_forward(*epochs.arrays(), builder.rows)
-    falls = np.flatnonzero(np.diff(step) < 0) + 1
-    if not len(falls) or not bool(np.all(epoch[falls] > epoch[falls - 1])):
+    if not bool(np.all(epoch[falls] > epoch[falls - 1])):
         return step
     builder.note("the step counter starts again with each epoch: steps are counted on over epochs")
     rises = np.diff(step)
@@ -60,7 +63,7 @@ def segment_starts(builder: RunBuilder, step: Floats, breaks: Sequence[int]) -> 
     if not len(step):
         return [0]
     starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
-    falls = np.flatnonzero(np.diff(step) < 0) + 1
+    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     # A single record out of order is no restart: after a restart the counter stays below where it had been.
     restarts = [row for row in falls.tolist() if _stays_below(step, row)]
     stray = len(falls) - len(starts.union(restarts)) + 1
@@ -99,8 +102,6 @@ def _stays_below(step: Floats, row: int) -> bool:
 
 def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
     """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
-    if len(at) == rows:
-        return value
     held = np.diff(np.append(at, rows))
     held[0] += at[0]
     return np.repeat(value, held)
