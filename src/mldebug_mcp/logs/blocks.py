@@ -46,7 +46,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
         if stream.read(len(_BOM)) != _BOM:
             stream.seek(0)
         while data := stream.read(BLOCK_BYTES):
-            end = _first_line_end(data) if skipping else _last_line_end(data)
+            end = first_line_end(data) if skipping else _last_line_end(data)
             if skipping:
                 skipping = not end
             elif end:
@@ -96,7 +96,13 @@ def lines_of(block: bytes) -> list[str]:
     return lines
 
 
-def _first_line_end(data: bytes) -> int:
+def whole_lines(data: bytes) -> bytes:
+    """Return what a growing file holds up to its last line end; a carriage return at its end may be half one."""
+    return data[: max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1]
+
+
+def first_line_end(data: bytes) -> int:
+    """Return where the first line ends, its end included, or 0 if it does not."""
     return data.find(b"\n") + 1 or data.find(b"\r") + 1
 
 

@@ -158,6 +158,7 @@ class RunBuilder:
         other = copy(self)
         other._columns = {name: column.copy() for name, column in self._columns.items()}
         other.notes, other._repeated, other._left_out = list(self.notes), {}, self._left_out.copy()
+        other.formats, other._messages, other._breaks = list(self.formats), list(self._messages), list(self._breaks)
         return other
 
     def build(self, path: str) -> Run:

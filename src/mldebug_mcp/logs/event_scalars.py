@@ -115,18 +115,27 @@ class Scalars:
 
     def end_of_file(self) -> None:
         """Close the points of a file: its clock never goes back, whatever it says."""
-        for name, parts in self._parts.items():
-            order = np.argsort(np.concatenate([part.number for part in parts]), kind="stable")
-            time, step, value = (np.concatenate(axis)[order] for axis in list(zip(*parts, strict=True))[1:])
-            self._done.setdefault(name, []).append(Points(np.maximum.accumulate(time), step, value))
+        for name in self._parts:
+            self._done.setdefault(name, []).append(self._of_this_file(name))
         self._parts.clear()
 
     def points(self) -> dict[str, Points]:
-        """Return the points of each metric."""
+        """Return the points of each metric so far."""
+        found = {name: list(parts) for name, parts in self._done.items()}
+        for name in self._parts:
+            found.setdefault(name, []).append(self._of_this_file(name))
         return {
             name: Points(*(np.concatenate([getattr(part, axis) for part in parts]) for axis in Points.__slots__))
-            for name, parts in self._done.items()
+            for name, parts in found.items()
         }
+
+    def _of_this_file(self, name: str) -> Points:
+        """Return the points of a metric in the file that is being read, in the order of their events."""
+        number, time, step, value = (np.concatenate(axis) for axis in zip(*self._parts[name], strict=True))
+        order = np.argsort(number, kind="stable")
+        part = _Part(number[order], time[order], step[order], value[order])
+        self._parts[name] = [part]
+        return Points(np.maximum.accumulate(part.time), part.step, part.value)
 
 
 def _behind_step(event: Bytes) -> int:

@@ -18,6 +18,8 @@ from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
+ONLY_ERRORS = "no metrics in it, only lines that read like errors"
+
 
 def read_run(path: str | Path, config: str | Path | None = None, run: str = "") -> Run:
     """Read a log file or a run folder.
@@ -69,7 +71,7 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
             "name the file that holds the losses, or explain an error message with `mldebug-mcp error`"
         )
     if not run.series:
-        run = replace(run, notes=(*run.notes, "no metrics in it, only lines that read like errors"))
+        run = replace(run, notes=(*run.notes, ONLY_ERRORS))
     return run
 
 

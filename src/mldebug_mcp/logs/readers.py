@@ -56,8 +56,13 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     builder.formats.append(reader.NAME)
     reader.read(file, builder)
     builder.configure(printed_settings(file.head))
-    if file.skipped_lines:
-        builder.note(f"skipped {file.skipped_lines} line(s) of more than 4 MiB")
+    skipped_lines(builder, file.skipped_lines)
+
+
+def skipped_lines(builder: RunBuilder, count: int) -> None:
+    """Say how many lines were too long to read."""
+    if count:
+        builder.note(f"skipped {count} line(s) of more than 4 MiB")
 
 
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:

@@ -2,40 +2,88 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.blocks import BLOCK_BYTES
+from mldebug_mcp.logs.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
-from mldebug_mcp.logs.folder import read_run
-from mldebug_mcp.logs.readers import reader_of
+from mldebug_mcp.logs.folder import ONLY_ERRORS, read_run
+from mldebug_mcp.logs.printed_settings import printed_settings
+from mldebug_mcp.logs.readers import Reader, reader_of, skipped_lines
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 from mldebug_mcp.text import shorten
 
+_KNOWN_BY = 1024
+"""First bytes by which a file is known again."""
 
-class Follower(Protocol):
-    """Takes the lines of a growing log."""
+
+@runtime_checkable
+class TakesLines(Protocol):
+    """Reads a growing log of lines."""
 
     def take_block(self, block: bytes) -> None:
         """Read whole lines."""
 
     def tell(self, builder: RunBuilder) -> None:
-        """Say in the notes what was no record."""
+        """Finish a builder that is thrown away: give it what is still open, and say in its notes what was no record."""
+
+
+class TakesBytes(Protocol):
+    """Reads a growing log of any kind."""
+
+    block_bytes: int
+
+    def take(self, data: bytes) -> int:
+        """Read the whole records at the beginning of `data`; return where to go on, 0 if more is needed first."""
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Finish a builder that is thrown away."""
 
 
 @runtime_checkable
 class _CanFollow(Protocol):
-    def follow(self, file: LogFile, builder: RunBuilder) -> Follower: ...
+    def follow(self, file: LogFile, builder: RunBuilder) -> TakesLines | TakesBytes: ...
+
+
+class _Lines:
+    """Hands whole lines to their reader; those that are too long are left out, as `blocks` does."""
+
+    block_bytes = BLOCK_BYTES
+
+    def __init__(self, reader: TakesLines) -> None:
+        self._reader = reader
+        self._inside_long = False
+        self._skipped = 0
+
+    def take(self, data: bytes) -> int:
+        if self._inside_long:
+            end = first_line_end(data)
+            self._inside_long = not end
+            return end or len(data)
+        whole = whole_lines(data)
+        if whole:
+            self._reader.take_block(whole)
+        elif len(data) == BLOCK_BYTES:
+            self._skipped += 1
+            self._inside_long = True
+            return len(data)
+        return len(whole)
+
+    def tell(self, builder: RunBuilder) -> None:
+        self._reader.tell(builder)
+        skipped_lines(builder, self._skipped)
 
 
 class LogTail:
     """A growing log file.
 
-    JSON lines, tables and Megatron logs are read from where the last read ended, without a last line that is only half
-    written; a file of another format is read again when it has changed. A file that was replaced is begun anew.
+    Text of any framework, JSON lines, tables and TensorBoard event files are read from where the last read ended; a
+    last line or record that is only half written waits for the next read. A file of another format is read again when
+    it has changed. A file that was replaced, cut short or written anew is begun anew, and the notes say so.
 
     Args:
         path: The log file.
@@ -43,11 +91,14 @@ class LogTail:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self._follower: Follower | None = None
+        self._reader: Reader | None = None
+        self._follower: TakesBytes | None = None
         self._builder = RunBuilder()
         self._identity = (0, 0)
+        self._beginning = b""
         self._seen = (0, 0)
         self._run: Run | None = None
+        self._restarts = 0
         self.position = 0
         """Bytes read so far."""
 
@@ -57,24 +108,36 @@ class LogTail:
         Raises:
             InputError: the file cannot be read or holds no metrics yet.
         """
-        file = LogFile.open(self._path)
+        file = _without_half_line(LogFile.open(self._path))
         status = self._path.stat()
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or file.size < self.position:
+        if self._reader is None:
             self._begin(file)
-            self._identity = identity
+        elif not self._is_the_same(file, (status.st_dev, status.st_ino)):
+            self._restarts += 1
+            self._begin(file)
+        elif self._seen[0] < HEAD_BYTES and reader_of(file) is not self._reader:
+            self._begin(file)  # the beginning alone had looked like another format
+        self._identity = (status.st_dev, status.st_ino)
+        self._beginning = _beginning(self._path, _KNOWN_BY)
         seen = (file.size, status.st_mtime_ns)
         if self._run is None or seen != self._seen:
-            self._run = self._grown(file) if self._follower is not None else read_run(self._path)
             self._seen = seen
+            self._run = self._noted(read_run(self._path)) if self._follower is None else self._grown(file)
         return self._run
 
+    def _is_the_same(self, file: LogFile, identity: tuple[int, int]) -> bool:
+        """Say whether the file has only grown since it was last read."""
+        begins_alike = _beginning(self._path, len(self._beginning)) == self._beginning
+        return identity == self._identity and file.size >= self._seen[0] and begins_alike
+
     def _begin(self, file: LogFile) -> None:
-        reader = reader_of(file)
-        self._builder, self._run, self.position = RunBuilder(), None, 0
+        reader = self._reader = reader_of(file)
+        self._builder, self._run, self._follower, self.position = RunBuilder(), None, None, 0
         self._builder.formats.append(reader.NAME)
-        follows = isinstance(reader, _CanFollow) and file.encoding == "utf-8"
-        self._follower = reader.follow(file, self._builder) if follows else None  # type: ignore[attr-defined]
+        if isinstance(reader, _CanFollow) and file.encoding in ("utf-8", "utf-8-sig", "binary"):
+            follower = reader.follow(file, self._builder)
+            self._follower = _Lines(follower) if isinstance(follower, TakesLines) else follower
+            self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0
         settings = find_config(self._path.parent)
         if settings is not None:
             self._builder.configure(read_config(settings))
@@ -85,18 +148,36 @@ class LogTail:
         before = self.position
         with file.path.open("rb") as stream:
             stream.seek(self.position)
-            while data := stream.read(BLOCK_BYTES):
-                whole = data.rfind(b"\n") + 1
-                if not whole and len(data) < BLOCK_BYTES:
-                    break
-                if whole:  # a line longer than a block is left out
-                    self._follower.take_block(data[:whole])
-                self.position += whole or len(data)
+            while (data := stream.read(self._follower.block_bytes)) and (taken := self._follower.take(data)):
+                self.position += taken
                 stream.seek(self.position)
         if self._run is not None and self.position == before:
             return self._run
-        if not self._builder.records:
-            raise InputError(f"{shorten(str(self._path), 200)}: no metrics in it yet; wait for the first log record")
         moment = self._builder.copy()
         self._follower.tell(moment)
-        return moment.build(str(self._path))
+        moment.configure(printed_settings(file.head))
+        run = moment.build(str(self._path))
+        if not run.series and not run.messages:
+            raise InputError(f"{shorten(str(self._path), 200)}: no metrics in it yet; wait for the first log record")
+        return self._noted(run if run.series else replace(run, notes=(*run.notes, ONLY_ERRORS)))
+
+    def _noted(self, run: Run) -> Run:
+        if not self._restarts:
+            return run
+        note = (
+            f"the file was replaced, cut short or written anew {self._restarts} time(s): it is read from its beginning"
+        )
+        return replace(run, notes=(*run.notes, note))
+
+
+def _without_half_line(file: LogFile) -> LogFile:
+    """Return the file with a head that ends at a line end, if it has one: half a line misleads."""
+    if file.size < HEAD_BYTES:
+        end = max(file.head.rfind("\n"), file.head.rfind("\r", 0, -1)) + 1
+        file.head = file.head[:end] or file.head
+    return file
+
+
+def _beginning(path: Path, count: int) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(count)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +13,10 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.event_scalars import Scalars
 from mldebug_mcp.logs.points import add_points
 from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.logs.tfrecord import CHECKED_BYTES, Records, equally_long
+from mldebug_mcp.logs.tfrecord import CHECKED_BYTES, LARGE_BYTES, Records, equally_long
 from mldebug_mcp.text import shorten
 
 NAME = "tensorboard"
-
-_BLOCK_BYTES = 8 * 1024 * 1024
 
 
 def matches(file: LogFile) -> bool:
@@ -32,36 +29,69 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     read_together([file], builder)
 
 
+def follow(file: LogFile, builder: RunBuilder) -> EventFile:
+    """Return what reads the events as they come."""
+    del builder
+    return EventFile(file.path.name, Scalars())
+
+
 def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
     """Read the scalars of the event files of one run; which was written when is told by the clock in them."""
     scalars = Scalars()
     for file in files:
-        _read_file(file, scalars, builder)
+        events = EventFile(file.path.name, scalars)
+        with file.path.open("rb") as stream:
+            at, size = 0, file.path.stat().st_size
+            while (data := stream.read(events.block_bytes)) and (taken := events.take(data)):
+                at += taken
+                stream.seek(at)
+        events.remark(builder, cut_off=at != size)
         scalars.end_of_file()
     add_points(builder, scalars.points())
 
 
-def _read_file(file: LogFile, scalars: Scalars, builder: RunBuilder) -> None:
-    records = Records()
-    wrong, scalars.damaged = 0, 0
-    with file.path.open("rb") as stream:
-        rest = b""
-        while not records.broken and (data := stream.read(_BLOCK_BYTES)):
-            whole = rest + data
-            first = records.count
-            starts, lengths, done = records.find(whole)
-            wrong += int(np.count_nonzero(lengths <= CHECKED_BYTES))
-            for numbers, rows in equally_long(whole, starts, lengths):
-                wrong -= len(numbers)
-                scalars.take_alike(numbers + first, rows)
-            for number in np.flatnonzero(lengths > CHECKED_BYTES).tolist():
-                scalars.take(first + number, whole[starts[number] : starts[number] + lengths[number]])
-            rest = whole[done:]
-            stream.seek(records.ahead, io.SEEK_CUR)
-    name = shorten(file.path.name, 100)
-    if records.broken:
-        builder.note(f"{name}: broken after {records.count} records: the rest of it cannot be read")
-    elif rest:
-        builder.note(f"{name}: the last record is cut off: it is still being written, or the run was killed")
-    if wrong + scalars.damaged:
-        builder.note(f"{name}: skipped {wrong + scalars.damaged} damaged record(s)")
+class EventFile:
+    """What has been read of one event file so far.
+
+    Args:
+        name: Its name, for the notes.
+        scalars: Where the points go.
+    """
+
+    block_bytes = 2 * LARGE_BYTES
+
+    def __init__(self, name: str, scalars: Scalars) -> None:
+        self._name = shorten(name, 100)
+        self._scalars = scalars
+        self._records = Records()
+        self._wrong = -scalars.damaged
+
+    def take(self, data: bytes) -> int:
+        """Read the whole records at the beginning of `data`; return where the next one begins, 0 if there is none."""
+        records = self._records
+        if records.broken:
+            return 0
+        first = records.count
+        starts, lengths, done = records.find(data)
+        self._wrong += int(np.count_nonzero(lengths <= CHECKED_BYTES))
+        for numbers, rows in equally_long(data, starts, lengths):
+            self._wrong -= len(numbers)
+            self._scalars.take_alike(numbers + first, rows)
+        for number in np.flatnonzero(lengths > CHECKED_BYTES).tolist():
+            self._scalars.take(first + number, data[starts[number] : starts[number] + lengths[number]])
+        return done + records.ahead
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Give the points so far to a builder that is thrown away."""
+        self.remark(builder, cut_off=False)
+        add_points(builder, self._scalars.points())
+
+    def remark(self, builder: RunBuilder, *, cut_off: bool) -> None:
+        """Say in the notes what could not be read."""
+        damaged = self._wrong + self._scalars.damaged
+        if self._records.broken:
+            builder.note(f"{self._name}: broken after {self._records.count} records: the rest of it cannot be read")
+        elif cut_off:
+            builder.note(f"{self._name}: the last record is cut off: it is still being written, or the run was killed")
+        if damaged:
+            builder.note(f"{self._name}: skipped {damaged} damaged record(s)")

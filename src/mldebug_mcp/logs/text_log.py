@@ -8,7 +8,10 @@ read like errors are kept as messages. `lines/` holds the shapes, `lines.assembl
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from copy import deepcopy
 
+from mldebug_mcp.logs.blocks import lines_of
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.lines.assembler import Assembler
@@ -49,18 +52,23 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines that are records and keep those that read like errors."""
-    text = _Text(builder)
-    for number, line in enumerate(file.lines(), start=1):
-        if len(line) > 2:
-            text.take(number, line)
+    text = Text(builder)
+    text.take_lines(file.lines())
     text.end()
 
 
-class _Text:
+def follow(file: LogFile, builder: RunBuilder) -> Text:
+    """Return what reads the text as it grows."""
+    del file
+    return Text(builder)
+
+
+class Text:
     """What has been read of a text so far."""
 
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
+        self._line = 0
         self._records = Assembler(builder)
         self._templates: list[Template] = []
         self._seen: set[tuple[str, ...]] = set()
@@ -76,8 +84,24 @@ class _Text:
         self._inner = False
         self._rest = False
 
-    def take(self, number: int, line: str) -> None:
-        """Take the next line."""
+    def take_lines(self, lines: Iterable[str]) -> None:
+        """Take the next lines."""
+        for line in lines:
+            self._line += 1
+            if len(line) > 2:
+                self._take(self._line, line)
+
+    def take_block(self, block: bytes) -> None:
+        """Take a block of whole lines."""
+        self.take_lines(lines_of(block))
+
+    def tell(self, builder: RunBuilder) -> None:
+        """End the text for a builder of its own: what is open here stays open."""
+        kept = (self._templates, self._seen, self._dull)  # ending changes none of them
+        memo: dict[int, object] = {id(one): one for one in kept} | {id(self._builder): builder}
+        deepcopy(self, memo).end()
+
+    def _take(self, number: int, line: str) -> None:
         for template in self._templates:
             match = template.pattern.fullmatch(line)
             if match is not None:

@@ -30,6 +30,12 @@ class BarSteps:
         self._dicts: list[_Dict] = []
         self._waiting: list[_Dict] = []
 
+    def __deepcopy__(self, memo: dict[int, object]) -> BarSteps:
+        # A dict that has been printed changes only while bars are drawn below it.
+        other = BarSteps()
+        other._counts, other._dicts, other._waiting = self._counts.copy(), self._dicts.copy(), self._waiting.copy()
+        return other
+
     def bar(self, head: str, count: int, total: int) -> None:
         """Take a drawing of a bar that reports no metrics. The Trainer's own has no description before it."""
         if any(map(str.isalpha, head)) and not head.strip().lower().startswith("train"):
