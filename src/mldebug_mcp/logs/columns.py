@@ -15,9 +15,9 @@ from mldebug_mcp.logs.run import Floats
 
 Rows = NDArray[np.int64]
 
-_MANY = 1 << 22
-"""Values of a column that are put together into one array. As 32 MiB they are memory of their own, which goes back to
-the system when it is freed; many small parts of several columns leave holes between them."""
+_MANY = 750_000
+"""Values of a column that are put together into one array. As 6 MB they are memory of their own, which goes back to the
+system when it is freed; many small parts of several columns leave holes between them."""
 _SPARSE = 8
 """Values per stretch below which rows are kept one by one."""
 
