@@ -6,7 +6,6 @@ Each imports what it needs when it runs: the start of the server must not pay fo
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,6 @@ DONE, FOUND, UNUSABLE = 0, 1, 2
 
 def do_diagnose(options: argparse.Namespace) -> int:
     """Diagnose a run."""
-    # What is imported and read stays to the end: looking for garbage in it took a twentieth of the time.
-    gc.set_threshold(100_000)
     from concurrent.futures import ThreadPoolExecutor
 
     from mldebug_mcp.logs import read_run
