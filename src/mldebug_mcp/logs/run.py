@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -122,12 +122,16 @@ class Run:
     @cached_property
     def last_step(self) -> float:
         """The largest step logged, 0 for an empty run."""
-        return max((float(s.step.max()) for s in self.series.values() if len(s)), default=0.0)
+        return max((float(step.max()) for step in self._axes()), default=0.0)
 
     @cached_property
     def first_step(self) -> float:
         """The smallest step logged, 0 for an empty run."""
-        return min((float(s.step.min()) for s in self.series.values() if len(s)), default=0.0)
+        return min((float(step.min()) for step in self._axes()), default=0.0)
+
+    def _axes(self) -> Iterable[Floats]:
+        """Return the steps of all metrics; those of the same records share one array, which is returned once."""
+        return {id(one.step): one.step for one in self.series.values() if len(one)}.values()
 
     def setting(self, name: str) -> float | None:
         """Return a number from the configuration, or None if it is not there or not a number."""

@@ -117,6 +117,11 @@ class Baseline:
         """Return for each of a curve's `count` points what holds for its stretch, shape (count,)."""
         return stretches if self.stride == 1 else np.repeat(stretches, self.stride)[:count]
 
+    def rest(self, values: Floats) -> Floats:
+        """Return what is left of a `sample` of the values without their level."""
+        some = sample(values)
+        return some - self.level[np.arange(len(some)) * -(-len(values) // max(1, len(some))) // self.stride]
+
     def is_exceeded(self, values: Floats, threshold: Floats) -> bool:
         """Say whether a point, or the middle one of three, may lie above its level by more than its threshold.
 

@@ -28,7 +28,7 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     log = np.log(norm.value)
     width = int(np.clip(len(log) // 20, 6, 50))
     base = baseline(log, width)
-    overall = mad(log - base.spelled_out(base.level, len(log)))
+    overall = mad(base.rest(log))
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SIGMAS * spread, np.log(FACTOR))
     if not base.is_exceeded(log, threshold):

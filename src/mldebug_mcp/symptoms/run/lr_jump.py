@@ -62,6 +62,8 @@ def _rise(rate: Floats) -> int | None:
     if not len(falls):
         return None
     start = int(falls[0]) + 1  # from here on the first warmup is over
+    if not rises[start:].any():
+        return None
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
         up = np.flatnonzero((after > FACTOR * before) & (after - before > 0.1 * peak) & rises[start:-distance])
