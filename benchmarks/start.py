@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -54,7 +55,11 @@ class Start:
 def start(command: list[str]) -> Start:
     """Start a server, list its tools, close its input and wait for its end."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    # With compiled bytecode, as an installed package has it: the start that is not counted writes it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     for message in ASKED:

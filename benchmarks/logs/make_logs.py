@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -75,6 +76,18 @@ def make_events(path: Path, count: int) -> Path:
                 time = struct.pack("<d", 1e9 + start + number / 10)
                 event = b"\x09" + time + b"\x10" + step + b"\x2a" + bytes([len(summary)]) + summary
                 file.write(_record(event))
+    return path
+
+
+def make_steps(path: Path, metrics: int) -> Path:
+    """Write ten thousand records: three metrics that symptoms look at, and others."""
+    if not path.exists():
+        draw = np.random.default_rng(SEED)
+        with path.open("w") as file:
+            for step in range(10_000):
+                known = {"loss": 2 + 8 / (1 + step / 500), "grad_norm": draw.lognormal(0, 0.2), "epoch": step / 3000}
+                more = {f"layer{layer}/norm": draw.normal(1, 0.1) for layer in range(metrics - len(known))}
+                file.write(json.dumps({"step": step, **known, **more}) + "\n")
     return path
 
 
