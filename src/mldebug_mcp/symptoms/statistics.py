@@ -21,6 +21,8 @@ MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
 MAX_SAMPLE = 40_000
 """Values that a median over a whole curve is taken from: its error is below 1 % of the values' spread."""
+MAX_TAIL_SAMPLE = 100_000
+"""Values that a high quantile is taken from: tails need more of them than medians."""
 MAX_IN_BLOCK = 4_000
 """Values that the median of a block is taken from: its error is 2 % of the noise."""
 _BATCH = 1 << 18
@@ -235,7 +237,7 @@ def heaviness(values: Floats) -> float:
     """
     if len(values) < 40:
         return 1.0
-    stride = -(-(len(values) - 2) // MAX_SAMPLE)
+    stride = -(-(len(values) - 2) // MAX_TAIL_SAMPLE)
     before, at, after = values[:-2:stride], values[1:-1:stride], values[2::stride]
     size = np.abs((after - at) - (at - before))
     typical = float(np.median(size))

@@ -81,6 +81,10 @@ def find_spikes(values: Floats) -> list[Spike]:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
+    return _above_the_noise(values, width, base) or _alone(values, base)
+
+
+def _above_the_noise(values: Floats, width: int, base: Baseline) -> list[Spike]:
     relative = relative_noise(values) if positive(values) else None
     sigma = _sigma(values, base, relative)
     threshold = _threshold(values, base.level, sigma, relative)
@@ -92,19 +96,21 @@ def find_spikes(values: Floats) -> list[Spike]:
     # Heavy-tailed noise makes single outliers, hardly ever two side by side: only they must reach farther.
     once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first // base.stride] * farther]
     more = [spike for spike in lasting if not any(_overlap(spike, other) for other in once)]
-    return sorted([*once, *more], key=lambda spike: spike.first) or _alone(values, base)
+    return sorted([*once, *more], key=lambda spike: spike.first)
 
 
 def _alone(values: Floats, base: Baseline) -> list[Spike]:
     """Return the one jump of a curve whose noise is a multiple of its level, if it stands out from all of them."""
     start = start_level(values)
+    if start <= 0 or len(values) < 2 * SHORT or float(values.min()) >= start / 10:
+        return []
     down = np.flatnonzero(median_of_three(values) < start / 10)
-    if start <= 0 or len(values) < 2 * SHORT or not len(down):
+    if not len(down):
         return []
     rest = values[down[0] :]
     top = int(down[0]) + int(np.argmax(rest))
     second = float(np.partition(rest, -2)[-2]) if len(rest) > SHORT else math.inf
-    level = float(base.level[top])
+    level = float(base.level[top // base.stride])
     if values[top] < ALONE * second or values[top] - level < ALONE_SHARE * (start - level) or top == len(values) - 1:
         return []
     return [Spike(top, top, top, level, float(values[top]) - level, recovered=True)]

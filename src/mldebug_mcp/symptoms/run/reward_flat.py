@@ -85,7 +85,7 @@ def _level(value: Floats, spread: float) -> _Level:
 def _swings(value: Floats) -> bool:
     """Say whether an agent's reward swings around where it began, and is at its best nowhere near the end."""
     level, swing = blocks(value, 10).level, float(value.std())
-    gained = float(np.median(value[-(len(value) // 3) :])) - start_level(value)
+    gained = float(np.median(sample(value[-(len(value) // 3) :]))) - start_level(value)
     best, lately = float(level[:-3].max()), float(level[-3:].max())
     return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
 
