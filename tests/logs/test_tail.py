@@ -195,6 +195,20 @@ def test_a_text_log_that_was_written_anew_is_begun_anew_and_says_so(replacement:
     assert any("written anew 1 time(s)" in note for note in run.notes)
 
 
+def test_a_log_that_was_emptied_is_begun_anew_even_if_it_begins_alike(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    append(path, '{"step": 1, "loss": 3}\n')
+    tail = LogTail(path)
+    tail.read()
+    path.write_text("")
+    with pytest.raises(InputError, match="the file is empty"):
+        tail.read()
+    append(path, '{"step": 1, "loss": 3}\n{"step": 2, "loss": 2}\n')
+    run = tail.read()
+    assert run["loss"].value.tolist() == [3, 2]
+    assert any("written anew" in note for note in run.notes)
+
+
 def test_an_event_file_that_was_replaced_is_begun_anew_and_says_so(tmp_path: Path) -> None:
     path, other = tmp_path / "events.out.tfevents.1", tmp_path / "other"
     path.write_bytes((SAMPLES / "events.out.tfevents.simple").read_bytes())

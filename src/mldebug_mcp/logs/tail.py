@@ -108,6 +108,8 @@ class LogTail:
         Raises:
             InputError: the file cannot be read or holds no metrics yet.
         """
+        if self._path.is_file() and not self._path.stat().st_size:
+            self._identity = (0, 0)  # emptied: however alike it begins, what comes next is another log
         file = _without_half_line(LogFile.open(self._path))
         status = self._path.stat()
         if self._reader is None:
