@@ -232,3 +232,13 @@ def test_a_line_that_is_too_long_is_left_out_however_it_arrives(tmp_path: Path) 
         run = tail.read()
     assert run["loss"].value.tolist() == [3, 1]
     assert any("skipped 1 line(s)" in note for note in run.notes)
+
+
+def test_a_run_that_was_read_stays_as_it_was_while_the_log_grows(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    tail, runs = LogTail(path), []
+    for size in range(1, 40):
+        append(path, "".join(f'{{"step": {step}, "loss": {step}}}\n' for step in range(size * 10, size * 10 + 10)))
+        runs.append(tail.read())
+    for size, run in enumerate(runs, start=1):
+        assert run["loss"].value.tolist() == list(range(10, size * 10 + 10))

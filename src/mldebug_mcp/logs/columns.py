@@ -15,9 +15,9 @@ from mldebug_mcp.logs.run import Floats
 
 Rows = NDArray[np.int64]
 
-_MANY = 750_000
-"""Values of a column that are put together into one array. As 6 MB they are memory of their own, which goes back to the
-system when it is freed; many small parts of several columns leave holes between them."""
+_LARGE = 1 << 17
+"""Values from which on a column grows by an eighth, not to twice its size: the system moves so large an array without
+a copy."""
 _SPARSE = 8
 """Values per stretch below which rows are kept one by one."""
 
@@ -29,20 +29,20 @@ class Column:
         self._new_rows: array[int] = array("q")
         self._new_values: array[float] = array("d")
         self._rows: list[Rows | range] = []
-        self._values: list[Floats] = []
-        self._large = 0  # parts at the front that have been put together
-        self._loose = 0  # values in the parts behind them
+        self._room: Floats = np.empty(0)
+        self._count = 0  # values in the room
+        self._lent = False  # whether somebody else reads what is in the room
         self._stretches: tuple[range, ...] | None = None
 
     def __len__(self) -> int:
-        return len(self._new_values) + sum(map(len, self._values))
+        return len(self._new_values) + self._count
 
     def copy(self) -> Column:
         """Return a column of its own with the same values."""
         self._settle()
         other = Column()
-        other._rows, other._values = list(self._rows), list(self._values)
-        other._large, other._loose = self._large, self._loose
+        other._rows, other._room, other._count = list(self._rows), self._room, self._count
+        self._lent = other._lent = True
         return other
 
     def append(self, row: int, value: float) -> None:
@@ -67,10 +67,10 @@ class Column:
     def values(self) -> Floats:
         """Return the values, shape (n,)."""
         self._settle()
-        if len(self._values) != 1:
-            self._values = [np.concatenate(self._values or [np.empty(0)])]
-            self._large, self._loose = 1, 0
-        return self._values[0]
+        if not self._lent:
+            self._room.resize(self._count, refcheck=False)
+        self._lent = True
+        return self._room[: self._count]
 
     def before(self, row: int) -> int:
         """Return how many of the values stand in records before a row."""
@@ -93,8 +93,7 @@ class Column:
 
     def scale(self, factor: float) -> None:
         """Multiply every value."""
-        self._settle()
-        self._values = [values * factor for values in self._values]
+        self._room, self._lent = self.values() * factor, False
 
     def _settle(self) -> None:
         """Turn the values taken one by one into a part."""
@@ -104,18 +103,27 @@ class Column:
             self._new_rows, self._new_values = array("q"), array("d")
 
     def _add(self, parts: Sequence[Rows | range], values: Floats) -> None:
-        self._values.append(values)
         self._stretches = None
-        self._loose += len(values)
-        if self._loose >= _MANY:
-            self._values[self._large :] = [np.concatenate(self._values[self._large :])]
-            self._large, self._loose = self._large + 1, 0
+        end = self._count + len(values)
+        if self._lent or end > len(self._room):
+            self._make_room(end)
+        self._room[self._count : end] = values
+        self._count = end
         for part in parts:
             last = self._rows[-1] if self._rows else None
             if isinstance(part, range) and isinstance(last, range) and last.stop == part.start:
                 self._rows[-1] = range(last.start, part.stop)
             else:
                 self._rows.append(part)
+
+    def _make_room(self, least: int) -> None:
+        size = max(least, self._count * 2 if self._count < _LARGE else self._count * 9 // 8)
+        if self._lent:
+            before, self._room = self._room[: self._count], np.empty(size)
+            self._room[: self._count] = before
+            self._lent = False
+        else:
+            self._room.resize(size, refcheck=False)
 
 
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:
