@@ -6,6 +6,7 @@ Each imports what it needs when it runs: the start of the server must not pay fo
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models import Model
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
+_USUAL_THRESHOLD = gc.get_threshold()
 
 
 def do_diagnose(options: argparse.Namespace) -> int:
@@ -224,6 +226,9 @@ def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output, or over HTTP."""
     from mldebug_mcp.server import serve_stdio
 
+    # Most is loaded: from here on garbage is collected as usual, but not looked for in that.
+    gc.freeze()
+    gc.set_threshold(*_USUAL_THRESHOLD)
     names = ("host", "port", "token", "allowed_hosts", "allowed_origins")
     settings = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if getattr(options, "http", False):
