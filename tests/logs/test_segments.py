@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from mldebug_mcp.logs import Run, read_run
 
 
@@ -27,6 +29,22 @@ def test_a_resume_that_goes_back_replaces_what_it_repeats(tmp_path: Path) -> Non
     assert run["loss"].step.tolist() == list(range(1, 61))
     assert run["loss"].at(35) == 2.0
     assert run["loss"].at(30) == 1.0
+
+
+def test_a_resume_that_repeats_a_single_record_is_a_segment_too(tmp_path: Path) -> None:
+    steps = [5, 10, 15, 20, 25, 30, 25, 30, 35, 40, 45, 50]
+    run = _jsonl(tmp_path, [{"step": step, "loss": 3 - index / 10} for index, step in enumerate(steps)])
+    assert [(segment.first_step, segment.last_step) for segment in run.segments] == [(5, 30), (25, 50)]
+    assert run["loss"].at(25) == pytest.approx(2.4)
+    assert not any("out of order" in note for note in run.notes)
+
+
+def test_an_evaluation_that_comes_late_is_no_resume(tmp_path: Path) -> None:
+    rows: list[dict[str, float]] = [{"step": step, "loss": 2.0} for step in range(1, 21)]
+    rows.insert(15, {"step": 10, "eval_loss": 2.5})
+    run = _jsonl(tmp_path, rows)
+    assert len(run.segments) == 1
+    assert any(note == "1 record(s) out of order: sorted by step" for note in run.notes)
 
 
 def test_one_record_out_of_order_is_no_restart(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
-from mldebug_mcp.logs.lines.bars import bar_in
+from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.columns import Columns
 from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
@@ -137,6 +137,8 @@ class _Text:
 
     def _shaped(self, number: int, line: str) -> bool:
         """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""
+        if is_fastprogress(line):
+            return True
         message = without_prefix(line).message
         boxed = self._box.take(message)
         self._end_box(number)
@@ -147,6 +149,8 @@ class _Text:
             self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
         )
         if row is None and bar is not None:
+            if bar.keras:
+                self._name_format(line)
             if not self._bars.take(number, bar):
                 self._bar_steps.bar(bar.head, bar.at, bar.total)
             message = bar.around
@@ -176,6 +180,8 @@ class _Text:
         if parsed.telling or parsed.counters.values:
             if parsed.telling:
                 self._bars.end()
+            elif "epoch" in parsed.counters.values:
+                self._bars.heading(parsed.counters.values["epoch"])
             self._records.take(number, parsed)
         elif parsed.metrics:
             self._records.take(number, parsed)

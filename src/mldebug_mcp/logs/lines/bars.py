@@ -16,6 +16,9 @@ _HEAD = 300
 _KERAS = re.compile(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:\[[=>.]{5,}\]|[━─]{5,})\s*-?\s*(?P<rest>.*)$",
 )
+_FASTPROGRESS = re.compile(
+    r"\s*(?:Epoch \d+/\d+ :\s*)?(?:\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+.*\]|\s{20,})\s*$|\s*█\s*$"
+)
 _RATE = re.compile(
     r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*"
 )
@@ -54,6 +57,11 @@ def bar_in(line: str) -> Bar | None:
     if keras is None:
         return None
     return Bar("", int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
+
+
+def is_fastprogress(line: str) -> bool:
+    """Say whether a line is a drawing of fastai's bar, or blanks over one: it tells nothing that the table does not."""
+    return _FASTPROGRESS.match(line) is not None
 
 
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
