@@ -84,7 +84,7 @@ class _Text:
                 self._alike(number, template, match.groups())
                 return
         skeleton = line.translate(_NO_DIGITS)
-        if skeleton in self._dull:
+        if skeleton in self._dull and not self._dict:
             return
         self._end_alike()
         self._rest = False
@@ -118,6 +118,7 @@ class _Text:
             self._builder.message(number, line)
             self._rest = True
         if self._dict and self._goes_on(number, line):
+            self._rest = True
             return
         if self._shaped(number, line):
             self._rest = True
