@@ -37,8 +37,8 @@ MAX_MESSAGES = 100
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
 
-_CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$")
-"""Clocks differ each time a step is logged: that says nothing of the log."""
+_CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
+"""Clocks and counters of records differ each time a step is logged: that says nothing of the log."""
 
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""

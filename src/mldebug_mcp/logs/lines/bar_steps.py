@@ -93,7 +93,9 @@ class BarSteps:
         per_epoch = median(count / (one.epoch or 1.0) for one, count in seen)
         # Epochs are printed rounded, to two or to four digits.
         fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= 1 + 0.02 * count}
-        if len(fits) * 10 < len(dicts) * 9:
+        # Evaluations may stand by a later drawing; then their epoch tells the step.
+        regular = [one.row for one in dicts if one.regular] or [one.row for one in dicts]
+        if len(fits.intersection(regular)) * 10 < len(regular) * 9:
             return {}
         return {
             one.row: float(one.counts[total]) if one.row in fits else float(round((one.epoch or 0.0) * per_epoch))
