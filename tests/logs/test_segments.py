@@ -123,3 +123,24 @@ def test_many_evaluations_of_one_step_keep_their_step(tmp_path: Path) -> None:
 def test_an_evaluation_that_stands_in_the_record_of_no_step_is_carried_to_the_last(tmp_path: Path) -> None:
     run = _text(tmp_path, "step 10: loss 2.5\nstep 20: loss 2.25\nval loss 2.0\nstep 30: loss 2.0\n")
     assert run["eval_loss"].step.tolist() == [20]
+
+
+def test_an_evaluation_before_training_stands_at_step_zero(tmp_path: Path) -> None:
+    rows = [f"{{'loss': {3 - step / 10:.1f}, 'epoch': {step / 10}}}\r {step}%|# | {step}/40 [00:01<00:01, 9.9it/s]\n"
+            for step in (10, 20, 30, 40)]  # fmt: skip
+    start = "  0%|  | 0/40 [00:00<?, ?it/s]\n{'eval_loss': 3.5, 'epoch': 0}\n"
+    run = _text(tmp_path, start + " 1%|  | 1/40 [00:00<00:10, 9.9it/s]\n" + "".join(rows))
+    assert run["eval_loss"].step.tolist() == [0]
+    assert run["loss"].step.tolist() == [10, 20, 30, 40]
+
+
+def test_what_keras_evaluates_after_training_is_not_of_the_last_epoch(tmp_path: Path) -> None:
+    epochs = "".join(
+        f"Epoch {epoch}/2\n16/16 - 1s - 50ms/step - loss: {1 / epoch} - val_loss: {1.5 / epoch}\n"
+        f"Epoch {epoch}: early stopping\n"
+        for epoch in (1, 2)
+    )
+    run = _text(tmp_path, epochs + "4/4 - 0s - 20ms/step - loss: 9.5\n")
+    assert run["loss"].value.tolist() == [1, 0.5]
+    assert run["eval_loss"].value.tolist() == [1.5, 0.75]
+    assert any("evaluate()" in note for note in run.notes)

@@ -133,6 +133,8 @@ class _Text:
         self._box.end()
         self._end_box(0)
         self._bars.end()
+        if self._bars.evaluated:
+            self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
         self._records.end()
         self._bar_steps.settle(self._builder)
 
@@ -150,10 +152,10 @@ class _Text:
             self._columns.take(bar.head if bar is not None and not bar.around else message) if message.strip() else None
         )
         if row is None and bar is not None:
-            if bar.keras:
-                self._name_format(line)
             if not self._bars.take(number, bar):
                 self._bar_steps.bar(bar.head, bar.at, bar.total)
+            elif len(self._builder.formats) < 2:
+                self._name_format(line)
             message = bar.around
         if row is not None:
             self._take_row(number, row)
@@ -182,7 +184,8 @@ class _Text:
             if parsed.telling:
                 self._bars.end()
             elif "epoch" in parsed.counters.values:
-                self._bars.heading(parsed.counters.values["epoch"])
+                bare = not parsed.metrics and not parsed.counters.rest.strip(" |:-")
+                self._bars.heading(parsed.counters.values["epoch"], bare=bare)
             self._records.take(number, parsed)
         elif parsed.metrics:
             self._records.take(number, parsed)

@@ -54,7 +54,7 @@ class BarSteps:
         for total in sorted({total for one in told for total in one.counts}, reverse=True):
             steps = self._steps(told, total)
             if steps:
-                builder.overwrite("step", steps)
+                builder.overwrite("step", {**self._before_training(), **steps})
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
         if steps := self._from_epochs(told):
@@ -64,6 +64,11 @@ class BarSteps:
             )
         elif told and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
+
+    def _before_training(self) -> dict[int, float]:
+        """Return step 0 for evaluations of epoch 0 that came before the first record of training."""
+        first = next((one.row for one in self._dicts if one.regular), 0)
+        return {one.row: 0.0 for one in self._dicts if one.row < first and one.epoch == 0}
 
     def _from_epochs(self, dicts: list[_Dict]) -> dict[int, float]:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.

@@ -14,7 +14,7 @@ _TQDM = re.compile(
 )
 _HEAD = 300
 _KERAS = re.compile(
-    r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:\[[=>.]{5,}\]|[━─]{5,})\s*-?\s*(?P<rest>.*)$",
+    r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
 _FASTPROGRESS = re.compile(
     r"\s*(?:Epoch \d+/\d+ :\s*)?(?:\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+.*\]|\s{20,})\s*$|\s*█\s*$"
@@ -34,7 +34,9 @@ class Bar(NamedTuple):
         total: Where it ends.
         metrics: The text that reports metrics, without the times.
         around: The line without the bar.
-        keras: A bar of Keras: it belongs to the epoch whose heading came before.
+        keras: A bar of Keras, or the line that it prints in its place (verbose=2): it belongs to the epoch whose
+            heading came before.
+        line: That line, which is never drawn again.
     """
 
     head: str
@@ -43,6 +45,7 @@ class Bar(NamedTuple):
     metrics: str
     around: str
     keras: bool = False
+    line: bool = False
 
 
 def bar_in(line: str) -> Bar | None:
@@ -53,10 +56,11 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
-    keras = _KERAS.match(line) if "━" in line or "=" in line or "─" in line else None
+    keras = _KERAS.match(line)
     if keras is None:
         return None
-    return Bar("", int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
+    count, total, rest = int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"])
+    return Bar("", count, total, rest, "", keras=True, line=keras["drawn"] is None)
 
 
 def is_fastprogress(line: str) -> bool:

@@ -30,6 +30,8 @@ class DrawnBars:
         self._records = records
         self._last: _Drawing | None = None
         self._shown: dict[str, float] = {}
+        self._finished: Bar | None = None
+        self.evaluated = False
 
     def take(self, number: int, bar: Bar) -> bool:
         """Take a drawing; return False if it reports no metric that training prints."""
@@ -42,6 +44,9 @@ class DrawnBars:
         }
         if not any(map(is_telling, metrics)):
             return False
+        if bar.keras and self._is_evaluation(bar):
+            self.evaluated = True
+            return True
         drawing = self._drawing(number, bar, Parsed(Counters(dict(counters.values)), metrics, None, True, evaluation))
         if self._last is not None and self._last.key != drawing.key:
             if bar.at == 0 and metrics == self._last.parsed.metrics:
@@ -50,8 +55,10 @@ class DrawnBars:
         self._last = drawing
         return True
 
-    def heading(self, epoch: float | None) -> None:
-        """Take note of a line that names an epoch: Keras draws the bars of the next one under it."""
+    def heading(self, epoch: float, *, bare: bool) -> None:
+        """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
+        if bare:
+            self._finished = None
         if self._last is not None and self._last.keras and self._last.parsed.counters.values.get("epoch") != epoch:
             self.end()
 
@@ -69,6 +76,14 @@ class DrawnBars:
                     del metrics[name]
             self._shown |= shown
         self._records.take(drawing.number, drawing.parsed)
+
+    def _is_evaluation(self, bar: Bar) -> bool:
+        """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch."""
+        done = self._finished
+        if done is None:
+            self._finished = bar if bar.at == bar.total and self._records.epoch is not None else None
+            return False
+        return bar.line or bar.total != done.total or bar.at < done.total
 
     def _drawing(self, number: int, bar: Bar, parsed: Parsed) -> _Drawing:
         values = parsed.counters.values

@@ -1,7 +1,8 @@
 """Make the samples of Keras by running it (Keras 3.15 on torch was used).
 
 A classifier of noisy sums: its CSV log and what `fit` printed, once with bars (verbose=1, as in a terminal that cannot
-go back) and once with lines (verbose=2); then the same CSV appended to by a second fit.
+go back) and once with lines (verbose=2), each with the remarks of a checkpoint between and an evaluation after it; then
+the same CSV appended to by a second fit.
 """
 
 from __future__ import annotations
@@ -46,10 +47,16 @@ def fit(kept: Path, name: str, *, verbose: int, append: bool = False, epochs: in
         if append:
             shutil.copy(kept / "training.csv", log)
         with terminal(kept / f"{name}.log"):
-            model().fit(
+            classifier = model()
+            classifier.summary()
+            checkpoint = keras.callbacks.ModelCheckpoint(
+                str(Path(place) / "best.keras"), save_best_only=True, verbose=1
+            )
+            classifier.fit(
                 *rows(512, 0), validation_data=rows(128, 1), epochs=epochs, batch_size=32, verbose=verbose,
-                callbacks=[keras.callbacks.CSVLogger(str(log), append=append)],
+                callbacks=[checkpoint, keras.callbacks.CSVLogger(str(log), append=append)],
             )  # fmt: skip
+            classifier.evaluate(*rows(128, 2), verbose=verbose)
         shutil.copy(log, kept / ("appended.csv" if append else "training.csv"))
 
 
