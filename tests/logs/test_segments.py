@@ -95,6 +95,15 @@ def test_stdout_that_came_in_a_burst_still_has_its_steps(tmp_path: Path) -> None
     assert any("worked out" in note for note in run.notes)
 
 
+def test_stdout_that_came_in_a_burst_has_its_steps_though_it_ends_within_an_epoch(tmp_path: Path) -> None:
+    bars = "".join(f"\r {step}%|#| {step}/60 [00:01<00:01, 9.99it/s]" for step in range(1, 61))
+    dicts = "".join(
+        f"{{'loss': '2.5', 'learning_rate': '1e-05', 'epoch': '{step / 16}'}}\n" for step in range(5, 61, 5)
+    )
+    run = _text(tmp_path, bars + "\n" + dicts)
+    assert run["loss"].step.tolist() == list(range(5, 61, 5))
+
+
 def test_settings_and_prose_with_numbers_are_no_records(tmp_path: Path) -> None:
     text = (
         "loss_weight: 2.0\nmax_steps: 1000\nwarmup steps: 100\nmodel saved at step 5\n"

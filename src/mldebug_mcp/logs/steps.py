@@ -73,13 +73,11 @@ def segment_starts(
     starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
     falls = np.flatnonzero(np.diff(step) < 0) + 1
     # A single record out of order is no restart: after a restart the counter stays below where it had been.
-    restarts = [row for row in falls.tolist() if _stays_below(step, row)]
-    others = (
-        [row for row in falls.tolist() if row not in restarts] if len(falls) - len(restarts) <= MANY_RESTARTS else []
-    )
-    again = [row for row in others if _is_logged_again(step, row, metrics)]
+    restarts = {row for row in falls.tolist() if _stays_below(step, row)}
+    others = [row for row in falls.tolist() if row not in restarts]
+    again = [row for row in others if _is_logged_again(step, row, metrics)] if len(others) <= MANY_RESTARTS else []
     if len(again) <= max(3, INTERLEAVED * len(step)):
-        restarts += again
+        restarts.update(again)
     stray = len(falls) - len(starts.union(restarts)) + 1
     if stray > max(1, INTERLEAVED * len(step)):
         builder.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")

@@ -73,14 +73,17 @@ class BarSteps:
     def _from_epochs(self, dicts: list[_Dict]) -> dict[int, float]:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.
 
-        The bar of training is the longest that was finished, and the last epoch is its end. Epochs printed with two
+        The bar of training is the longest that was finished, and the last epoch is its end: a whole one, or one that
+        makes the steps of an epoch whole. Epochs printed with two
         digits are too coarse to tell the step; then records at one interval are counted.
         """
         finished = [total for total, count in self._counts.items() if count == total]
         last = max((one.epoch or 0.0 for one in dicts), default=0.0)
-        if not finished or not last or last != round(last):
+        if not finished or not last:
             return {}
         per_epoch = max(finished) / last
+        if last != round(last) and abs(per_epoch - round(per_epoch)) > 1e-3 * per_epoch:
+            return {}
         steps = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
         logged = [one for one in dicts if one.regular]
         interval = float(max(finished) // max(len(logged), 1))
