@@ -228,6 +228,16 @@ def test_the_history_of_fastai_and_the_table_that_it_prints_are_read() -> None:
     assert_reads(printed, points_of(table.round(6).to_dict("records"), "epoch", FASTAI))
 
 
+def test_what_fastai_prints_without_bars_has_no_names_and_that_is_told() -> None:
+    table = pd.read_csv(SAMPLES / "fastai" / "history.csv")
+    run = read_run(SAMPLES / "fastai" / "without_bars.log")
+    assert (run.step_name, run.records) == ("epoch", 5)
+    assert set(run.series) == {"loss", "eval_loss", "metric_1", "metric_2"}
+    for name, column in (("loss", "train_loss"), ("eval_loss", "valid_loss"), ("metric_1", "accuracy")):
+        assert run[name].value.tolist() == pytest.approx(table[column].tolist())
+    assert any("guessed" in note for note in run.notes)
+
+
 MMENGINE = {"lr": "learning_rate", "time": "step_time"}
 
 
@@ -245,6 +255,16 @@ def test_the_scalars_of_mmengine_put_validations_at_their_training_step() -> Non
     assert [row["step"] for row in validation] == [1, 2, 3, 4]  # epochs
     assert_reads(run, training)
     assert any("validations count epochs" in note for note in run.notes)
+
+
+def test_a_validation_of_mmengine_in_a_loop_that_counts_iterations_stands_at_its_step() -> None:
+    run = read_run(SAMPLES / "mmengine" / "iterations.log")
+    scalars = read_run(SAMPLES / "mmengine" / "iterations.json")
+    assert len(run.segments) == len(scalars.segments) == 1
+    assert run["loss"].step.tolist() == scalars["loss"].step.tolist() == [10, 20, 30, 40, 50, 60]
+    for one in (run, scalars):
+        assert one["eval_accuracy"].step.tolist() == [20, 40, 60]
+        assert one["eval_accuracy"].value.tolist() == pytest.approx([0.8594, 0.9062, 0.9141], abs=5.1e-5)
 
 
 @pytest.mark.parametrize("name", ["run.log", "stdout.log"])

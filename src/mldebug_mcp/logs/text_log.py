@@ -133,6 +133,10 @@ class _Text:
         self._box.end()
         self._end_box(0)
         self._bars.end()
+        if self._columns.guessed:
+            self._builder.note(
+                "rows without names are read as fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
+            )
         if self._bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
         self._records.end()

@@ -43,6 +43,7 @@ class Assembler:
         self._line = 0
         self._heading = False
         self._epoch: float | None = None
+        self._step: float | None = None
         self._epoch_base: float | None = None
         self._leftovers = Leftovers(builder)
         self._told = 0
@@ -92,6 +93,8 @@ class Assembler:
             name: np.array(to_floats(texts[place])) * factor
             for place, name, factor in (*template.counters, *template.metrics)
         }
+        if "step" in columns:
+            self._step = float(columns["step"][-1])
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
@@ -153,6 +156,10 @@ class Assembler:
         if counters.batch and "step" not in values and not parsed.evaluation:
             count, total = counters.batch
             values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count
+        if counters.batch and parsed.evaluation and not values and self._step is not None:
+            values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
+        if parsed.telling:
+            self._step = values.get("step", self._step)
         return values
 
     @staticmethod

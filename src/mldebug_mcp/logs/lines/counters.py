@@ -97,7 +97,9 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     bare = groups.get("colon") or groups.get("bracket")
     if bare:
         found.values["step"] = float(bare)
-    if groups.get("step"):
+    if groups.get("step") and groups.get("total") and _is_evaluation(groups.get("phase")):
+        found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
+    elif groups.get("step"):
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
@@ -107,3 +109,11 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.phase = found.phase or groups.get("phase")
     # A separator in its place keeps what stood on both sides apart.
     found.rest = f"{found.rest[: match.start()]} | {found.rest[match.end() :]}"
+
+
+def _is_evaluation(phase: str | None) -> bool:
+    return (phase or "").lower() in ("val", "valid", "test", "eval")
+
+
+def _integer(text: str) -> int:
+    return int(float(text.replace(",", "")))

@@ -1,6 +1,6 @@
 """Make the samples of fastai by running it (2.8 was used, with fastprogress 1.0).
 
-A classifier fitted with one cycle: what was printed, and the history of CSVLogger.
+A classifier fitted with one cycle: what was printed, with bars and without, and the history of CSVLogger.
 """
 
 from __future__ import annotations
@@ -37,4 +37,9 @@ if __name__ == "__main__":
             set_seed(1)
             learner(place).fit_one_cycle(5, 1e-2)
         shutil.copy(Path(place) / "history.csv", folder / "history.csv")
+        with terminal(folder / "without_bars.log"):
+            set_seed(1)
+            quiet = learner(place)
+            with quiet.no_bar():
+                quiet.fit_one_cycle(5, 1e-2)
     tell(folder)

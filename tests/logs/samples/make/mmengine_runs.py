@@ -1,6 +1,6 @@
 """Make the samples of MMEngine by running it (0.10 was used).
 
-A classifier with a validation in each epoch: the text log and the JSON of the local visualisation backend.
+A classifier: the text log and the JSON of the local visualisation backend, in a loop of epochs and one of iterations.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any
 from tests.logs.samples.make.keeping import folder_of, tell, terminal, without_places
 from tests.logs.samples.make.lightning_runs import loader
 
+EPOCHS = {"by_epoch": True, "max_epochs": 4, "val_interval": 1}
+ITERATIONS = {"by_epoch": False, "max_iters": 60, "val_interval": 20}
 
-def run(place: str) -> None:
+
+def run(place: str, loop: dict[str, Any], interval: int) -> None:
     """Train with MMEngine's Runner."""
     import torch
     from mmengine import evaluator, model, runner
@@ -40,9 +43,9 @@ def run(place: str) -> None:
     torch.manual_seed(1)
     runner.Runner(
         Classifier(), work_dir=place, train_dataloader=loader(512, 0), val_dataloader=loader(128, 1),
-        train_cfg={"by_epoch": True, "max_epochs": 4, "val_interval": 1}, val_cfg={}, val_evaluator=[Accuracy()],
+        train_cfg=loop, log_processor={"by_epoch": loop["by_epoch"]}, val_cfg={}, val_evaluator=[Accuracy()],
         optim_wrapper={"optimizer": {"type": "Adam", "lr": 0.01}, "clip_grad": {"max_norm": 5.0}},
-        default_hooks={"logger": {"type": "LoggerHook", "interval": 4}, "checkpoint": None},
+        default_hooks={"logger": {"type": "LoggerHook", "interval": interval}, "checkpoint": None},
         randomness={"seed": 1},
     ).train()  # fmt: skip
 
@@ -51,10 +54,15 @@ if __name__ == "__main__":
     folder = folder_of("mmengine")
     with tempfile.TemporaryDirectory() as place:
         with terminal(folder / "stdout.log"):
-            run(place)
+            run(place, EPOCHS, 4)
         (scalars,) = Path(place).glob("*/vis_data/2*.json")
         (log,) = Path(place).glob("*/*.log")
         shutil.copy(scalars, folder / "scalars.json")
         shutil.copy(log, folder / "run.log")
         without_places(folder / "run.log")
+    with tempfile.TemporaryDirectory() as place:
+        with terminal(folder / "iterations.log"):
+            run(place, ITERATIONS, 10)
+        (scalars,) = Path(place).glob("*/vis_data/2*.json")
+        shutil.copy(scalars, folder / "iterations.json")
     tell(folder)
