@@ -16,9 +16,8 @@ _HEAD = 300
 _KERAS = re.compile(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
-_FASTPROGRESS = re.compile(
-    r"\s*(?:Epoch \d+/\d+ :\s*)?(?:\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+.*\]|\s{20,})\s*$|\s*█\s*$"
-)
+_FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
+_FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
 _RATE = re.compile(
     r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*"
 )
@@ -65,7 +64,10 @@ def bar_in(line: str) -> Bar | None:
 
 def is_fastprogress(line: str) -> bool:
     """Say whether a line is a drawing of fastai's bar, or blanks over one: it tells nothing that the table does not."""
-    return _FASTPROGRESS.match(line) is not None
+    text = line.strip()
+    if _FASTPROGRESS_HEAD.fullmatch(text):
+        return line.endswith(" " * 20)
+    return text == "█" or _FASTPROGRESS.fullmatch(text) is not None
 
 
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
