@@ -39,3 +39,10 @@ def test_a_tiny_model_that_learns_alarms_by_nothing_but_its_settings(sample: str
     # were given eight tokens for an answer that the model has not learnt to end.
     present = {one.symptom for one in diagnose_run(SAMPLES / sample).findings if one.state is State.PRESENT}
     assert present <= {"lr_high", "completions_truncated"}
+
+
+def test_a_loss_that_was_really_summed_over_micro_batches_is_found() -> None:
+    diagnosis = diagnose_run(SAMPLES / "trainer" / "summed")
+    present = {one.symptom for one in diagnosis.findings if one.state is State.PRESENT}
+    assert "loss_scale_suspicious" in present
+    assert diagnosis.hypotheses[0].cause == "grad_accum_scaling"

@@ -58,6 +58,12 @@ def test_the_trainer_that_was_really_run_logs_the_mean(tmp_path: Path) -> None:
     assert _told(read_run(tmp_path), "the mean over 4 accumulated micro-batches")
 
 
+@pytest.mark.parametrize("file", ["", "trainer_state.json", "log_history.csv", "stdout.log"])
+def test_a_trainer_with_a_loss_of_ones_own_logs_the_sum(file: str) -> None:
+    run = read_run(SAMPLES / "trainer" / "summed" / file)
+    assert _told(run, "the sum over 4 accumulated micro-batches: it stands at 4.088 x eval_loss; divide by 4")
+
+
 def test_an_accuracy_above_one_is_told_to_be_in_percent(tmp_path: Path) -> None:
     run = _read(tmp_path, [{"epoch": epoch, "loss": 1.0, "val_acc": 90.0 + epoch} for epoch in range(3)], {})
     assert _told(run, "val_acc: in percent")

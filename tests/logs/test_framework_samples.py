@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).parent / "samples"
 Rows = list[dict[str, Any]]
 Points = dict[str, dict[float, float]]
 
-TRAINER = ("plain", "evaluated", "accumulated", "resumed")
+TRAINER = ("plain", "evaluated", "accumulated", "summed", "resumed")
 TRL = ("sft", "dpo", "kto", "reward", "grpo", "rloo")
 HISTORIES = [f"trainer/{name}" for name in TRAINER] + [f"trl/{name}" for name in TRL]
 

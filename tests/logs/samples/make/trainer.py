@@ -1,7 +1,9 @@
 """Make the samples of the Trainer of Transformers by running it (5.23 was used).
 
 A GPT-2 of two layers learns to count. The runs: `plain` (no evaluation), `evaluated`, `accumulated` (four micro-batches
-in a step, evaluated once in an epoch), `resumed` (stopped at step 30, resumed from its checkpoint of step 20).
+in a step, evaluated once in an epoch), `resumed` (stopped at step 30, resumed from its checkpoint of step 20), and
+`summed`: four micro-batches again, but with a `compute_loss` of one's own that knows nothing of the items in a batch,
+so that what is logged is the sum over the micro-batches.
 """
 
 from __future__ import annotations
@@ -24,11 +26,18 @@ RUNS: dict[str, dict[str, Any]] = {
         "per_device_train_batch_size": 4,
         "eval_strategy": "epoch",
     },
+    "summed": {
+        "max_steps": 40,
+        "gradient_accumulation_steps": 4,
+        "per_device_train_batch_size": 4,
+        "eval_strategy": "steps",
+        "eval_steps": 20,
+    },
     "resumed": {"max_steps": 50, "save_strategy": "steps", "save_steps": 20, "save_only_model": False},
 }
 
 
-def trainer_of(output: Path, **options: Any) -> Any:
+def trainer_of(output: Path, *, summed: bool = False, **options: Any) -> Any:
     """Return a Trainer that writes to `output`."""
     import transformers
 
@@ -45,7 +54,14 @@ def trainer_of(output: Path, **options: Any) -> Any:
     rows = [{"input_ids": row, "labels": row} for row in sentences(256, 32)]
     held_out = [{"input_ids": row, "labels": row} for row in sentences(64, 32, seed=1)]
     arguments = transformers.TrainingArguments(**{**usual, **options})
-    return transformers.Trainer(model=model, args=arguments, train_dataset=rows, eval_dataset=held_out)
+
+    class WithOwnLoss(transformers.Trainer):  # type: ignore[misc]
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **kwargs: Any) -> Any:  # noqa: ARG002
+            outputs = model(**inputs)
+            return (outputs.loss, outputs) if return_outputs else outputs.loss
+
+    kind = WithOwnLoss if summed else transformers.Trainer
+    return kind(model=model, args=arguments, train_dataset=rows, eval_dataset=held_out)
 
 
 def run(name: str, options: dict[str, Any], kept: Path) -> None:
@@ -53,7 +69,7 @@ def run(name: str, options: dict[str, Any], kept: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         output = Path(place)
         with terminal(kept / "stdout.log"):
-            trainer = trainer_of(output, **options)
+            trainer = trainer_of(output, summed=name == "summed", **options)
             if name == "resumed":
                 stop_at(trainer, 30)
                 trainer.train()
@@ -67,6 +83,9 @@ def run(name: str, options: dict[str, Any], kept: Path) -> None:
             trainer.save_state()
         for name_of_file in ("trainer_state.json", "all_results.json"):
             shutil.copy(output / name_of_file, kept / name_of_file)
+    if name == "summed":
+        settings = {"gradient_accumulation_steps": 4, "per_device_train_batch_size": 4, "vocab_size": 64}
+        (kept / "training_args.json").write_text(json.dumps(settings))
     history = json.loads((kept / "trainer_state.json").read_text())["log_history"]
     names = list(dict.fromkeys(name for record in history for name in record))
     with (kept / "log_history.csv").open("w", newline="") as file:
