@@ -14,7 +14,7 @@ HEALTHY = (
     *(f"trainer/{run}/{file}" for run in ("plain", "evaluated", "accumulated", "resumed")
       for file in ("trainer_state.json", "log_history.csv", "stdout.log")),
     "keras/training.csv", "keras/bars.log", "keras/lines.log", "keras/appended.csv",
-    "lightning/metrics.csv", "lightning/stdout.log", "fastai/history.csv", "fastai/stdout.log",
+    "lightning/metrics.csv", "lightning/stdout.log", "lightning/rich.log", "fastai/history.csv", "fastai/stdout.log",
     "mmengine/scalars.json", "mmengine/run.log", "mmengine/stdout.log", "timm/summary.csv", "ultralytics/results.csv",
     "stable_baselines3/ppo/progress.csv", "stable_baselines3/ppo/progress.json", "stable_baselines3/ppo/stdout.log",
     "stable_baselines3/ppo/0.monitor.csv", "accelerate/events.out.tfevents.sample",

@@ -215,6 +215,22 @@ def test_the_bar_of_lightning_tells_each_number_once() -> None:
         assert run[name].value.tolist() == pytest.approx(logged[column].tolist(), abs=5.1e-4)
 
 
+def test_the_bars_of_rich_are_read_though_their_metrics_are_wrapped() -> None:
+    table = pd.read_csv(SAMPLES / "lightning" / "metrics.csv")
+    run = read_run(SAMPLES / "lightning" / "rich.log")
+    assert run.formats == ("text", "lightning")
+    assert (run.step_name, run.records, len(run.segments)) == ("step", 4, 1)
+    for name, column in (("eval_loss", "val_loss"), ("eval_accuracy", "val_acc"), ("train_loss_epoch",) * 2):
+        assert run[name].step.tolist() == [16, 32, 48, 64]
+        assert run[name].value.tolist() == pytest.approx(table[column].dropna().tolist(), abs=5.1e-4)
+
+
+def test_a_run_of_lightning_that_goes_on_in_a_later_epoch_counts_from_epoch_zero(tmp_path: Path) -> None:
+    log = (SAMPLES / "lightning" / "rich.log").read_text()
+    (tmp_path / "resumed.log").write_text(log[log.index("Epoch 2/3") :])
+    assert read_run(tmp_path / "resumed.log")["eval_loss"].step.tolist() == [48, 64]
+
+
 FASTAI = {"train_loss": "loss", "valid_loss": "eval_loss"}
 
 

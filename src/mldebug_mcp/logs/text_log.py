@@ -21,6 +21,7 @@ from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.formats import format_of
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.lines.rich_bars import RichBar
 from mldebug_mcp.logs.lines.template import Template, learn
 from mldebug_mcp.logs.names import canonical, is_telling
 from mldebug_mcp.logs.numbers import to_number
@@ -68,6 +69,7 @@ class _Text:
         self._columns = Columns()
         self._dict: list[str] = []
         self._bars = DrawnBars(self._records)
+        self._rich = RichBar()
         self._bar_steps = BarSteps()
         self._run: list[tuple[str, ...]] = []
         self._run_of: Template | None = None
@@ -132,6 +134,8 @@ class _Text:
             self._whole_dict(0, dict_in(" ".join(self._dict)))
         self._box.end()
         self._end_box(0)
+        self._rich.end()
+        self._end_rich(0)
         self._bars.end()
         if self._columns.guessed:
             self._builder.note(
@@ -144,7 +148,9 @@ class _Text:
 
     def _shaped(self, number: int, line: str) -> bool:
         """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""
-        if is_fastprogress(line):
+        riched = self._rich.take(line)
+        self._end_rich(number)
+        if riched or is_fastprogress(line):
             return True
         message = without_prefix(line).message
         boxed = self._box.take(message)
@@ -222,6 +228,12 @@ class _Text:
         if self._box.done:
             self._records.whole(number, self._box.done)
             self._box.done = None
+
+    def _end_rich(self, number: int) -> None:
+        if self._rich.done:
+            self._name_format(f"{self._rich.done.head} [{self._rich.done.metrics}")
+            self._bars.take(number, self._rich.done)
+            self._rich.done = None
 
     def _take_dict(self, number: int, message: str) -> bool:
         record = dict_in(message)

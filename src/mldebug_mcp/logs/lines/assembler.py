@@ -152,7 +152,8 @@ class Assembler:
         if "epoch" in values:
             self._epoch = values["epoch"]
             if self._epoch_base is None:
-                self._epoch_base = 0.0 if self._epoch == 0 else 1.0
+                guessed = 0.0 if self._epoch == 0 else 1.0
+                self._epoch_base = guessed if counters.first_epoch is None else counters.first_epoch
         if counters.batch and "step" not in values and not parsed.evaluation:
             count, total = counters.batch
             values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count

@@ -13,6 +13,8 @@ _TQDM = re.compile(
     r"\[(?P<inside>[^\]]{0,2000})\]"
 )
 _HEAD = 300
+MAX_METRICS = 20_000
+"""Characters behind a bar that are read."""
 _KERAS = re.compile(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
@@ -58,7 +60,7 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line)
     if keras is None:
         return None
-    count, total, rest = int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"])
+    count, total, rest = int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
     return Bar("", count, total, rest, "", keras=True, line=keras["drawn"] is None)
 
 

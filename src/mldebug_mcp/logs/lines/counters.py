@@ -59,6 +59,7 @@ class Counters:
         total: The number of steps that the run shall have, where the line says "step 10/1000".
         rounded: The step was printed as "6K".
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        first_epoch: The number of the first epoch, where the framework is known: Lightning's is 0.
         rest: The line without its counters.
     """
 
@@ -68,6 +69,7 @@ class Counters:
     total: float | None = None
     rounded: bool = False
     weak: bool = False
+    first_epoch: float | None = None
     rest: str = ""
 
 

@@ -47,7 +47,8 @@ class DrawnBars:
         if bar.keras and self._is_evaluation(bar):
             self.evaluated = True
             return True
-        drawing = self._drawing(number, bar, Parsed(Counters(dict(counters.values)), metrics, None, True, evaluation))
+        place = Counters(dict(counters.values), first_epoch=0.0 if "v_num" in bar.metrics else None)
+        drawing = self._drawing(number, bar, Parsed(place, metrics, None, telling=True, evaluation=evaluation))
         if self._last is not None and self._last.key != drawing.key:
             if bar.at == 0 and metrics == self._last.parsed.metrics:
                 return True  # Lightning opens the bar of the next epoch with what the last one showed

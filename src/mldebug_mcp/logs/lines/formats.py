@@ -25,7 +25,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
     ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
     ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
-    ("lightning", r"\bEpoch \d+:.*\[[^\]]*\bv_num="),
+    ("lightning", r"\bEpoch \d+:.*\[[^\]]*\bv_num[=:]"),
     ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
 )

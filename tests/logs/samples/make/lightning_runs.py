@@ -1,6 +1,7 @@
 """Make the samples of PyTorch Lightning by running it (2.6 was used).
 
-A classifier with a validation in each epoch: the CSV logger's metrics.csv and hparams.yaml, and the progress bar.
+A classifier with a validation in each epoch: the CSV logger's metrics.csv and hparams.yaml, and both progress
+bars, that of tqdm and that of Rich, which keeps one bar for each epoch.
 """
 
 from __future__ import annotations
@@ -54,20 +55,29 @@ def loader(count: int, seed: int) -> Any:
     return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(points, labels), batch_size=32)
 
 
-if __name__ == "__main__":
+def fit(place: str, bar: Any) -> Any:
+    """Fit with a progress bar and return the logger."""
     import pytorch_lightning as lightning
 
+    lightning.seed_everything(1)
+    logger = lightning.loggers.CSVLogger(place)
+    trainer = lightning.Trainer(
+        max_epochs=4, logger=logger, callbacks=[lightning.callbacks.LearningRateMonitor(), bar], log_every_n_steps=4,
+        accelerator="cpu", enable_checkpointing=False, default_root_dir=place,
+    )  # fmt: skip
+    trainer.fit(module(), loader(512, 0), loader(128, 1))
+    return logger
+
+
+if __name__ == "__main__":
+    from pytorch_lightning import callbacks
+
     folder = folder_of("lightning")
-    with tempfile.TemporaryDirectory() as place:
-        with terminal(folder / "stdout.log"):
-            lightning.seed_everything(1)
-            logger = lightning.loggers.CSVLogger(place)
-            callbacks = [lightning.callbacks.LearningRateMonitor(), lightning.callbacks.TQDMProgressBar(refresh_rate=4)]
-            trainer = lightning.Trainer(
-                max_epochs=4, logger=logger, callbacks=callbacks, log_every_n_steps=4, accelerator="cpu",
-                enable_checkpointing=False, enable_model_summary=False, default_root_dir=place,
-            )  # fmt: skip
-            trainer.fit(module(), loader(512, 0), loader(128, 1))
-        for file in ("metrics.csv", "hparams.yaml"):
-            shutil.copy(Path(logger.log_dir) / file, folder / file)
+    bars = {"stdout": callbacks.TQDMProgressBar(refresh_rate=4), "rich": callbacks.RichProgressBar(leave=True)}
+    for name, bar in bars.items():
+        with tempfile.TemporaryDirectory() as place:
+            with terminal(folder / f"{name}.log"):
+                logger = fit(place, bar)
+            for file in ("metrics.csv", "hparams.yaml"):
+                shutil.copy(Path(logger.log_dir) / file, folder / file)
     tell(folder)
