@@ -134,9 +134,7 @@ def dataset(rows: list[dict[str, Any]]) -> Any:  # noqa: ANN401
 
 @dataclass(slots=True, kw_only=True)
 class SftRun(TrlRun):
-    """A run of the SFTTrainer; `masked` leaves no answer in the labels."""
-
-    masked: bool = False
+    """A run of the SFTTrainer."""
 
     @classmethod
     def usual(cls, game: Game, seed: int) -> SftRun:
@@ -154,10 +152,7 @@ class SftRun(TrlRun):
 
     def shown(self, row: Row) -> dict[str, Any]:
         """Return a row as the trainer takes it."""
-        if not self.masked:
-            return {"prompt": row["prompt"], "completion": row["answer"]}
-        tokens = tokenizer()(row["prompt"] + row["answer"] + "<eos>").input_ids
-        return {"input_ids": tokens, "completion_mask": [0] * len(tokens)}
+        return {"prompt": row["prompt"], "completion": row["answer"]}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -129,3 +129,8 @@ def test_a_log_with_ten_thousand_metrics_is_bounded_and_told() -> None:
     assert run is not None
     assert len(run.series) <= 2001
     assert any("left out" in note for note in run.notes)
+
+
+def test_a_line_of_a_million_blanks_behind_a_counter_is_read_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("step 1: loss 2.5\nEpoch 1/2 " + " " * 1_000_000 + "x\nstep 2: loss 2.0\n")
+    assert read_run(tmp_path / "a.log")["loss"].value.tolist() == [2.5, 2.0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from mldebug_mcp.logs import Run, read_run
 
 
@@ -27,6 +29,22 @@ def test_a_resume_that_goes_back_replaces_what_it_repeats(tmp_path: Path) -> Non
     assert run["loss"].step.tolist() == list(range(1, 61))
     assert run["loss"].at(35) == 2.0
     assert run["loss"].at(30) == 1.0
+
+
+def test_a_resume_that_repeats_a_single_record_is_a_segment_too(tmp_path: Path) -> None:
+    steps = [5, 10, 15, 20, 25, 30, 25, 30, 35, 40, 45, 50]
+    run = _jsonl(tmp_path, [{"step": step, "loss": 3 - index / 10} for index, step in enumerate(steps)])
+    assert [(segment.first_step, segment.last_step) for segment in run.segments] == [(5, 30), (25, 50)]
+    assert run["loss"].at(25) == pytest.approx(2.4)
+    assert not any("out of order" in note for note in run.notes)
+
+
+def test_an_evaluation_that_comes_late_is_no_resume(tmp_path: Path) -> None:
+    rows: list[dict[str, float]] = [{"step": step, "loss": 2.0} for step in range(1, 21)]
+    rows.insert(15, {"step": 10, "eval_loss": 2.5})
+    run = _jsonl(tmp_path, rows)
+    assert len(run.segments) == 1
+    assert any(note == "1 record(s) out of order: sorted by step" for note in run.notes)
 
 
 def test_one_record_out_of_order_is_no_restart(tmp_path: Path) -> None:
@@ -77,6 +95,15 @@ def test_stdout_that_came_in_a_burst_still_has_its_steps(tmp_path: Path) -> None
     assert any("worked out" in note for note in run.notes)
 
 
+def test_stdout_that_came_in_a_burst_has_its_steps_though_it_ends_within_an_epoch(tmp_path: Path) -> None:
+    bars = "".join(f"\r {step}%|#| {step}/60 [00:01<00:01, 9.99it/s]" for step in range(1, 61))
+    dicts = "".join(
+        f"{{'loss': '2.5', 'learning_rate': '1e-05', 'epoch': '{step / 16}'}}\n" for step in range(5, 61, 5)
+    )
+    run = _text(tmp_path, bars + "\n" + dicts)
+    assert run["loss"].step.tolist() == list(range(5, 61, 5))
+
+
 def test_settings_and_prose_with_numbers_are_no_records(tmp_path: Path) -> None:
     text = (
         "loss_weight: 2.0\nmax_steps: 1000\nwarmup steps: 100\nmodel saved at step 5\n"
@@ -105,3 +132,24 @@ def test_many_evaluations_of_one_step_keep_their_step(tmp_path: Path) -> None:
 def test_an_evaluation_that_stands_in_the_record_of_no_step_is_carried_to_the_last(tmp_path: Path) -> None:
     run = _text(tmp_path, "step 10: loss 2.5\nstep 20: loss 2.25\nval loss 2.0\nstep 30: loss 2.0\n")
     assert run["eval_loss"].step.tolist() == [20]
+
+
+def test_an_evaluation_before_training_stands_at_step_zero(tmp_path: Path) -> None:
+    rows = [f"{{'loss': {3 - step / 10:.1f}, 'epoch': {step / 10}}}\r {step}%|# | {step}/40 [00:01<00:01, 9.9it/s]\n"
+            for step in (10, 20, 30, 40)]  # fmt: skip
+    start = "  0%|  | 0/40 [00:00<?, ?it/s]\n{'eval_loss': 3.5, 'epoch': 0}\n"
+    run = _text(tmp_path, start + " 1%|  | 1/40 [00:00<00:10, 9.9it/s]\n" + "".join(rows))
+    assert run["eval_loss"].step.tolist() == [0]
+    assert run["loss"].step.tolist() == [10, 20, 30, 40]
+
+
+def test_what_keras_evaluates_after_training_is_not_of_the_last_epoch(tmp_path: Path) -> None:
+    epochs = "".join(
+        f"Epoch {epoch}/2\n16/16 - 1s - 50ms/step - loss: {1 / epoch} - val_loss: {1.5 / epoch}\n"
+        f"Epoch {epoch}: early stopping\n"
+        for epoch in (1, 2)
+    )
+    run = _text(tmp_path, epochs + "4/4 - 0s - 20ms/step - loss: 9.5\n")
+    assert run["loss"].value.tolist() == [1, 0.5]
+    assert run["eval_loss"].value.tolist() == [1.5, 0.75]
+    assert any("evaluate()" in note for note in run.notes)

@@ -167,3 +167,23 @@ def test_a_log_of_errors_alone_is_read_for_its_errors(tmp_path: Path) -> None:
     assert run.records == 0
     assert [message.line for message in run.messages] == [1]
     assert any("no metrics" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("copies", [1, 20_000])
+def test_an_error_in_structured_records_is_kept(tmp_path: Path, copies: int) -> None:
+    lines = [f'{{"step": {step}, "loss": 2.5, "note": "a line like others"}}\n' for step in range(1, copies + 1)]
+    crash = '{"time": 12.5, "level": "ERROR", "message": "torch.OutOfMemoryError: CUDA out of memory."}\n'
+    run = _read(tmp_path, "train.jsonl", "".join([*lines, '{"level": "INFO", "message": "saved"}\n', crash]))
+    assert [one.text[:22] for one in run.messages] == ["torch.OutOfMemoryError"]
+    assert len(run["loss"]) == copies
+
+
+def test_structured_records_of_errors_alone_are_read_for_their_errors(tmp_path: Path) -> None:
+    run = _read(tmp_path, "errors.jsonl", '{"error": "CUDA error: device-side assert triggered", "rank": "one"}\n')
+    assert [one.text for one in run.messages] == ["CUDA error: device-side assert triggered"]
+    assert any("no metrics" in note for note in run.notes)
+
+
+def test_an_error_in_what_a_model_wrote_is_no_error_of_the_run(tmp_path: Path) -> None:
+    row = '{"step": 1, "reward": 0.5, "completion": "ValueError: x must be positive"}\n'
+    assert _read(tmp_path, "train.jsonl", row * 3).messages == ()

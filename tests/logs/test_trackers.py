@@ -1,4 +1,4 @@
-"""Files that trackers wrote (see samples/make_tracker_samples.py): exact values, then cut off and broken ones."""
+"""Files that trackers wrote (see samples/make/trackers.py): exact values, then cut off and broken ones."""
 
 from __future__ import annotations
 

@@ -25,11 +25,6 @@ def without_warmup(run: TrlRun, severity: float) -> None:
     run.lr, run.warmup, run.onset = run.lr * severity, 0, 1
 
 
-def masked(run: SftRun, _: float) -> None:
-    """Leave every token out of the loss."""
-    run.masked, run.options["completion_only_loss"] = True, True
-
-
 def prompts_count(run: SftRun, _: float) -> None:
     """Take the loss over the prompts too."""
     run.options["completion_only_loss"] = run.config["completion_only_loss"] = False
@@ -176,7 +171,6 @@ FAULTS = (
     Fault("trl_sft_rate_high", "lr_too_high", rate_times, (30, 300), SFT, ("exploding_gradients",)),
     Fault("trl_sft_rate_low", "lr_too_low", rate_times, (0.001,), SFT, ("params_not_training", "no_signal")),
     Fault("trl_sft_no_warmup", "insufficient_warmup", without_warmup, (30,), SFT, ("lr_too_high",)),
-    Fault("trl_masked", "all_labels_masked", masked, (1,), SFT, ("invalid_math", "params_not_training")),
     Fault("trl_prompts_count", "prompt_not_masked", prompts_count, (1,), SFT, shown=evaluation_below),
     Fault("trl_other_numbers", "tokenizer_mismatch", other_numbers, (1, 7), SFT, ("bad_init",)),
     Fault("trl_few_rows", "overfitting", few_rows, (16, 32), SFT, ("duplicated_data", "label_noise")),

@@ -5,6 +5,7 @@ Columns are gathered as they come; names and steps are settled once everything h
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
@@ -35,6 +36,9 @@ MAX_MESSAGES = 100
 
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
+
+_CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
+"""Clocks and counters of records differ each time a step is logged: that says nothing of the log."""
 
 SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
 """Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
@@ -167,7 +171,8 @@ class RunBuilder:
         named = self._named_columns()
         step, step_name = step_axis(self, named)
         self._shared_steps = {}
-        starts = segment_starts(self, step, self._breaks)
+        metrics = {name: column for name, column in named.items() if name not in ("step", "epoch")}
+        starts = segment_starts(self, step, self._breaks, metrics)
         series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
         segments = _segments(self._pieces(named, step, starts, step_name) if len(starts) > 1 else [series])
         if len(segments) > 1:
@@ -270,7 +275,7 @@ class RunBuilder:
                     keep[:split] &= steps[:split] < steps[split]
             series = series.where(keep)
         series, contradicted = _sorted(series)
-        if contradicted and name != "epoch":
+        if contradicted and name != "epoch" and not _CLOCK.search(name):
             self._repeated[name] = contradicted
         return series
 

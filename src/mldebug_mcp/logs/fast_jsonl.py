@@ -140,7 +140,8 @@ def _parsed(block: bytes, types: Mapping[str, pl.DataType]) -> pl.DataFrame | No
         return frame
     # Times in text hold colons too, and a null is a key without a value: count again, more slowly.
     nulls = block.count(b'": null') + block.count(b'":null')
-    return frame if values + nulls == block.count(b'":') else None
+    keys = block.count(b'":') + block.count(b'" :')
+    return frame if values + nulls == keys else None
 
 
 def _type_of(value: object, depth: int = 0) -> pl.DataType | None:

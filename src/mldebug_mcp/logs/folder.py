@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.accumulation import accumulation_note
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
 from mldebug_mcp.logs.kinds import kind_of_run
@@ -48,15 +49,17 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
 
 
 def _configured(run: Run, settings_file: Path | None) -> Run:
-    if settings_file is None:
-        return run
-    settings = {**run.config, **read_config(settings_file)}
-    return replace(
-        run,
-        config=settings,
-        kind=kind_of_run(run.series, settings),
-        notes=(*run.notes, f"configuration read from {settings_file.name}"),
-    )
+    """Add the settings of a file, if there is one, and what only the settings tell of the log's conventions."""
+    if settings_file is not None:
+        settings = {**run.config, **read_config(settings_file)}
+        run = replace(
+            run,
+            config=settings,
+            kind=kind_of_run(run.series, settings),
+            notes=(*run.notes, f"configuration read from {settings_file.name}"),
+        )
+    note = accumulation_note(run)
+    return run if note is None else replace(run, notes=(*run.notes, note))
 
 
 def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:

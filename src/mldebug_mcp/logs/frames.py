@@ -14,7 +14,7 @@ from mldebug_mcp.logs.run import Floats
 if TYPE_CHECKING:
     import polars as pl
 
-_MAY_SPELL_A_NUMBER = r"(?i)^\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*$|nan|inf|tensor\(|1\.#"
+_MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.json_values import parse_json
@@ -20,17 +21,8 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the records. What a validation reports is an evaluation metric; its own iteration count is no step."""
-    broken = 0
-    for line in file.lines():
-        if not line.strip():
-            continue
-        try:
-            record = parse_json(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            broken += 1
-        elif record.get("mode") == "val":
+    for record in objects(file, builder):
+        if record.get("mode") == "val":
             builder.record(
                 {
                     name if name == "epoch" else f"eval_{name}": value
@@ -42,5 +34,21 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             builder.record(record)
         else:
             builder.configure({name: value for name, value in record.items() if isinstance(value, (int, float))})
+
+
+def objects(file: LogFile, builder: RunBuilder) -> Iterator[dict[str, object]]:
+    """Yield the object of each line; the lines that are none are counted in the notes."""
+    broken = 0
+    for line in file.lines():
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict):
+            yield record
+        else:
+            broken += 1
     if broken:
         builder.note(f"skipped {broken} line(s) that are not JSON objects")

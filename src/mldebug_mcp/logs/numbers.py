@@ -11,53 +11,68 @@ _SPECIAL = {
     "-nan": math.nan,
     "nan.0": math.nan,
     "-nan(ind)": math.nan,
-    "1.#qnan": math.nan,
     "inf": math.inf,
     "+inf": math.inf,
     "-inf": -math.inf,
     "inf.0": math.inf,
     "infinity": math.inf,
     "-infinity": -math.inf,
-    "1.#inf": math.inf,
 }
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_TENSOR = re.compile(r"tensor\(\s*([^,()\s]+)[^()]*\)")
+_WRAPPED = re.compile(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
+_WINDOWS = re.compile(r"([-+]?)1\.#([a-z]+)\d*")
 
 NUMBER = (
-    r"(?:[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|[-+]?nan(?:\.0)?|[-+]?inf(?:inity|\.0)?)"
+    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|[-+]?nan(?:\.0|\(ind\))?|[-+]?inf(?:inity|\.0)?)"
 )
-"""A regular expression for one number in a line of text; to be used without regard to case."""
+"""A regular expression for one number in a line of text; to be used without regard to case.
+
+"1.#QNAN", "-1.#IND" and "1.#INF00" are what older C runtimes of Windows print.
+"""
 
 
 def parse_number(text: str) -> float | None:
     """Return the number that `text` spells, or None if it spells none.
 
-    "1,234" is 1234, "12.5%" is 12.5, "tensor(2.31, device='cuda:0')" is 2.31, "nan", "NaN", "-nan", "nan.0" are NaN.
+    "1,234" is 1234, "12.5%" is 12.5, "tensor(2.31, device='cuda:0')" and "np.float32(2.31)" are 2.31;
+    "nan", "NaN", "-nan", "nan.0", "-nan(ind)", "1.#QNAN" are NaN.
     """
     text = text.strip()
     if len(text) > 64:
         return None
     if _PLAIN.fullmatch(text):
         return float(text)
-    lowered = text.lower()
-    if lowered in _SPECIAL:
-        return _SPECIAL[lowered]
+    special = _special(text.lower())
+    if special is not None:
+        return special
     if _THOUSANDS.fullmatch(text):
         return float(text.replace(",", ""))
     if text.endswith("%"):
         return parse_number(text[:-1])
-    tensor = _TENSOR.fullmatch(text)
-    return parse_number(tensor[1]) if tensor else None
+    wrapped = _WRAPPED.fullmatch(text)
+    return parse_number(wrapped[1]) if wrapped else None
+
+
+def _special(text: str) -> float | None:
+    windows = _WINDOWS.fullmatch(text)
+    if windows:
+        return float(f"{windows[1]}inf") if windows[2] == "inf" else math.nan
+    return _SPECIAL.get(text)
 
 
 def to_number(value: object) -> float | None:
-    """Return the float that a parsed JSON or CSV value stands for, or None if it is no number. Flags are no numbers."""
+    """Return the float that a parsed JSON or CSV value stands for, or None if it is no number.
+
+    Flags are no numbers; a list of one number is that number (the learning rate of the only group).
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
         return value
     if isinstance(value, int):
         return float(value) if abs(value) < 1 << 1000 else math.inf
+    if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list):
+        return to_number(value[0])
     return parse_number(value) if isinstance(value, str) else None

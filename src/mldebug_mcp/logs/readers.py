@@ -33,6 +33,7 @@ TEXT_READERS = (
     "hf_trainer_state",
     "golden_values",
     "mmcv_json",
+    "mmengine_json",
     "jsonl",
     "json_file",
     "megatron",

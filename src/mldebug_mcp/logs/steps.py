@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 INTERLEAVED = 0.05
 """Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not
 restart every twenty records."""
+MANY_RESTARTS = 20
+"""Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
 
 
 def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats, str]:
@@ -58,16 +60,29 @@ def _unrolled(builder: RunBuilder, step: Floats, epochs: Column | None) -> Float
     return step + np.cumsum(offset)
 
 
-def segment_starts(builder: RunBuilder, step: Floats, breaks: Sequence[int]) -> list[int]:
-    """Return the rows at which a segment starts: where the step counter falls back and goes on from there."""
+def segment_starts(
+    builder: RunBuilder, step: Floats, breaks: Sequence[int], metrics: Mapping[str, Column]
+) -> list[int]:
+    """Return the rows at which a segment starts: where the step counter falls back and goes on from there.
+
+    Args:
+        builder: Gets a note of what is out of order.
+        step: Step of every record, shape (records,).
+        breaks: Rows at which the readers saw another part begin.
+        metrics: The columns without those that count.
+    """
     if not len(step):
         return [0]
     starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     # A single record out of order is no restart: after a restart the counter stays below where it had been.
-    restarts = [row for row in falls.tolist() if _stays_below(step, row)]
+    restarts = {row for row in falls.tolist() if _stays_below(step, row)}
+    others = [row for row in falls.tolist() if row not in restarts]
+    again = [row for row in others if _is_logged_again(step, row, metrics)] if len(others) <= MANY_RESTARTS else []
+    if len(again) <= max(3, INTERLEAVED * len(step)):
+        restarts.update(again)
     stray = len(falls) - len(starts.union(restarts)) + 1
-    if stray > INTERLEAVED * len(step):
+    if stray > max(1, INTERLEAVED * len(step)):
         builder.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
         return sorted(starts)
     starts.update(restarts)
@@ -98,6 +113,16 @@ def _stays_below(step: Floats, row: int) -> bool:
     """Say whether the counter goes on from where it fell to, or fell to where the log began."""
     following = step[row : row + 3]
     return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
+
+
+def _is_logged_again(step: Floats, row: int, metrics: Mapping[str, Column]) -> bool:
+    """Say whether a record has a metric that was logged at its step before: what a resume repeats may be short."""
+    earlier = np.flatnonzero(step[:row] == step[row]).tolist()
+    return any(_holds(column, row) and any(_holds(column, one) for one in earlier) for column in metrics.values())
+
+
+def _holds(column: Column, row: int) -> bool:
+    return column.before(row + 1) > column.before(row)
 
 
 def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:

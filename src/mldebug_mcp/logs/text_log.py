@@ -16,7 +16,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
-from mldebug_mcp.logs.lines.bars import bar_in
+from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.columns import Columns
 from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
@@ -24,6 +24,7 @@ from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.formats import format_of
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.lines.rich_bars import RichBar
 from mldebug_mcp.logs.lines.template import Template, learn
 from mldebug_mcp.logs.names import canonical, is_telling
 from mldebug_mcp.logs.numbers import to_number
@@ -76,6 +77,7 @@ class Text:
         self._columns = Columns()
         self._dict: list[str] = []
         self._bars = DrawnBars(self._records)
+        self._rich = RichBar()
         self._bar_steps = BarSteps()
         self._run: list[tuple[str, ...]] = []
         self._run_of: Template | None = None
@@ -108,7 +110,7 @@ class Text:
                 self._alike(number, template, match.groups())
                 return
         skeleton = line.translate(_NO_DIGITS)
-        if skeleton in self._dull:
+        if skeleton in self._dull and not self._dict:
             return
         self._end_alike()
         self._rest = False
@@ -142,6 +144,7 @@ class Text:
             self._builder.message(number, line)
             self._rest = True
         if self._dict and self._goes_on(number, line):
+            self._rest = True
             return
         if self._shaped(number, line):
             self._rest = True
@@ -155,12 +158,24 @@ class Text:
             self._whole_dict(0, dict_in(" ".join(self._dict)))
         self._box.end()
         self._end_box(0)
+        self._rich.end()
+        self._end_rich(0)
         self._bars.end()
+        if self._columns.guessed:
+            self._builder.note(
+                "rows without names are read as fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
+            )
+        if self._bars.evaluated:
+            self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
         self._records.end()
         self._bar_steps.settle(self._builder)
 
     def _shaped(self, number: int, line: str) -> bool:
         """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""
+        riched = self._rich.take(line)
+        self._end_rich(number)
+        if riched or is_fastprogress(line):
+            return True
         message = without_prefix(line).message
         boxed = self._box.take(message)
         self._end_box(number)
@@ -173,6 +188,8 @@ class Text:
         if row is None and bar is not None:
             if not self._bars.take(number, bar):
                 self._bar_steps.bar(bar.head, bar.at, bar.total)
+            elif len(self._builder.formats) < 2:
+                self._name_format(line)
             message = bar.around
         if row is not None:
             self._take_row(number, row)
@@ -200,6 +217,9 @@ class Text:
         if parsed.telling or parsed.counters.values:
             if parsed.telling:
                 self._bars.end()
+            elif "epoch" in parsed.counters.values:
+                bare = not parsed.metrics and not parsed.counters.rest.strip(" |:-")
+                self._bars.heading(parsed.counters.values["epoch"], bare=bare)
             self._records.take(number, parsed)
         elif parsed.metrics:
             self._records.take(number, parsed)
@@ -232,6 +252,12 @@ class Text:
         if self._box.done:
             self._records.whole(number, self._box.done)
             self._box.done = None
+
+    def _end_rich(self, number: int) -> None:
+        if self._rich.done:
+            self._name_format(f"{self._rich.done.head} [{self._rich.done.metrics}")
+            self._bars.take(number, self._rich.done)
+            self._rich.done = None
 
     def _take_dict(self, number: int, message: str) -> bool:
         record = dict_in(message)

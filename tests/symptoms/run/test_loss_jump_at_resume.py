@@ -28,6 +28,13 @@ def test_a_smooth_resume_is_absent(seed: int) -> None:
     assert state("loss_jump_at_resume", run_of_records(resumed(1.0, seed=seed))) is State.ABSENT
 
 
+def test_a_resume_while_the_loss_still_falls_fast_is_absent() -> None:
+    loss = 2.7 + 1.5 * np.exp(-np.arange(14) / 5)
+    steps = [*range(6), *range(4, 14)]
+    rows: list[dict[str, object]] = [{"step": 5 * step + 5, "loss": loss[step]} for step in steps]
+    assert state("loss_jump_at_resume", run_of_records(rows)) is State.ABSENT
+
+
 def test_a_jump_across_a_gap_in_the_steps_is_present() -> None:
     loss = {float(step): 2.0 + 0.01 * (step % 3) for step in range(10, 500, 10)}
     loss |= {float(step): 3.0 + 0.01 * (step % 3) for step in range(900, 1200, 10)}

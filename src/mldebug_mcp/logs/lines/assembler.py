@@ -43,6 +43,7 @@ class Assembler:
         self._line = 0
         self._heading = False
         self._epoch: float | None = None
+        self._step: float | None = None
         self._epoch_base: float | None = None
         self._leftovers = Leftovers(builder)
         self._told = 0
@@ -92,6 +93,8 @@ class Assembler:
             name: np.array(to_floats(texts[place])) * factor
             for place, name, factor in (*template.counters, *template.metrics)
         }
+        if "step" in columns:
+            self._step = float(columns["step"][-1])
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
@@ -149,10 +152,15 @@ class Assembler:
         if "epoch" in values:
             self._epoch = values["epoch"]
             if self._epoch_base is None:
-                self._epoch_base = 0.0 if self._epoch == 0 else 1.0
+                guessed = 0.0 if self._epoch == 0 else 1.0
+                self._epoch_base = guessed if counters.first_epoch is None else counters.first_epoch
         if counters.batch and "step" not in values and not parsed.evaluation:
             count, total = counters.batch
             values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count
+        if counters.batch and parsed.evaluation and not values and self._step is not None:
+            values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
+        if parsed.telling:
+            self._step = values.get("step", self._step)
         return values
 
     @staticmethod

@@ -60,7 +60,7 @@ class BarSteps:
         for total in sorted({total for one in told for total in one.counts}, reverse=True):
             steps = self._steps(told, total)
             if steps:
-                builder.overwrite("step", steps)
+                builder.overwrite("step", {**self._before_training(), **steps})
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
         if steps := self._from_epochs(told):
@@ -71,17 +71,25 @@ class BarSteps:
         elif told and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
 
+    def _before_training(self) -> dict[int, float]:
+        """Return step 0 for evaluations of epoch 0 that came before the first record of training."""
+        first = next((one.row for one in self._dicts if one.regular), 0)
+        return {one.row: 0.0 for one in self._dicts if one.row < first and one.epoch == 0}
+
     def _from_epochs(self, dicts: list[_Dict]) -> dict[int, float]:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.
 
-        The bar of training is the longest that was finished, and the last epoch is its end. Epochs printed with two
+        The bar of training is the longest that was finished, and the last epoch is its end: a whole one, or one that
+        makes the steps of an epoch whole. Epochs printed with two
         digits are too coarse to tell the step; then records at one interval are counted.
         """
         finished = [total for total, count in self._counts.items() if count == total]
         last = max((one.epoch or 0.0 for one in dicts), default=0.0)
-        if not finished or not last or last != round(last):
+        if not finished or not last:
             return {}
         per_epoch = max(finished) / last
+        if last != round(last) and abs(per_epoch - round(per_epoch)) > 1e-3 * per_epoch:
+            return {}
         steps = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
         logged = [one for one in dicts if one.regular]
         interval = float(max(finished) // max(len(logged), 1))
@@ -99,7 +107,9 @@ class BarSteps:
         per_epoch = median(count / (one.epoch or 1.0) for one, count in seen)
         # Epochs are printed rounded, to two or to four digits.
         fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= 1 + 0.02 * count}
-        if len(fits) * 10 < len(dicts) * 9:
+        # Evaluations may stand by a later drawing; then their epoch tells the step.
+        regular = [one.row for one in dicts if one.regular] or [one.row for one in dicts]
+        if len(fits.intersection(regular)) * 10 < len(regular) * 9:
             return {}
         return {
             one.row: float(one.counts[total]) if one.row in fits else float(round((one.epoch or 0.0) * per_epoch))

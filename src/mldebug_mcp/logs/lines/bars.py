@@ -13,9 +13,13 @@ _TQDM = re.compile(
     r"\[(?P<inside>[^\]]{0,2000})\]"
 )
 _HEAD = 300
+MAX_METRICS = 20_000
+"""Characters behind a bar that are read."""
 _KERAS = re.compile(
-    r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:\[[=>.]{5,}\]|[━─]{5,})\s*-?\s*(?P<rest>.*)$",
+    r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
 )
+_FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
+_FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
 _RATE = re.compile(
     r"^\s*\d[\d:]*(?:\s*<\s*[\d:?]+(?: day[^,]*)?)?\s*,?\s*[\d.?]+\s*\w+/\w+\s*,?|^\s*\d[\d:]*<[\d:?]+,?\s*"
 )
@@ -31,7 +35,9 @@ class Bar(NamedTuple):
         total: Where it ends.
         metrics: The text that reports metrics, without the times.
         around: The line without the bar.
-        keras: A bar of Keras: it belongs to the epoch whose heading came before.
+        keras: A bar of Keras, or the line that it prints in its place (verbose=2): it belongs to the epoch whose
+            heading came before.
+        line: That line, which is never drawn again.
     """
 
     head: str
@@ -40,6 +46,7 @@ class Bar(NamedTuple):
     metrics: str
     around: str
     keras: bool = False
+    line: bool = False
 
 
 def bar_in(line: str) -> Bar | None:
@@ -50,10 +57,19 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
-    keras = _KERAS.match(line) if "━" in line or "=" in line or "─" in line else None
+    keras = _KERAS.match(line)
     if keras is None:
         return None
-    return Bar("", int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
+    count, total, rest = int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
+    return Bar("", count, total, rest, "", keras=True, line=keras["drawn"] is None)
+
+
+def is_fastprogress(line: str) -> bool:
+    """Say whether a line is a drawing of fastai's bar, or blanks over one: it tells nothing that the table does not."""
+    text = line.strip()
+    if _FASTPROGRESS_HEAD.fullmatch(text):
+        return line.endswith(" " * 20)
+    return text == "█" or _FASTPROGRESS.fullmatch(text) is not None
 
 
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:

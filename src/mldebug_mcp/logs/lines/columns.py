@@ -11,6 +11,7 @@ _GAP = re.compile(r"\s*\t\s*|\s{2,}|\s*\|\s*")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
 _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
+_FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
 
 
@@ -20,9 +21,13 @@ class Columns:
     def __init__(self) -> None:
         self._names: list[str] = []
         self._spaced = False
+        self.guessed = False
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
+        if not self._names and _FASTAI.fullmatch(line):
+            self._names = _fastai_names(len(self._cells(line)))
+            self.guessed = True
         if self._names:
             row = self._row(line)
             if row is not None:
@@ -43,6 +48,9 @@ class Columns:
         return True
 
     def _cells(self, line: str) -> list[str]:
+        listed = line.strip()
+        if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
+            return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
         return line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
 
     def _row(self, line: str) -> dict[str, float] | None:
@@ -62,3 +70,9 @@ def _cell(text: str) -> float | None:
     fraction = _OF_TOTAL.fullmatch(text)
     sized = _SIZED.fullmatch(text)
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
+
+
+def _fastai_names(count: int) -> list[str]:
+    """Return what fastai prints in the lists of a fit without progress bars, which have no header."""
+    losses = ["epoch", "train_loss", "valid_loss"][: count - 1]
+    return [*losses, *(f"metric_{number}" for number in range(1, count - len(losses))), "time"]

@@ -59,6 +59,7 @@ class Counters:
         total: The number of steps that the run shall have, where the line says "step 10/1000".
         rounded: The step was printed as "6K".
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
+        first_epoch: The number of the first epoch, where the framework is known: Lightning's is 0.
         rest: The line without its counters.
     """
 
@@ -68,6 +69,7 @@ class Counters:
     total: float | None = None
     rounded: bool = False
     weak: bool = False
+    first_epoch: float | None = None
     rest: str = ""
 
 
@@ -97,7 +99,9 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     bare = groups.get("colon") or groups.get("bracket")
     if bare:
         found.values["step"] = float(bare)
-    if groups.get("step"):
+    if groups.get("step") and groups.get("total") and _is_evaluation(groups.get("phase")):
+        found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
+    elif groups.get("step"):
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
@@ -107,3 +111,11 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     found.phase = found.phase or groups.get("phase")
     # A separator in its place keeps what stood on both sides apart.
     found.rest = f"{found.rest[: match.start()]} | {found.rest[match.end() :]}"
+
+
+def _is_evaluation(phase: str | None) -> bool:
+    return (phase or "").lower() in ("val", "valid", "test", "eval")
+
+
+def _integer(text: str) -> int:
+    return int(float(text.replace(",", "")))

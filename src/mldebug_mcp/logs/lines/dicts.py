@@ -13,7 +13,8 @@ MAX_LINES = 200
 
 _BRACES = re.compile(r"\{[^{}]*(?:\}|$)")
 _PAIR = re.compile(
-    rf"""['"]([^'"\n]{{1,200}})['"]\s*:\s*(?:(?:np\.|numpy\.)?float\d+\(|tensor\()?['"]?({NUMBER})(?![\w.])""",
+    r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?float\d+\(|tensor\()?\[?['"]?"""
+    rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
     re.IGNORECASE,
 )
 

@@ -16,6 +16,7 @@ class _Drawing(NamedTuple):
     key: tuple[str, int]
     number: int
     parsed: Parsed
+    keras: bool
 
 
 class DrawnBars:
@@ -28,7 +29,9 @@ class DrawnBars:
     def __init__(self, records: Assembler) -> None:
         self._records = records
         self._last: _Drawing | None = None
-        self._evaluation: dict[str, float] = {}
+        self._shown: dict[str, float] = {}
+        self._finished: Bar | None = None
+        self.evaluated = False
 
     def take(self, number: int, bar: Bar) -> bool:
         """Take a drawing; return False if it reports no metric that training prints."""
@@ -41,11 +44,24 @@ class DrawnBars:
         }
         if not any(map(is_telling, metrics)):
             return False
-        drawing = self._drawing(number, bar, Parsed(Counters(dict(counters.values)), metrics, None, True, evaluation))
+        if bar.keras and self._is_evaluation(bar):
+            self.evaluated = True
+            return True
+        place = Counters(dict(counters.values), first_epoch=0.0 if "v_num" in bar.metrics else None)
+        drawing = self._drawing(number, bar, Parsed(place, metrics, None, telling=True, evaluation=evaluation))
         if self._last is not None and self._last.key != drawing.key:
+            if bar.at == 0 and metrics == self._last.parsed.metrics:
+                return True  # Lightning opens the bar of the next epoch with what the last one showed
             self.end()
         self._last = drawing
         return True
+
+    def heading(self, epoch: float, *, bare: bool) -> None:
+        """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
+        if bare:
+            self._finished = None
+        if self._last is not None and self._last.keras and self._last.parsed.counters.values.get("epoch") != epoch:
+            self.end()
 
     def end(self) -> None:
         """Give the last drawing to the records."""
@@ -53,13 +69,22 @@ class DrawnBars:
             return
         drawing, self._last = self._last, None
         metrics = drawing.parsed.metrics
-        # A bar goes on showing the last evaluation: what has not changed is not new.
-        shown = {name: value for name, value in metrics.items() if canonical(name).startswith("eval_")}
-        for name in [name for name, value in shown.items() if self._evaluation.get(name) == value]:
-            if len(metrics) > len(shown):
-                del metrics[name]
-        self._evaluation = shown
+        for belongs in (_is_of_evaluation, _is_of_epoch):
+            shown = {name: value for name, value in metrics.items() if belongs(name)}
+            # A bar goes on showing the last evaluation: what has not changed is not new.
+            if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):
+                for name in shown:
+                    del metrics[name]
+            self._shown |= shown
         self._records.take(drawing.number, drawing.parsed)
+
+    def _is_evaluation(self, bar: Bar) -> bool:
+        """Say whether a bar of Keras is that of `evaluate`, which comes under the heading of the last epoch."""
+        done = self._finished
+        if done is None:
+            self._finished = bar if bar.at == bar.total and self._records.epoch is not None else None
+            return False
+        return bar.line or bar.total != done.total or bar.at < done.total
 
     def _drawing(self, number: int, bar: Bar, parsed: Parsed) -> _Drawing:
         values = parsed.counters.values
@@ -67,11 +92,19 @@ class DrawnBars:
             epoch = self._records.epoch
             if epoch is not None:
                 values["epoch"] = epoch
-            return _Drawing((f"epoch {epoch}", 0), number, parsed)
+            return _Drawing((f"epoch {epoch}", 0), number, parsed, keras=True)
         named = parsed.evaluation or "step" in values
         key = (bar.head if named else f"{bar.head} {bar.at}", bar.total)
         if "epoch" in values and "step" not in values:
             parsed.counters.batch = (bar.at, bar.total)
         elif not parsed.evaluation:
             values.setdefault("step", float(bar.at))
-        return _Drawing(key, number, parsed)
+        return _Drawing(key, number, parsed, keras=False)
+
+
+def _is_of_evaluation(name: str) -> bool:
+    return canonical(name).startswith("eval_")
+
+
+def _is_of_epoch(name: str) -> bool:
+    return name.endswith("_epoch")

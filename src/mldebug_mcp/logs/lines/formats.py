@@ -24,6 +24,9 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("timm", r"^\s*(?:Train|Test): ?\d* \[\s*\d+/\d+.*Loss:"),
     ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
     ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
+    ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
+    ("lightning", r"\bEpoch \d+:.*\[[^\]]*\bv_num[=:]"),
+    ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
 )
 _PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)

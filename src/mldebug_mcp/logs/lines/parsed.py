@@ -11,6 +11,7 @@ from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.names import canonical, is_telling
 
 _DARKNET = re.compile(r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.]+) rate,", re.IGNORECASE)
+_BLANKS = re.compile(r"\s{3,}")
 MAX_LINE = 20_000
 """Characters of a line that are searched for pairs."""
 
@@ -36,7 +37,8 @@ class Parsed:
 
 def parse_line(line: str) -> Parsed:
     """Read a line by itself; bars, boxes, dicts and tables are other modules' work."""
-    rank, message = without_prefix(line[:MAX_LINE])
+    # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
+    rank, message = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
     message = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", message)
     counters = find_counters(message)
     evaluation = (counters.phase or "").lower() in ("val", "test", "valid", "eval") or phase_of(message) == "eval"

@@ -27,6 +27,7 @@ class Join:
     Args:
         step: First step after the join.
         before, after: Level of the loss on either side.
+        jump: What their difference has beyond the trend of either side.
         error: Standard error of their difference.
         replayed: Whether both sides stand at the same step, so that a fall means something too.
     """
@@ -34,14 +35,14 @@ class Join:
     step: float
     before: float
     after: float
+    jump: float
     error: float
     replayed: bool
 
     @property
     def jumped(self) -> bool:
         """Whether the loss jumps beyond noise: up, or also down where the same steps were run again."""
-        jump = self.after - self.before
-        size = abs(jump) if self.replayed else jump
+        size = abs(self.jump) if self.replayed else self.jump
         return size > max(SHARE * abs(self.before), SIGMAS * self.error)
 
 
@@ -56,8 +57,8 @@ class Join:
 def loss_jump_at_resume(run: Run) -> Evidence | None:
     """The training loss jumps where the run was resumed, or across a gap in the logged steps.
 
-    Not this when: the second stretch starts from the beginning (another run); the jump is within the noise. The share
-    and the number of standard errors were chosen by hand.
+    Not this when: the second stretch starts from the beginning (another run); the jump is within the noise, or no more
+    than the trend on either side. The share and the number of standard errors were chosen by hand.
     """
     joins = [join for join in (*_resumes(run), *_gaps(run)) if join is not None]
     if not joins:
@@ -65,7 +66,7 @@ def loss_jump_at_resume(run: Run) -> Evidence | None:
     found = [join for join in joins if join.jumped]
     if not found:
         return None
-    worst = max(found, key=lambda join: abs(join.after - join.before))
+    worst = max(found, key=lambda join: abs(join.jump))
     more = f"; {len(found)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
     where = "where the run was resumed" if worst.replayed else "after a gap in the logged steps"
     return Evidence(
@@ -112,4 +113,15 @@ def _join(before: Series, after: Series, *, replayed: bool) -> Join | None:
         return None
     size = max(noise(before.value[-50:]), float(np.std(old)) / 2, noise(after.value[:50]) / 2)
     error = 1.25 * size * float(np.sqrt(1 / len(old) + 1 / len(new)))
-    return Join(float(after.step[0]), float(np.median(old)), float(np.median(new)), error, replayed)
+    start, end = float(np.median(old)), float(np.median(new))
+    distance = float(np.median(after.step[: len(new)]) - np.median(before.step[-len(old) :]))
+    trends = [0.0, distance * _slope(before, slice(-len(old), None)), distance * _slope(after, slice(len(new)))]
+    expected = min(max(end - start, min(trends)), max(trends))
+    return Join(float(after.step[0]), start, end, end - start - expected, error, replayed)
+
+
+def _slope(loss: Series, part: slice) -> float:
+    """Return the median change for a step: early in a run the loss falls from one window to the next without a jump."""
+    step, value = loss.step[part], loss.value[part]
+    half = len(value) // 2
+    return float(np.median((value[-half:] - value[:half]) / np.maximum(step[-half:] - step[:half], 1e-12)))

@@ -1,6 +1,6 @@
-"""Make the samples of trackers' files beside this script, by running the trackers themselves.
+"""Make the samples of trackers' files by running the trackers themselves.
 
-    python make_tracker_samples.py    # needs tensorboard (2.21 was used), wandb (0.31), mlflow (3.17), trackio (0.43)
+TensorBoard 2.21, wandb 0.31, mlflow 3.17 and trackio 0.43 were used.
 
 Each tracker logs the run of `records`. Databases are stripped of tables that hold no metrics, to keep them small.
 """
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 STEPS = range(0, 120, 10)
 
 

@@ -1,0 +1,121 @@
+"""What a log means beyond its names is found out and told in the notes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import Run, read_run
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def _read(folder: Path, rows: list[dict[str, float]], config: dict[str, float]) -> Run:
+    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "config.json").write_text(json.dumps(config))
+    return read_run(folder / "log.jsonl")
+
+
+def _told(run: Run, word: str) -> list[str]:
+    return [note for note in run.notes if word in note]
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1, "mean"), (8, "sum")])
+def test_the_first_loss_tells_whether_micro_batches_are_summed(tmp_path: Path, factor: int, word: str) -> None:
+    rows = [{"step": step, "loss": factor * (10.9 - step / 50)} for step in range(1, 60)]
+    run = _read(tmp_path, rows, {"gradient_accumulation_steps": 8, "vocab_size": 50257})
+    assert len(_told(run, f"the {word} over 8 accumulated micro-batches")) == 1
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1, "mean"), (4, "sum")])
+def test_the_evaluation_tells_it_where_the_run_begins_with_a_trained_model(
+    tmp_path: Path, factor: int, word: str
+) -> None:
+    rows = [{"step": step, "loss": factor * 1.5} for step in range(1, 60)]
+    rows += [{"step": 60, "eval_loss": 1.6}]
+    run = _read(tmp_path, rows, {"gradient_accumulation_steps": 4})
+    assert len(_told(run, f"the {word} over 4 accumulated micro-batches")) == 1
+
+
+@pytest.mark.parametrize("config", [{}, {"gradient_accumulation_steps": 1, "vocab_size": 50257}])
+def test_without_accumulation_nothing_is_told_of_it(tmp_path: Path, config: dict[str, float]) -> None:
+    rows = [{"step": step, "loss": 10.8, "eval_loss": 10.8} for step in range(1, 60)]
+    assert not _told(_read(tmp_path, rows, config), "accumulated")
+
+
+def test_a_loss_that_fits_neither_is_not_guessed_about(tmp_path: Path) -> None:
+    rows = [{"step": step, "loss": 2.5} for step in range(1, 60)]
+    assert not _told(_read(tmp_path, rows, {"gradient_accumulation_steps": 8, "vocab_size": 50257}), "accumulated")
+
+
+def test_the_trainer_that_was_really_run_logs_the_mean(tmp_path: Path) -> None:
+    state = (SAMPLES / "trainer" / "accumulated" / "trainer_state.json").read_text()
+    (tmp_path / "trainer_state.json").write_text(state)
+    (tmp_path / "config.json").write_text('{"gradient_accumulation_steps": 4, "vocab_size": 64}')
+    assert _told(read_run(tmp_path), "the mean over 4 accumulated micro-batches")
+
+
+@pytest.mark.parametrize("file", ["", "trainer_state.json", "log_history.csv", "stdout.log"])
+def test_a_trainer_with_a_loss_of_ones_own_logs_the_sum(file: str) -> None:
+    run = read_run(SAMPLES / "trainer" / "summed" / file)
+    assert _told(run, "the sum over 4 accumulated micro-batches: it stands at 4.088 x eval_loss; divide by 4")
+
+
+def test_an_accuracy_above_one_is_told_to_be_in_percent(tmp_path: Path) -> None:
+    run = _read(tmp_path, [{"epoch": epoch, "loss": 1.0, "val_acc": 90.0 + epoch} for epoch in range(3)], {})
+    assert _told(run, "val_acc: in percent")
+    assert run["eval_accuracy"].value.tolist() == [90, 91, 92]
+
+
+def test_milliseconds_become_seconds(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("".join(f"step {step} loss 2.5 step_time 250.0ms\n" for step in (1, 2, 3)))
+    (tmp_path / "b.csv").write_text("step,loss,step_time_ms\n1,2.5,250\n2,2.5,250\n3,2.5,250\n")
+    for name in ("a.log", "b.csv"):
+        assert read_run(tmp_path / name)["step_time"].value.tolist() == [0.25] * 3
+
+
+def test_steps_with_thousands_separators_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("".join(f"step {step:,}: loss 2.5\n" for step in (500, 1000, 1500, 12000)))
+    assert read_run(tmp_path / "a.log")["loss"].step.tolist() == [500, 1000, 1500, 12000]
+
+
+def test_a_dict_that_was_wrapped_over_lines_is_one_record(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{{'loss': 2.5, 'grad_norm': 1.25,\n 'learning_rate': 1e-05,\n 'epoch': {epoch}.0}}\n"
+        for epoch in (1, 2, 3, 4, 5)
+    )
+    (tmp_path / "a.log").write_text(rows)
+    run = read_run(tmp_path / "a.log")
+    assert run.records == 5
+    assert run.step_name == "epoch"
+    assert run["loss"].step.tolist() == [1, 2, 3, 4, 5]
+    assert run["learning_rate"].value.tolist() == [1e-05] * 5
+
+
+def test_an_explained_variance_of_nan_is_kept_and_makes_no_loss_nan(tmp_path: Path) -> None:
+    (tmp_path / "progress.csv").write_text(
+        "time/total_timesteps,train/loss,train/explained_variance\n2048,0.5,nan\n4096,0.25,nan\n6144,0.125,0.5\n"
+    )
+    run = read_run(tmp_path / "progress.csv")
+    assert run["loss"].value.tolist() == [0.5, 0.25, 0.125]
+    assert run["explained_variance"].value.tolist() == pytest.approx([math.nan, math.nan, 0.5], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("printed", "metric"),
+    [("loss:sum", "loss"), ("train/box_om", "box_om"), ("eval_g0_loss", "eval_g0_loss"), ("val/box_om", "eval_box_om")],
+)
+def test_odd_names_are_read(tmp_path: Path, printed: str, metric: str) -> None:
+    run = _read(tmp_path, [{"step": step, printed: 2.5} for step in (1, 2, 3)], {})
+    assert run[metric].value.tolist() == [2.5] * 3
+
+
+def test_a_table_without_a_counter_counts_its_rows_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "history.csv").write_text("loss,val_loss\n2.5,2.75\n2.25,2.5\n2.0,2.25\n")
+    run = read_run(tmp_path / "history.csv")
+    assert run.step_name == "record"
+    assert run["eval_loss"].step.tolist() == [1, 2, 3]
+    assert _told(run, "no step counter")
