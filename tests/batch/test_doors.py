@@ -180,8 +180,10 @@ async def test_the_mcp_tool_gives_the_concise_answer(faulty: Path) -> None:
     async with Client(make_server()) as client:
         done = await client.call_tool("inspect_batch", arguments)
         broken = await client.call_tool("inspect_batch", {"path": "nowhere.json"})
-    expected = concise_inspection(inspect_batch(faulty, f"{faulty}.tokenizer", purpose="sft"))
-    assert done.structured_content == json.loads(expected.to_json())
+    expected = json.loads(concise_inspection(inspect_batch(faulty, f"{faulty}.tokenizer", purpose="sft")).to_json())
+    assert done.structured_content is not None
+    assert done.structured_content | {"notes": expected["notes"]} == expected
+    assert done.structured_content["notes"][-1].startswith("shortened; everything: inspect_batch(")
     assert broken.is_error
     assert "cannot be read" in broken.content[0].text  # type: ignore[union-attr]
 
@@ -197,8 +199,8 @@ async def test_a_long_inspection_tells_the_client_how_far_it_is(faulty: Path, mo
         monkeypatch.setattr(progress, "SECONDS", seconds)
         async with Client(make_server()) as client:
             await client.call_tool("inspect_batch", {"path": str(faulty)}, progress_callback=tell)
-        assert len(told) == (seconds == 0)
-    assert told[0].startswith("4 of None: 4 rows, ")
+        assert bool(told) == (seconds == 0)
+    assert "1 of None: 4 rows, 96 tokens" in told
 
 
 def test_a_diagnosis_suggests_the_batch_beside_the_log(faulty: Path) -> None:

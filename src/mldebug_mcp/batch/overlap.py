@@ -209,7 +209,10 @@ def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
     """Return the pairs that occur for at least `NEAR` of the anchors of either row."""
     if not len(one):
         return np.empty((0, 2), np.int64)
-    pairs, shared = np.unique(np.stack([one, two], axis=1), axis=0, return_counts=True)
+    # As one number each: sorting pairs takes ten times as long.
+    width = int(two.max()) + 1
+    codes, shared = np.unique(one * width + two, return_counts=True)
+    pairs = np.stack([codes // width, codes % width], axis=1)
     rows, counts = np.unique(owners, return_counts=True)
     there, counts_there = np.unique(their_owners, return_counts=True)
     most = np.maximum(counts[np.searchsorted(rows, pairs[:, 0])], counts_there[np.searchsorted(there, pairs[:, 1])])

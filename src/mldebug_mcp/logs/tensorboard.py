@@ -15,6 +15,7 @@ from mldebug_mcp.logs.event_scalars import Scalars
 from mldebug_mcp.logs.points import add_points
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.logs.tfrecord import CHECKED_BYTES, Records, equally_long
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 NAME = "tensorboard"
@@ -47,6 +48,7 @@ def _read_file(file: LogFile, scalars: Scalars, builder: RunBuilder) -> None:
     with file.path.open("rb") as stream:
         rest = b""
         while not records.broken and (data := stream.read(_BLOCK_BYTES)):
+            checkpoint(f"reading {shorten(file.path.name, 60)}: {stream.tell():,} of {file.size:,} bytes")
             whole = rest + data
             first = records.count
             starts, lengths, done = records.find(whole)

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import CallToolResult, ImageContent
 from pydantic import Field
 
 from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.server.reply import Detail, reply
 from mldebug_mcp.server.strict import answers
 
 QUEUE = 100
@@ -44,6 +45,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
     time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
+    detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ProbeResult]:
     """Overfit a single batch, the sanity check of model, loss function and training loop: can my model learn at all?
 
@@ -82,11 +84,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             )
     finally:
         reporter.cancel()
-    picture = await asyncio.to_thread(picture_of, answer)
-    concise = concise_probe(answer)
-    return CallToolResult(
-        content=[TextContent(text=concise.to_json()), *picture], structured_content=concise.model_dump(mode="json")
-    )
+    pictures = await asyncio.to_thread(picture_of, answer)
+    return reply(answer, detail, concise_probe, *pictures)
 
 
 def picture_of(answer: ProbeResult) -> list[ImageContent]:

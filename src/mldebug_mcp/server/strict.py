@@ -22,6 +22,9 @@ from mcp_types import ToolAnnotations
 from pydantic import ConfigDict, ValidationError
 
 from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.progress import listening
+from mldebug_mcp.server.progress import reporter
+from mldebug_mcp.server.reply import answering
 from mldebug_mcp.text import clean, shorten
 
 SCHEMAS = Path(__file__).parent / "schemas.json"
@@ -63,8 +66,11 @@ class StrictTool(Tool):
         convert_result: bool = False,
     ) -> Any:  # noqa: ANN401 - the signature of the base class
         """Run the tool; every failure that its caller can mend is a ToolError of one line."""
+        # A tool that awaits is cancelled like any other task, and tells its own progress.
+        listener = None if self.is_async else reporter(context)
         try:
-            return await super().run(arguments, context, convert_result)
+            with answering(self.name, arguments), listening(listener):
+                return await super().run(arguments, context, convert_result)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
