@@ -255,7 +255,7 @@ def concise_probe(result: ProbeResult) -> ProbeResult:
         update={
             "findings": present,
             "causes": result.causes[:8],
-            "hypotheses": [] if is_sound(result) else leading,
+            "hypotheses": [] if is_sound(result) else leading[:LEADING],
             "next_steps": [] if is_sound(result) else result.next_steps[:3],
             "curve": result.curve[::every],
         }

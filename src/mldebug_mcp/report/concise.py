@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
 from mldebug_mcp.text import figure, shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
+MAX_HYPOTHESES = 30
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
 MAX_CITATIONS = 2
@@ -19,7 +22,7 @@ MAX_METRICS = 40
 MAX_NOTES = 10
 MAX_TO_LOG = 2
 MAX_PATH = 50
-"""Characters of the end of a path, in the answer on a run with nothing wrong."""
+"""Characters of a path above which its name stands for it, in the answer on a run with nothing wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
 """A run is answered in a few lines if `healthy` is at least so probable and no named cause more than this. Chosen: of
@@ -91,7 +94,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
 
 def _brief(run: RunSummary) -> RunSummary:
     """Return what was read; the whole path stands in the next call."""
-    path = run.path if len(run.path) <= MAX_PATH else f"…{run.path[-MAX_PATH:]}"
+    path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
     last = {name: float(figure(value)) for name, value in run.last.items()}
     brief = RunSummary(
         path=path, formats=run.formats, records=run.records, steps=run.steps, metrics=list(last), last=last
@@ -117,7 +120,8 @@ def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     """Return the causes to leave out, least likely first, and their probability.
 
-    They stop before `unknown`, under which they are counted, would overtake the leader.
+    They stop before `unknown`, under which they are counted, would overtake the leader, if no more than
+    `MAX_HYPOTHESES` are left: where so many are about as likely, there is no leader.
     """
     room = hypotheses[0].probability - next(one.probability for one in hypotheses if one.cause == "unknown")
     left_out: set[str] = set()
@@ -125,7 +129,8 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     for one in reversed(hypotheses):
         if one.cause in ("healthy", "unknown"):
             continue
-        if one.probability >= LEAST or folded + one.probability >= room:
+        unlikely = one.probability < LEAST and folded + one.probability < room
+        if not unlikely and len(hypotheses) - len(left_out) <= MAX_HYPOTHESES:
             break
         left_out.add(one.cause)
         folded += one.probability

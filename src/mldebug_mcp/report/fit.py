@@ -8,10 +8,12 @@ from typing import TypeVar
 from mldebug_mcp.models import Call, Hypothesis, Model, RankedCause
 
 _ROOM = (
-    (4000, 200), (2000, 80), (1000, 40), (600, 25), (400, 15), (250, 10), (160, 8), (100, 6), (80, 4), (60, 3), (48, 2),
-    (40, 1),
+    (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
+    (60, 7), (48, 6),
 )  # fmt: skip
-"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried."""
+"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. What
+stands inside a list gets half of the characters and a third of the entries: that it is there counts more."""
+LEAST_CHARACTERS = 24
 _WHOLE = (Call, Hypothesis, RankedCause)
 """Of these none is left out of a list: a call must run, and probabilities sum to 1."""
 
@@ -51,7 +53,7 @@ def _cut(value: object, characters: int, entries: int) -> object:
         return _cut_model(value, characters, entries)
     if isinstance(value, list):
         kept = value if value and isinstance(value[0], _WHOLE) else value[:entries]
-        return [_cut(one, characters, entries) for one in kept]
+        return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
     if isinstance(value, dict):
         return {
             _cut(key, characters, entries): _cut(one, characters, entries) for key, one in list(value.items())[:entries]
