@@ -17,6 +17,7 @@ from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.diagnose.batch import inspect_batch
 from mldebug_mcp.diagnose.explain_error import explain_error
 from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.progress import checkpoint, listening
 from mldebug_mcp.server import progress as reports
 
@@ -141,26 +142,43 @@ async def test_cancelling_a_call_ends_its_thread_and_the_server_lives_on(
 
 
 @pytest.mark.anyio
-async def test_progress_goes_up_and_says_what_is_being_done(
+async def test_a_long_call_says_every_second_what_it_does(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "SECONDS", 0.0)
+    from mldebug_mcp import diagnose
+
+    monkeypatch.setattr(reports, "SECONDS", 0.001)
     told: list[tuple[float, str]] = []
+    enough = threading.Event()
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         del total
         told.append((progress, message or ""))
+        if message == "the second half" and len(told) > 3:
+            enough.set()
 
-    for verb, path in (
-        ("diagnose_run", as_json_lines(tmp_path)),
-        ("check_memory", as_snapshot(tmp_path)),
-        ("inspect_batch", as_batch(tmp_path)),
-        ("explain_error", as_text(tmp_path)),
-    ):
-        told.clear()
-        arguments = {"text" if verb == "explain_error" else "path": str(path)}
-        result = await client.call_tool(verb, arguments, progress_callback=note)
-        assert not result.is_error
-        assert told
-        assert [done for done, _ in told] == sorted({done for done, _ in told})
-        assert all(message for _, message in told)
+    def works(*_: object, **__: object) -> Diagnosis:
+        checkpoint("the first half")
+        checkpoint("the second half")
+        assert enough.wait(PATIENCE)
+        return diagnose_run(as_json_lines(tmp_path))
+
+    monkeypatch.setattr(diagnose, "diagnose_run", works)
+    result = await client.call_tool("diagnose_run", {"path": "log.jsonl"}, progress_callback=note)
+
+    assert not result.is_error
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1][1]
+
+
+@pytest.mark.anyio
+async def test_a_quick_call_says_nothing_on_its_way(client: Client) -> None:
+    told: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        del total, message
+        told.append(progress)
+
+    await client.call_tool("explain", {"id": "loss_spike"})
+    await client.call_tool("explain", {"id": "loss_spike"}, progress_callback=note)
+    assert not told

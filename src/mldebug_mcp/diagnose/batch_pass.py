@@ -87,6 +87,7 @@ class BatchPass:
         self.notes.update(dict.fromkeys(batch.notes))
         self.summing.add(batch)
         for check in batch_checks().values():
+            checkpoint(f"looking for {check.id}, row {self.summing.rows:,}")
             if not check.whole:
                 self._judge(check, batch)
 

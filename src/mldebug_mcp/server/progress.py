@@ -1,4 +1,4 @@
-"""A call whose work is done in a thread: its progress is told now and then, and cancelling it ends the work.
+"""A call whose work is done in a thread: its progress is told every second, and cancelling it ends the work.
 
 A thread cannot be stopped from outside. It stops itself at its next checkpoint.
 """
@@ -6,9 +6,8 @@ A thread cannot be stopped from outside. It stops itself at its next checkpoint.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.from_thread
@@ -21,37 +20,42 @@ SECONDS = 1.0
 """Between two messages: a quick call says nothing."""
 
 
-@contextmanager
-def reporting(context: Context[Any, Any]) -> Iterator[None]:
-    """Tell the client of the checkpoints of the work inside; whoever leaves this block ends the work."""
-    report = _Reporter(context)
+@asynccontextmanager
+async def reporting(context: Context[Any, Any]) -> AsyncIterator[None]:
+    """Tell the client how far the work inside is; whoever leaves this block ends the work."""
+    listener = _Listener()
+    telling = asyncio.create_task(_tell(context, listener))
     try:
-        with listening(report):
+        with listening(listener):
             yield
     finally:
-        report.left = True
+        listener.left = True
+        telling.cancel()
 
 
-class _Reporter:
+class _Listener:
     """Hears the checkpoints of a tool, in the tool's thread.
 
     It raises there once the call is cancelled: what is no `Exception`, so nothing on the way takes it for a failure.
     """
 
-    def __init__(self, context: Context[Any, Any]) -> None:
-        self.context = context
+    def __init__(self) -> None:
         self.left = False
-        self.told = time.monotonic()
-        self.count = 0
+        self.doing = "at work"
 
     def __call__(self, doing: str) -> None:
         if self.left:
             raise asyncio.CancelledError
         # A cancelled scope waits for its thread, so nobody has left yet.
         anyio.from_thread.check_cancelled()
-        now = time.monotonic()
-        if now - self.told >= SECONDS:
-            self.told = now
-            # Counted up, because progress may never fall: phases follow one another, each with its own measure.
-            self.count += 1
-            anyio.from_thread.run(self.context.report_progress, float(self.count), None, shorten(doing, 200))
+        self.doing = doing
+
+
+async def _tell(context: Context[Any, Any], listener: _Listener) -> None:
+    """Send what was heard last, again and again, so that a client does not give up in a stretch without checkpoints."""
+    count = 0
+    while True:
+        await asyncio.sleep(SECONDS)
+        # Counted up, because progress may never fall: phases follow one another, each with its own measure.
+        count += 1
+        await context.report_progress(float(count), None, shorten(listener.doing, 200))

@@ -69,8 +69,9 @@ class StrictTool(Tool):
         # A tool that awaits is cancelled like any other task, and tells its own progress.
         watched = nullcontext() if self.is_async else reporting(context)
         try:
-            with answering(self.name, arguments), watched:
-                return await super().run(arguments, context, convert_result)
+            async with watched:
+                with answering(self.name, arguments):
+                    return await super().run(arguments, context, convert_result)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
