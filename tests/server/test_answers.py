@@ -12,10 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 from mcp import Client
-from tests.memory import scenarios
 
 from mldebug_mcp.server.reply import BRIEF, LIMIT
 from mldebug_mcp.server.tools import TOOLS
+from tests.memory import scenarios
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from tests.memory import scenarios
 
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.diagnose.batch import inspect_batch
@@ -20,6 +19,7 @@ from mldebug_mcp.diagnose.memory import check_memory
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.progress import checkpoint, listening
 from mldebug_mcp.server import progress as reports
+from tests.memory import scenarios
 
 PATIENCE = 60
 

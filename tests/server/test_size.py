@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp_types import CallToolResult
-from tests.memory import scenarios
 
 from mldebug_mcp.diagnose.explain import explain
 from mldebug_mcp.diagnose.probe import concise_probe
@@ -37,6 +36,7 @@ from mldebug_mcp.report.knowledge_concise import concise_explanation
 from mldebug_mcp.server.reply import LIMIT, reply
 from mldebug_mcp.symptoms import symptoms
 from mldebug_mcp.symptoms.batch import batch_checks
+from tests.memory import scenarios
 
 pytestmark = pytest.mark.anyio
 
