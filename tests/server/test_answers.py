@@ -179,6 +179,25 @@ async def test_the_healthy_example_says_what_was_not_logged(client: Client, exam
     assert "not logged: eval_loss" in result.structured_content["notes"]
 
 
+async def test_what_was_seen_in_a_healthy_run_is_named(client: Client, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    draw = random.Random(2)
+    rows = [{"step": i, "loss": 1 + math.exp(-i / 9) + draw.gauss(0, 0.02), "learning_rate": 1e-4} for i in range(60)]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = await client.call_tool("diagnose_run", {"path": str(log)})
+    assert result.structured_content is not None
+    assert result.structured_content["findings"] == [{"symptom": "lr_no_warmup", "state": "present"}]
+
+
+async def test_a_log_with_an_error_line_and_no_metrics_is_not_passed_over_as_healthy(
+    client: Client, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("TypeError: forward() got an unexpected keyword argument 'labels'\n")
+    result = await client.call_tool("diagnose_run", {"path": str(log)})
+    assert "unexpected keyword" in result.content[0].text  # type: ignore[union-attr]
+
+
 async def test_the_whole_answer_keeps_the_arguments_of_the_call(client: Client, examples: Path) -> None:
     config = str(examples / "healthy" / "config.json")
     result = await client.call_tool("diagnose_run", {"path": str(examples / "healthy"), "config": config, "run": ""})

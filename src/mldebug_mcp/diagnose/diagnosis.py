@@ -218,8 +218,15 @@ def _summary(run: Run) -> RunSummary:
         step_name=run.step_name,
         segments=max(1, len(run.segments)),
         metrics=sorted(run.series),
-        last={name: float(run[name].value[-1]) for name in MAIN_METRICS if name in run and len(run[name])},
+        last={name: float(run[name].value[-1]) for name in _main_metrics(run)},
     )
+
+
+def _main_metrics(run: Run) -> list[str]:
+    """Return what a reader asks for first; where none of that is logged, the first losses, else the first metrics."""
+    logged = [name for name, series in run.series.items() if len(series)]
+    main = [name for name in MAIN_METRICS if name in logged]
+    return main or sorted(logged, key=lambda name: ("loss" not in name, name))[:3]
 
 
 def _distinct_steps(steps: Iterable[Floats]) -> int:

@@ -93,7 +93,7 @@ class RunSummary(Model):
     path: Text
     formats: list[str] = Field(description="The readers that read it.")
     kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
-    records: int = Field(description="Log records read.")
+    records: int = Field(0, description="Log records read.")
     steps: int = Field(description="Distinct steps logged.")
     first_step: Number | None = None
     last_step: Number | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
-from mldebug_mcp.text import figure, shorten
+from mldebug_mcp.text import shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
@@ -21,21 +21,30 @@ MAX_FINDINGS = 20
 MAX_METRICS = 40
 MAX_NOTES = 10
 MAX_TO_LOG = 2
-MAX_PATH = 50
+MAX_PATH = 30
 """Characters of a path above which its name stands for it, in the answer on a run with nothing wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
 """A run is answered in a few lines if `healthy` is at least so probable and no named cause more than this. Chosen: of
 simulated and of really trained healthy runs nearly all are, and no cause of these is worth a look."""
+LEAST_STEPS = 5
+"""Steps below which nothing can be said to be as it should. Chosen by hand."""
+SETTINGS = frozenset({"lr_no_warmup", "trains_in_fp16"})
+"""Findings on how a run is set up, which one healthy run in ten shows: they are named, and need no long answer."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is told of a run in which nothing was found."""
 
 
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
-    """Tell whether `healthy` leads by far and no cause with a name comes near."""
+    """Tell whether `healthy` leads by far, no cause with a name comes near, and nothing is seen that wants a word."""
     leader, *others = diagnosis.hypotheses
     rivals = (one.probability for one in others if one.cause != "unknown")
-    return leader.cause == "healthy" and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL
+    return (
+        (leader.cause == "healthy" and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
+        and bool(diagnosis.run.last)
+        and diagnosis.run.steps >= LEAST_STEPS
+        and {one.symptom for one in worth_showing(diagnosis.findings)} <= SETTINGS
+    )
 
 
 def worth_showing(findings: list[Finding]) -> list[Finding]:
@@ -76,16 +85,15 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     """Return what was read, that nothing stands out, and what could not be judged; no field is set in vain."""
     seen = worth_showing(diagnosis.findings)
-    leader = round(diagnosis.hypotheses[0].probability, 4)
+    leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
-    notes = [] if seen else ["nothing stands out"]
-    notes += [f"not logged: {', '.join(missing)}"] if missing else []
+    notes = ["nothing stands out", *([f"not logged: {', '.join(missing)}"] if missing else [])]
     return Diagnosis(
         run=_brief(diagnosis.run),
-        findings=[Finding(symptom=one.symptom, state=one.state, summary=one.summary) for one in seen],
+        findings=[Finding(symptom=one.symptom, state=one.state) for one in seen],
         hypotheses=[
             Hypothesis(cause="healthy", probability=leader, credence=credence(leader)),
-            Hypothesis(cause="unknown", probability=round(1 - leader, 4), credence=credence(1 - leader)),
+            Hypothesis(cause="unknown", probability=round(1 - leader, 2), credence=credence(1 - leader)),
         ],
         next_steps=[],
         notes=notes + diagnosis.notes,
@@ -95,11 +103,8 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
 def _brief(run: RunSummary) -> RunSummary:
     """Return what was read; the whole path stands in the next call."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
-    last = {name: float(figure(value)) for name, value in run.last.items()}
-    brief = RunSummary(
-        path=path, formats=run.formats, records=run.records, steps=run.steps, metrics=list(last), last=last
-    )
-    return brief if run.kind == "unknown" else brief.model_copy(update={"kind": run.kind})
+    last = {name: float(f"{value:.3g}") for name, value in run.last.items()}
+    return RunSummary(path=path, formats=run.formats, steps=run.steps, metrics=list(last), last=last)
 
 
 def concise_update(update: Update) -> Update:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TypeVar
 
 from mldebug_mcp.models import Call, Hypothesis, Model, RankedCause
@@ -27,6 +28,18 @@ def fitted(answer: Answer, limit: int) -> Answer:
             return answer
         answer = _cut_model(answer, characters, entries)
     return answer
+
+
+def with_notes_that_fit(answer: Answer, notes: Sequence[str], limit: int) -> Answer:
+    """Return the answer with the first notes, as many as its JSON of at most `limit` characters has room for.
+
+    The first one stands in any case.
+    """
+    for count in range(len(notes), 1, -1):
+        noted = answer.model_copy(update={"notes": list(notes[:count])})
+        if length(noted) <= limit:
+            return noted
+    return answer.model_copy(update={"notes": list(notes[:1])})
 
 
 def length(answer: Model) -> int:

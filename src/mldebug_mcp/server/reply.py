@@ -90,11 +90,13 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
 
 def _shortened(answer: Answer, brief: Answer) -> Model:
     """Return the short form, cut to what clients show, with the call that gives the rest."""
-    from mldebug_mcp.report.fit import fitted
+    from mldebug_mcp.report.fit import fitted, with_notes_that_fit
 
     whole = _call.get()
     if brief.next_step is None:
-        return fitted(brief.model_copy(update={"next_step": whole or answer.next_step}), BRIEF)
+        return with_notes_that_fit(
+            brief.model_copy(update={"next_step": whole or answer.next_step}), brief.notes, BRIEF
+        )
     fitting = fitted(brief, LIMIT - NOTE_ROOM)
     if fitting == answer:
         return fitting
