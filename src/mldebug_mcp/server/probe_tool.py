@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Annotated, Any, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -13,8 +14,12 @@ from pydantic import Field
 
 from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.server.progress import SECONDS
 from mldebug_mcp.server.reply import Detail, reply
 from mldebug_mcp.server.strict import answers
+
+if TYPE_CHECKING:
+    from mldebug_mcp.probe import Progress
 
 QUEUE = 100
 AT_ONCE = anyio.CapacityLimiter(2)
@@ -57,7 +62,6 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     failed), causes ranked with probabilities, a picture. Takes up to a minute.
     """
     from mldebug_mcp.diagnose.probe import concise_probe, probe
-    from mldebug_mcp.probe import Progress
 
     told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 
@@ -66,13 +70,13 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             told.put_nowait(progress)
 
     async def report() -> None:
-        done = 0
+        done, doing = 0, "starting"
         while True:
-            progress = await told.get()
+            # What takes long without a word, such as importing torch, is told again and again.
+            with suppress(TimeoutError):
+                doing = _words(await asyncio.wait_for(told.get(), SECONDS))
             done += 1
-            loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
-            step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
-            await context.report_progress(done, message=f"{progress.stage}{step}{loss}")
+            await context.report_progress(done, message=doing)
 
     reporter = asyncio.create_task(report())
     if not AT_ONCE.available_tokens:
@@ -86,6 +90,12 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         reporter.cancel()
     pictures = await asyncio.to_thread(picture_of, answer)
     return reply(answer, detail, concise_probe, *pictures)
+
+
+def _words(progress: Progress) -> str:
+    loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
+    step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
+    return f"{progress.stage}{step}{loss}"
 
 
 def picture_of(answer: ProbeResult) -> list[ImageContent]:
