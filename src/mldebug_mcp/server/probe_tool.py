@@ -62,6 +62,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     failed), causes ranked with probabilities, a picture. Takes up to a minute.
     """
     from mldebug_mcp.diagnose.probe import concise_probe, probe
+    from mldebug_mcp.probe import Progress
 
     told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 

@@ -94,9 +94,8 @@ def _shortened(answer: Answer, brief: Answer) -> Model:
 
     whole = _call.get()
     if brief.next_step is None:
-        return with_notes_that_fit(
-            brief.model_copy(update={"next_step": whole or answer.next_step}), brief.notes, BRIEF
-        )
+        followed = brief.model_copy(update={"next_step": whole or answer.next_step})
+        return fitted(with_notes_that_fit(followed, brief.notes, BRIEF), LIMIT)
     fitting = fitted(brief, LIMIT - NOTE_ROOM)
     if fitting == answer:
         return fitting
