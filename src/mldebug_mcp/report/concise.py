@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
 from mldebug_mcp.text import shorten
@@ -43,6 +44,7 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
         (leader.cause == "healthy" and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
+        and HARDLY_JUDGED not in diagnosis.notes
         and {one.symptom for one in worth_showing(diagnosis.findings)} <= SETTINGS
     )
 
