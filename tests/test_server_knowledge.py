@@ -69,6 +69,12 @@ async def test_the_frontmatter_of_the_entry_is_that_of_the_file(client: Client) 
     assert skill["uri"] == f"skill://{skill['frontmatter']['name']}/SKILL.md"
 
 
+async def test_the_resource_of_the_skill_bears_its_name_and_description(client: Client) -> None:
+    listed = {str(one.uri): one for one in (await client.list_resources()).resources}
+    frontmatter = (await listed_skill(client))["frontmatter"]
+    assert (listed[URI].name, listed[URI].description) == (frontmatter["name"], frontmatter["description"])
+
+
 async def test_a_skill_is_got_by_its_uri_and_another_uri_is_refused(client: Client) -> None:
     answer = await client.session.send_request(GetSkill(params=GetSkillParams(uri=URI)), GetSkillResult)
     assert answer.skill == await listed_skill(client)

@@ -49,6 +49,8 @@ async def test_a_probe_over_the_wire_answers_and_tells_its_progress(client: Clie
     assert result.structured_content is not None
     assert result.structured_content["verdict"] == "memorised"
     assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+    follow = result.structured_content["next_step"]
+    assert not (await client.call_tool(follow["tool"], follow["arguments"])).is_error
     assert "training" in " ".join(told)
     assert "outcome" in " ".join(told)
 
@@ -63,6 +65,16 @@ def test_without_matplotlib_or_without_a_curve_there_is_no_picture(monkeypatch: 
     assert picture_of(ProbeResult(verdict="failed", summary="", causes=[])) == []
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert picture_of(CURVE) == []
+
+
+async def test_a_probe_that_fails_suggests_to_explain_what_it_wrote(client: Client) -> None:
+    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:exits", "device": "cpu"})
+
+    assert result.structured_content is not None
+    assert result.structured_content["verdict"] == "failed"
+    follow = result.structured_content["next_step"]
+    assert follow["tool"] == "explain_error"
+    assert not (await client.call_tool(follow["tool"], follow["arguments"])).is_error
 
 
 async def test_an_argument_that_cannot_be_used_is_refused_in_one_line(client: Client) -> None:

@@ -18,6 +18,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.keys import row_keys
 from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.progress import checkpoint
 
 MAX_KEYS = 16_000_000
 MAX_ANCHORS = 4_000_000
@@ -121,6 +122,7 @@ class Fingerprints:
 
     def overlap(self, other: Fingerprints | None = None, path: str = "") -> Overlap:
         """Return what the rows share with each other, and with another data set's."""
+        checkpoint(f"comparing {self.rows:,} rows")
         numbers, keys = _joined(self._numbers), _joined(self._keys)
         exact = _first_of_same(numbers, keys)
         owners, anchors = _joined(self._owners), _hashes(self._anchors)
@@ -128,6 +130,7 @@ class Fingerprints:
         near = near[~np.isin(near[:, 0], exact[:, 0])]
         if other is None:
             return Overlap(exact, near, self.rows)
+        checkpoint(f"comparing with {other.rows:,} other rows")
         there, keys_there = _joined(other._numbers), _joined(other._keys)
         same = _pairs_of_same(numbers, keys, there, keys_there)
         their_anchors = _hashes(other._anchors)
@@ -209,7 +212,11 @@ def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
     """Return the pairs that occur for at least `NEAR` of the anchors of either row."""
     if not len(one):
         return np.empty((0, 2), np.int64)
-    pairs, shared = np.unique(np.stack([one, two], axis=1), axis=0, return_counts=True)
+    checkpoint(f"{len(one):,} pairs of rows share something")
+    # As one number each: sorting pairs takes ten times as long.
+    width = int(two.max()) + 1
+    codes, shared = np.unique(one * width + two, return_counts=True)
+    pairs = np.stack([codes // width, codes % width], axis=1)
     rows, counts = np.unique(owners, return_counts=True)
     there, counts_there = np.unique(their_owners, return_counts=True)
     most = np.maximum(counts[np.searchsorted(rows, pairs[:, 0])], counts_there[np.searchsorted(there, pairs[:, 1])])

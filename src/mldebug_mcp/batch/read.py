@@ -17,6 +17,7 @@ from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 LATER_ROLE_TOKENS = 10_000
@@ -66,6 +67,7 @@ class DataSet:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
         for table in tables:
+            checkpoint(f"reading {shorten(self.file.name, 60)}: row {context.first:,}")
             if not table.columns:
                 continue
             batch = build(_tokenized(table, context), context)

@@ -16,6 +16,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.diagnose.batch_pass import PassOver, Progress, Tally, pass_over
 from mldebug_mcp.diagnose.batch_rows import row_views
 from mldebug_mcp.diagnose.batch_summary import Summing
+from mldebug_mcp.diagnose.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, Severity, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
@@ -69,12 +70,14 @@ def inspect_batch(
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
     first, summing = passed.finish(overlap), passed.summing
     findings = _findings(passed.tallies)
+    summary = summing.summary(first, findings, sampled=sample is not None)
     return BatchInspection(
-        batch=summing.summary(first, findings, sampled=sample is not None),
+        batch=summary,
         findings=findings,
         rows=row_views(first, findings),
         template=_template(first),
         leakage=_leak(overlap),
+        next_step=after_inspection(str(path), findings, summary.trained_tokens),
         notes=[*passed.notes, *_advice(first, passed.prints.thinned, summing)],
     )
 

@@ -13,6 +13,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.diagnose.batch_rows import spot_place
 from mldebug_mcp.diagnose.batch_summary import Summing
 from mldebug_mcp.models.batch import Place, Severity
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
 
@@ -86,6 +87,7 @@ class BatchPass:
         self.notes.update(dict.fromkeys(batch.notes))
         self.summing.add(batch)
         for check in batch_checks().values():
+            checkpoint(f"looking for {check.id}, row {self.summing.rows:,}")
             if not check.whole:
                 self._judge(check, batch)
 
@@ -132,6 +134,11 @@ def pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool 
     passed = BatchPass(judging=judging)
     for batch in data.batches():
         passed.add(batch)
+        checkpoint(
+            f"{passed.prints.rows:,} rows, {passed.summing.tokens:,} tokens"
+            if judging
+            else f"{passed.prints.rows:,} rows to compare with"
+        )
         if progress is not None:
             progress(passed.summing.rows, passed.summing.tokens)
     return passed

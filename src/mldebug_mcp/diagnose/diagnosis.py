@@ -11,6 +11,7 @@ from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
+from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
 from mldebug_mcp.diagnose.ties import describe_ties, tied
@@ -31,6 +32,8 @@ LEADING = 0.02
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly those of any run"
 MAX_CITATIONS = 3
 MAX_STEPS_EACH = 3
+MAIN_METRICS = ("loss", "eval_loss", "reward", "grad_norm")
+"""What a reader asks for first."""
 
 
 def diagnose_run(
@@ -64,13 +67,15 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
     hypotheses = judge_causes(seen, run.kind, _together(_told(comparison), told_by_errors(run)), run.path)
+    next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind, {})}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
     return Diagnosis(
         run=_summary(run),
         findings=seen,
         hypotheses=hypotheses,
-        next_steps=order_next_steps(hypotheses),
+        next_steps=next_steps,
+        next_step=after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
         comparison=comparison,
@@ -234,7 +239,15 @@ def _summary(run: Run) -> RunSummary:
         step_name=run.step_name,
         segments=max(1, len(run.segments)),
         metrics=sorted(run.series),
+        last={name: float(run[name].value[-1]) for name in _main_metrics(run)},
     )
+
+
+def _main_metrics(run: Run) -> list[str]:
+    """Return what a reader asks for first; where none of that is logged, the first losses, else the first metrics."""
+    logged = [name for name, series in run.series.items() if len(series)]
+    main = [name for name in MAIN_METRICS if name in logged]
+    return main or sorted(logged, key=lambda name: ("loss" not in name, name))[:3]
 
 
 def _distinct_steps(steps: Iterable[Floats]) -> int:

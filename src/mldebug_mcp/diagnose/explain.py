@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mldebug_mcp.diagnose.next_call import after_explanation
 from mldebug_mcp.errors import UnknownIdError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
@@ -31,7 +32,8 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     kinds = _kinds()
     for entries, show in kinds:
         if name in entries:
-            return show(entries[name])
+            entry = show(entries[name])
+            return entry.model_copy(update={"next_step": after_explanation(entry)})
     everything = [one for entries, _ in kinds for one in entries]
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
     hint = (

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mldebug_mcp.diagnose.next_call import after_error
 from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
@@ -119,17 +120,20 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
     same = [one.failure for one in judged if one.failure.exception == failure.exception and _same(one, first)]
     ranks = sorted(set().union(*(one.ranks for one in same)), key=lambda rank: (len(rank), rank))
     problem = classify(failure.exception, failure.text)
+    error = FirstError(
+        text=shorten(failure.text, 700),
+        line=failure.line,
+        ranks=ranks[:MAX_RANKS],
+        exception=failure.exception,
+        user_frame=shorten(str(failure.user_frame), 300) if failure.user_frame else "",
+    )
+    matches = [_match(row) for row in first.known[:MAX_MATCHES]]
     return ErrorExplanation(
-        error=FirstError(
-            text=shorten(failure.text, 700),
-            line=failure.line,
-            ranks=ranks[:MAX_RANKS],
-            exception=failure.exception,
-            user_frame=shorten(str(failure.user_frame), 300) if failure.user_frame else "",
-        ),
+        error=error,
         problem="known message" if first.known else problem.name,
-        matches=[_match(row) for row in first.known[:MAX_MATCHES]],
+        matches=matches,
         advice=_advice(first, problem.advice),
+        next_step=after_error(error, matches),
         notes=_notes(first, same, judged, log, ranks),
     )
 
@@ -199,5 +203,6 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         problem="no error found",
         advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
         "without a message was mostly killed from outside: look at dmesg and the scheduler's log.",
+        next_step=after_error(None, ()),
         notes=[f"{log.lines} lines read; none reads like an error"],
     )

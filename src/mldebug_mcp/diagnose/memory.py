@@ -7,6 +7,7 @@ from pathlib import Path
 from mldebug_mcp.diagnose.memory_compare import compare
 from mldebug_mcp.diagnose.memory_devices import call_sites, device_summary, focused
 from mldebug_mcp.diagnose.memory_levers import levers
+from mldebug_mcp.diagnose.next_call import after_memory
 from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.playbook import plain
@@ -48,15 +49,18 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
     notes = [*snapshot.notes, *problems]
     if unknown:
         notes.append(f"cannot be judged: {', '.join(f'{one.symptom.id} ({one.reason})' for one in unknown)}")
+    findings = _findings(judged)
+    sites = focused(snapshot, focus) if focus else call_sites(snapshot, TOP)
     return MemoryReport(
         snapshot=_totals(snapshot),
-        findings=_findings(judged),
-        top_allocations=focused(snapshot, focus) if focus else call_sites(snapshot, TOP),
+        findings=findings,
+        top_allocations=sites,
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
         levers=levers(fullest, _leaked(judged)) if fullest is not None else [],
         hypotheses=_hypotheses(judged),
         comparison=compare(snapshot, other) if other is not None else None,
+        next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
         notes=notes,
     )
 
@@ -100,7 +104,13 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
     if all(one.severity == "info" for one in found):
         found.append(
             MemoryFinding(
-                finding="healthy", severity="info", summary="nothing unusual: no failure, leak or fragmentation is seen"
+                finding="healthy",
+                severity="info",
+                summary="nothing unusual: no failure, leak or fragmentation is seen",
+                bytes=0,
+                stack=[],
+                fix="",
+                citations=[],
             )
         )
     return sorted(found, key=lambda one: (_ORDER.index(one.severity), one.finding != "oom", -one.bytes))

@@ -10,11 +10,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mldebug_mcp.diagnose.diagnosis import judge_causes
+from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch
-from mldebug_mcp.diagnose.verdict import decide
+from mldebug_mcp.diagnose.verdict import Decision, decide
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.models import Finding, Hypothesis, State
+from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 from mldebug_mcp.probe import Job, Measured, Progress, run_probe
 from mldebug_mcp.probe.host import RawProbe
@@ -26,6 +27,8 @@ from mldebug_mcp.text import figure, shorten
 MAX_POINTS = 200
 MAX_ROWS = 16
 MAX_OUTPUT = 3000
+MAX_ERROR = 1000
+"""Characters of an error that is passed on to be explained: the end of a traceback says what failed."""
 LEADING = 3
 EXTRA = "other seeds"
 """The worker's last phase, a question of its own: if it fails, the answer to the first one stands."""
@@ -122,6 +125,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         failure = None
     verdict = decide(seen, failure, findings)
     hypotheses = _hypotheses(seen, findings) if verdict.word != "failed" else []
+    next_steps = order_next_steps(hypotheses) if verdict.word != "failed" else []
     losses = seen.curve.losses if seen.curve else []
     return ProbeResult(
         verdict=verdict.word,
@@ -141,13 +145,21 @@ def interpret(raw: RawProbe) -> ProbeResult:
         stage=raw.stage,
         findings=findings,
         hypotheses=hypotheses[:LEADING],
-        next_steps=order_next_steps(hypotheses) if verdict.word != "failed" else [],
+        next_steps=next_steps,
+        next_step=_next_call(verdict, next_steps, hypotheses, raw.output),
         first_nonfinite=_bad_operation(seen.first_nonfinite),
         resisting_rows=_resisting(seen),
         curve=_curve(losses),
         output=shorten_end(raw.output) if verdict.word == "failed" else "",
         notes=[*raw.notes, *problems],
     )
+
+
+def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypothesis], output: str) -> Call:
+    if verdict.word != "failed":
+        return after_ranking(steps, hypotheses)
+    text = shorten_end(output).strip() or verdict.why
+    return Call(tool="explain_error", arguments={"text": text[-MAX_ERROR:]}, why="what stopped the probe")
 
 
 def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
@@ -243,7 +255,7 @@ def concise_probe(result: ProbeResult) -> ProbeResult:
         update={
             "findings": present,
             "causes": result.causes[:8],
-            "hypotheses": [] if is_sound(result) else leading,
+            "hypotheses": [] if is_sound(result) else leading[:LEADING],
             "next_steps": [] if is_sound(result) else result.next_steps[:3],
             "curve": result.curve[::every],
         }

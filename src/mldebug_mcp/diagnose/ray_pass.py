@@ -19,6 +19,7 @@ from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.diagnose.batch_pass import BatchPass, PassOver, Progress
 from mldebug_mcp.errors import InputError, MissingExtraError, MLDebugError
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 CONNECT_SECONDS = 10.0
@@ -105,6 +106,7 @@ def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool
         if row["problem"]:
             raise InputError(row["problem"])
         whole.merge(row["passed"])
+        checkpoint(f"{whole.summing.rows:,} rows, {whole.summing.tokens:,} tokens")
         if progress is not None:
             progress(whole.summing.rows, whole.summing.tokens)
     return whole

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, get_args
 
+from mldebug_mcp.diagnose.next_call import after_search
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
 from mldebug_mcp.knowledge.entries import Frequency
@@ -26,7 +27,13 @@ SUMMARY = 160
 
 
 def search_folklore(
-    query: str, domain: str | None = None, topic: str | None = None, kind: Kind = "any", limit: int = 5
+    query: str,
+    domain: str | None = None,
+    topic: str | None = None,
+    kind: Kind = "any",
+    limit: int = 5,
+    *,
+    whole: bool = False,
 ) -> SearchResult:
     """Find what is known about a question, best first.
 
@@ -36,6 +43,7 @@ def search_folklore(
         topic: Only quotes on this topic, such as "loss_spike" or "learning_rate".
         kind: Only quotes, causes, symptoms, error messages or menus; "any" for all of them.
         limit: How many quotes and how many other entries at most, 1 to 20 each.
+        whole: Give all of them, even if that takes more than about 1,500 tokens.
 
     Raises:
         InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.
@@ -50,7 +58,8 @@ def search_folklore(
     limit = max(1, min(limit, MAX_LIMIT))
     quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
     entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
-    return _within_size(query, quotes[:limit], entries[:limit])
+    result = _result(query, [_quote_hit(one) for one in quotes[:limit]], [_entry_hit(one) for one in entries[:limit]])
+    return result if whole else within_size(result)
 
 
 def _check(value: str | None, allowed: set[str], name: str) -> None:
@@ -63,22 +72,30 @@ def _is_filed(quote_id: str, domain: str | None, topic: str | None) -> bool:
     return (domain is None or domain in quote.domains) and (topic is None or topic in quote.topics)
 
 
-def _within_size(query: str, quotes: Sequence[Found], entries: Sequence[Found]) -> SearchResult:
-    """Return the answer, without its last hits if it would grow too long."""
-    quote_hits = [_quote_hit(one) for one in quotes]
-    entry_hits = [_entry_hit(one) for one in entries]
+def within_size(result: SearchResult) -> SearchResult:
+    """Return the answer, without its last hits if it is too long."""
+    quote_hits, entry_hits = list(result.quotes), list(result.entries)
     left_out = 0
     while sum(map(len, map(QuoteHit.to_json, quote_hits))) + sum(map(len, map(EntryHit.to_json, entry_hits))) > (
         MAX_CHARACTERS
     ):
         (quote_hits if len(quote_hits) >= len(entry_hits) else entry_hits).pop()
         left_out += 1
-    notes = []
-    if left_out:
-        notes.append(f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them")
-    if not quote_hits and not entry_hits:
-        notes.append("nothing has any of these words; try the words of the symptom, such as 'loss plateau' or 'NaN'")
-    return SearchResult(query=shorten(query, MAX_QUERY), quotes=quote_hits, entries=entry_hits, notes=notes)
+    if not left_out:
+        return result
+    told = f"{left_out} more hits left out to keep this short; ask for one kind, domain or topic to see them"
+    return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, told]})
+
+
+def _result(query: str, quotes: list[QuoteHit], entries: list[EntryHit]) -> SearchResult:
+    nothing = "nothing has any of these words; try the words of the symptom, such as 'loss plateau' or 'NaN'"
+    return SearchResult(
+        query=shorten(query, MAX_QUERY),
+        quotes=quotes,
+        entries=entries,
+        next_step=after_search(quotes, entries),
+        notes=[] if quotes or entries else [nothing],
+    )
 
 
 def _quote_hit(one: Found) -> QuoteHit:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from mldebug_mcp.diagnose.diagnosis import judge_causes
+from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import FALSE_CONFIRMATION, SENSITIVITY, order_next_steps
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
@@ -52,7 +53,8 @@ def update_diagnosis(
         one.model_copy(update={"next_steps": [step for step in one.next_steps if step.id not in done]})
         for one in hypotheses
     ]
-    return Update(hypotheses=remaining, next_steps=order_next_steps(remaining))
+    next_steps = order_next_steps(remaining)
+    return Update(hypotheses=remaining, next_steps=next_steps, next_step=after_ranking(next_steps, remaining))
 
 
 def _findings(states: Mapping[str, State | str]) -> Sequence[Finding]:

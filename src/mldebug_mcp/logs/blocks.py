@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from mldebug_mcp.logs.source import MAX_LINE, LogFile
+from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.text import shorten
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -46,6 +48,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
         if stream.read(len(_BOM)) != _BOM:
             stream.seek(0)
         while data := stream.read(BLOCK_BYTES):
+            checkpoint(f"reading {shorten(file.path.name, 60)}: {stream.tell():,} of {file.size:,} bytes")
             end = first_line_end(data) if skipping else _last_line_end(data)
             if skipping:
                 skipping = not end

@@ -22,8 +22,10 @@ from mldebug_mcp.logs.names import canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
 from mldebug_mcp.logs.steps import ascends, segment_starts, step_axis
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
+ROWS_BETWEEN_CHECKPOINTS = 16_384
 MAX_METRICS = 2000
 """Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
 MAX_NAME = 200
@@ -95,6 +97,8 @@ class RunBuilder:
                 column.append(row, value)
         self._rows += 1
         self._events += event
+        if self._rows % ROWS_BETWEEN_CHECKPOINTS == 0:
+            checkpoint(f"{self._rows:,} records read")
 
     def overwrite(self, name: str, values: Mapping[int, float]) -> None:
         """Set a metric at some records, by their index: what only became known once later records were seen."""

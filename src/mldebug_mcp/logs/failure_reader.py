@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from mldebug_mcp.logs.failures import Failure, FailureLog, Frame
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import clean
 
 MAX_FAILURES = 500
@@ -67,6 +68,7 @@ def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> Failure
     remaining = iter(lines)
     while block := list(islice(remaining, BLOCK)):
         reader.take_block(block)
+        checkpoint(f"{reader.log.lines:,} lines read")
     reader.log.failures.sort(key=lambda failure: failure.line)
     return reader.log
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_document
 from mldebug_mcp.logs.numbers import parse_number, to_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -22,7 +22,7 @@ def matches(file: LogFile) -> bool:
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read each metric's values; the steps are the keys, or follow from the interval where the values are a list."""
     try:
-        document = parse_json(file.text())
+        document = parse_document(file.text())
     except ValueError as error:
         raise InputError(f"{file.path}: golden values that are not valid JSON ({error}); copy the file again") from None
     records: dict[float, dict[str, object]] = defaultdict(dict)

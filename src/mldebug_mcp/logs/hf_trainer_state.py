@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import objects_in, parse_json
+from mldebug_mcp.logs.json_values import objects_in, parse_document
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "hf_trainer_state"
@@ -26,7 +26,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the history; from a file that is cut off, the records before the cut."""
     text = file.text()
     try:
-        state = parse_json(text)
+        state = parse_document(text)
     except ValueError:
         history = _HISTORY.search(text)
         records = list(objects_in(text, history.end())) if history else []

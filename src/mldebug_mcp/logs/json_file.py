@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import objects_in, parse_json
+from mldebug_mcp.logs.json_values import objects_in, parse_document
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -24,7 +24,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the records, wherever in the document they stand."""
     text = file.text()
     try:
-        document = parse_json(text)
+        document = parse_document(text)
     except ValueError as error:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
         if not records:

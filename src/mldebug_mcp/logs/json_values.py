@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from mldebug_mcp.progress import checkpoint
 
 _DECODER = json.JSONDecoder()
+OBJECTS_BETWEEN_CHECKPOINTS = 16_384
+
+Object = dict[str, object]
 
 
-def parse_json(text: str) -> object:
-    """Return the value that `text` holds; raises ValueError for anything that is not JSON, however deeply nested."""
+def parse_json(text: str, each: Callable[[Object], Object] | None = None) -> object:
+    """Return the value that `text` holds; `each` is called for every object in it.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=each)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def parse_document(text: str) -> object:
+    """Return the value of a whole document, with checkpoints: parsing a large one takes seconds."""
+    count = 0
+
+    def each(value: Object) -> Object:
+        nonlocal count
+        count += 1
+        if count % OBJECTS_BETWEEN_CHECKPOINTS == 0:
+            checkpoint(f"{count:,} objects read")
+        return value
+
+    return parse_json(text, each)
 
 
 def objects_in(text: str, start: int = 0) -> Iterator[dict[str, object]]:

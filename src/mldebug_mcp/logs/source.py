@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.signatures import binary_format
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 HEAD_BYTES = 64 * 1024
@@ -83,6 +84,7 @@ class LogFile:
         rest, skipping = "", False
         with self.path.open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
+                checkpoint(f"reading {shorten(self.path.name, 60)}: {file.tell():,} of {self.size:,} bytes")
                 text = rest + decoder.decode(chunk)
                 *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
                 if lines and skipping:

@@ -14,6 +14,7 @@ from mldebug_mcp.logs.event_scalars import Scalars
 from mldebug_mcp.logs.points import add_points
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.logs.tfrecord import CHECKED_BYTES, LARGE_BYTES, Records, equally_long
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 NAME = "tensorboard"
@@ -43,6 +44,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
         with file.path.open("rb") as stream:
             at, size = 0, file.path.stat().st_size
             while (data := stream.read(events.block_bytes)) and (taken := events.take(data)):
+                checkpoint(f"reading {shorten(file.path.name, 60)}: {at:,} of {size:,} bytes")
                 at += taken
                 stream.seek(at)
         events.remark(builder, cut_off=at != size)

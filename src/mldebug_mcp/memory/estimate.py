@@ -16,13 +16,14 @@ of a model's memory usage).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
+from mldebug_mcp.models.call import Call
 from mldebug_mcp.models.memory import (
     Attention,
     Checkpointing,
@@ -32,9 +33,19 @@ from mldebug_mcp.models.memory import (
     Precision,
     Sharding,
 )
+from mldebug_mcp.text import clean
 
 LOSS_CHUNKS = 8
 _STATES: Mapping[str, float] = {"adamw": 2, "adamw_8bit": 2, "lion": 1, "sgd": 0, "sgd_momentum": 1, "adafactor": 0}
+_LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
+    "parameters": ("lora_rank", 16),
+    "gathered_parameters": ("lora_rank", 16),
+    "gradients": ("lora_rank", 16),
+    "optimizer_state": ("optimizer", "adamw_8bit"),
+    "activations": ("checkpointing", "full"),
+    "logits": ("chunked_loss", True),
+}
+"""The setting that saves most of each part."""
 _SOURCES = (
     "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054: bytes of parameters, gradients and optimizer state; sharding",
     "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations",
@@ -156,16 +167,29 @@ def estimate_memory(
     _check(setup)
     parts, trained = _parts(shape, setup)
     measured = read_memory(snapshot) if snapshot is not None else None
+    total = _peak(parts, setup)
     return MemoryEstimate(
         model=shape.name,
         parameters=shape.parameters,
         trained_parameters=trained,
         parts=list(parts.values()),
-        total_bytes=_peak(parts, setup),
+        total_bytes=total,
         settings=_settings(setup),
         measured_peak_bytes=max((one.peak_allocated for one in measured.devices), default=0) if measured else None,
         sources=list(_SOURCES),
+        next_step=_next_call(str(config), setup, max(parts, key=lambda name: parts[name].bytes)),
         notes=list(_NOTES),
+    )
+
+
+def _next_call(config: str, setup: Setup, largest: str) -> Call:
+    """Return the same estimate with what saves most of its largest part; where that is done, what else there is."""
+    name, value = _LEVERS[largest]
+    if getattr(setup, name) == value or clean(config) != config:
+        return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
+    given = {word: one for word, one in asdict(setup).items() if one is not None}
+    return Call(
+        tool="estimate_memory", arguments={"config": config, **given, name: value}, why=f"what that saves of {largest}"
     )
 
 

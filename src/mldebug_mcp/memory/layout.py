@@ -32,6 +32,7 @@ from mldebug_mcp.memory.tables import (
     Segments,
     SnapshotTables,
 )
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 _CODES: Mapping[object, int] = {
@@ -53,6 +54,8 @@ _HUGE = 1 << 56
 """Sizes above this are no sizes: 64 PiB."""
 SMALL_SEGMENT = 2 * 1024 * 1024
 MAX_DEVICES = 1024
+EVENTS_BETWEEN_CHECKPOINTS = 1_000
+"""About as many, for only allocations are looked at one by one."""
 MAX_ANNOTATIONS = 200_000
 
 
@@ -84,6 +87,7 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
         by_device.setdefault(_whole(segment.get("device")), []).append(segment)
     for device in sorted({*by_device, *(number for number, trace in enumerate(traces) if trace)}):
         trace = traces[device] if 0 <= device < len(traces) else []
+        checkpoint(f"device {device}: {len(trace):,} events")
         reader = _DeviceReader(result, device)
         result.devices.append(reader.read(by_device.get(device, []), trace))
     result.annotations = _annotations(tree.get("external_annotations"))
@@ -188,6 +192,8 @@ class _DeviceReader:
         action, address, size = columns
         stack = np.zeros(len(trace), np.int64)
         for index in np.flatnonzero((action == Action.ALLOC) | (action == Action.OOM)).tolist():
+            if index % EVENTS_BETWEEN_CHECKPOINTS == 0:
+                checkpoint(f"device {self.device}: event {index:,} of {len(trace):,}")
             stack[index] = self.stacks.add(trace[index].get("frames"))
         stated = np.full(len(trace), -1, np.int64)
         if any("category" in event for event in trace[:50]):

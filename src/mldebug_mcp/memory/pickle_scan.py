@@ -19,6 +19,7 @@ from typing import BinaryIO
 import numpy as np
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.progress import checkpoint
 
 CHUNK_BYTES = 4 * 1024 * 1024
 MAX_STRING = 16 * 1024 * 1024
@@ -94,6 +95,7 @@ class _Window:
             self.before += self.position
             self.data = self.data[self.position :] + more
             self.position = 0
+            checkpoint(f"{self.before:,} bytes of the snapshot looked through")
         return True
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO, NoReturn, cast
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.pickle_scan import scan
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 MAX_BYTES = 16 * 1024**3
@@ -27,13 +28,16 @@ class _GuardedReader(io.BufferedReader):
 
     def __init__(self, raw: io.RawIOBase, left: int) -> None:
         super().__init__(raw, _BUFFER)
-        self.left = left
+        self.left = self.told = left
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0 or size > self.left:
             raise pickle.UnpicklingError("an opcode claims more bytes than the file has")
         data = super().read(size)
         self.left -= len(data)
+        if self.told - self.left > _BUFFER:
+            self.told = self.left
+            checkpoint(f"{self.left:,} bytes of the snapshot left to read")
         return data
 
 

@@ -14,6 +14,7 @@ from mldebug_mcp.memory.replay import Allocations, Replay, replay
 from mldebug_mcp.memory.stacks import Stack, Stacks
 from mldebug_mcp.memory.steps import Steps, find_steps
 from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables
+from mldebug_mcp.progress import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:
     """Return the snapshot that these tables describe."""
     result = MemorySnapshot(tables.path, tables.layout, [], tables.settings, tables.notes)
     for device in tables.devices:
+        checkpoint(f"device {device.device}: following {len(device.events):,} events")
         result.devices.append(_device(device, tables))
         view = result.devices[-1].view
         if view is not None and view.replay.unmatched:

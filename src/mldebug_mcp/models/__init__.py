@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RowView
+from mldebug_mcp.models.call import Call
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
 from mldebug_mcp.models.diagnosis import (
     Diagnosis,
@@ -26,6 +27,7 @@ __all__ = [
     "BatchFinding",
     "BatchInspection",
     "BatchSummary",
+    "Call",
     "Citation",
     "Comparison",
     "CurvePoint",

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.knowledge import Citation
 
 Severity = Literal["info", "warning", "error"]
@@ -140,4 +141,5 @@ class BatchInspection(Model):
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
     template: TemplateView | None = None
     leakage: Leak | None = None
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

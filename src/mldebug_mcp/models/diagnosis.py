@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.comparison import Comparison
 from mldebug_mcp.models.knowledge import Citation
 
@@ -82,6 +83,8 @@ class Update(Model):
 
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=list)
 
 
 class RunSummary(Model):
@@ -89,14 +92,15 @@ class RunSummary(Model):
 
     path: Text
     formats: list[str] = Field(description="The readers that read it.")
-    kind: str = Field(description="Kind of run, inferred from what is logged and configured.")
-    records: int = Field(description="Log records read.")
+    kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
+    records: int = Field(0, description="Log records read.")
     steps: int = Field(description="Distinct steps logged.")
     first_step: Number | None = None
     last_step: Number | None = None
     step_name: str = Field("step", description="What a step is: step, epoch or record.")
     segments: int = Field(1, description="Stretches between restarts and resumes.")
     metrics: list[Text] = Field(default_factory=list)
+    last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
 
 
 class Diagnosis(Model):
@@ -106,6 +110,7 @@ class Diagnosis(Model):
     findings: list[Finding]
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
+    next_step: NextCall = None
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(
         default_factory=list, description="Missing metrics that would have decided it, best first; empty without doubt."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Text
+from mldebug_mcp.models.call import NextCall
 
 
 class FirstError(Model):
@@ -38,4 +39,5 @@ class ErrorExplanation(Model):
     problem: Text = Field("", description="The class of problem.")
     matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")
     advice: Text = Field("", description="What to try.")
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="Echoes, other errors, what was skipped.")

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Text
+from mldebug_mcp.models.call import NextCall
 
 
 class Citation(Model):
@@ -43,6 +44,7 @@ class SearchResult(Model):
     query: Text
     quotes: list[QuoteHit]
     entries: list[EntryHit] = Field(default_factory=list, description="Causes, symptoms, menus and error messages.")
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)
 
 
@@ -55,3 +57,5 @@ class Explanation(Model):
     text: Text = Field(description="The entry as Markdown.")
     citations: list[Citation] = Field(default_factory=list)
     related: list[str] = Field(default_factory=list, description="Ids to look at next.")
+    next_step: NextCall = None
+    notes: list[Text] = Field(default_factory=list)

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.diagnosis import Hypothesis
 from mldebug_mcp.models.knowledge import Citation
 
@@ -158,6 +159,7 @@ class MemoryReport(Model):
     levers: list[Lever] = Field(default_factory=list, description="What pays most here, best first.")
     hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings speak for.")
     comparison: MemoryComparison | None = None
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)
 
 
@@ -180,4 +182,5 @@ class MemoryEstimate(Model):
     settings: dict[str, Text]
     measured_peak_bytes: int | None = Field(None, description="The peak of a snapshot given beside it.")
     sources: list[Text] = Field(default_factory=list)
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.diagnosis import Finding, Hypothesis, NextStep
 
 Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed"]
@@ -68,6 +69,7 @@ class ProbeResult(Model):
     findings: list[Finding] = Field(default_factory=list)
     hypotheses: list[Hypothesis] = Field(default_factory=list, description="The leading causes, with fix and sources.")
     next_steps: list[NextStep] = Field(default_factory=list)
+    next_step: NextCall = None
     first_nonfinite: BadOperation | None = None
     resisting_rows: list[ResistingRow] = Field(default_factory=list)
     curve: list[CurvePoint] = Field(default_factory=list, description="At most 200 points.")

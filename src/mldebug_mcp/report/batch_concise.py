@@ -19,7 +19,7 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
     """Return the inspection with bounded rows, texts and lists; about 10,000 characters at most."""
     notes = list(inspection.notes[:MAX_NOTES])
     if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
-        notes.append("rows and row numbers are cut here; detail='full' gives more")
+        notes.append("rows and row numbers are cut here")
     batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
     return inspection.model_copy(
         update={

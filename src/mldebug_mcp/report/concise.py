@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
-from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State, Update
+from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
+MAX_HYPOTHESES = 30
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
 MAX_CITATIONS = 2
@@ -18,6 +22,31 @@ MAX_FINDINGS = 20
 MAX_METRICS = 40
 MAX_NOTES = 10
 MAX_TO_LOG = 2
+MAX_PATH = 30
+"""Characters of a path above which its name stands for it, in the answer on a run with nothing wrong."""
+CLEARLY_HEALTHY = 0.5
+RIVAL = 0.1
+"""A run is answered in a few lines if `healthy` is at least so probable and no named cause more than this. Chosen: of
+simulated and of really trained healthy runs nearly all are, and no cause of these is worth a look."""
+LEAST_STEPS = 5
+"""Steps below which nothing can be said to be as it should. Chosen by hand."""
+SETTINGS = frozenset({"lr_no_warmup", "trains_in_fp16"})
+"""Findings on how a run is set up, which one healthy run in ten shows: they are named, and need no long answer."""
+USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
+"""Metrics whose absence is told of a run in which nothing was found."""
+
+
+def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
+    """Tell whether `healthy` leads by far, no cause with a name comes near, and nothing is seen that wants a word."""
+    leader, *others = diagnosis.hypotheses
+    rivals = (one.probability for one in others if one.cause != "unknown")
+    return (
+        (leader.cause == "healthy" and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
+        and bool(diagnosis.run.last)
+        and diagnosis.run.steps >= LEAST_STEPS
+        and HARDLY_JUDGED not in diagnosis.notes
+        and {one.symptom for one in worth_showing(diagnosis.findings)} <= SETTINGS
+    )
 
 
 def worth_showing(findings: list[Finding]) -> list[Finding]:
@@ -30,7 +59,10 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """Return the diagnosis with the findings that are present and the hypotheses that matter.
 
     The probabilities still sum to 1: causes that are left out are counted under `unknown`, and a note says how many.
+    A run that is clearly healthy is answered in a few lines.
     """
+    if is_clearly_healthy(diagnosis) and diagnosis.comparison is None:
+        return _healthy(diagnosis)
     left_out, folded = _unlikely(diagnosis.hypotheses)
     kept = [one for one in diagnosis.hypotheses if one.cause not in left_out]
     hypotheses = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
@@ -39,7 +71,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     if left_out:
         notes.append(f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown")
     if len(metrics) > MAX_METRICS or len(diagnosis.notes) > MAX_NOTES:
-        notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all; detail='full' lists them")
+        notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all")
     return diagnosis.model_copy(
         update={
             "run": diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
@@ -52,12 +84,40 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     )
 
 
+def _healthy(diagnosis: Diagnosis) -> Diagnosis:
+    """Return what was read, that nothing stands out, and what could not be judged; no field is set in vain."""
+    seen = worth_showing(diagnosis.findings)
+    leader = round(diagnosis.hypotheses[0].probability, 2)
+    missing = [name for name in USUAL if name not in diagnosis.run.metrics]
+    notes = ["nothing stands out", *([f"not logged: {', '.join(missing)}"] if missing else [])]
+    return Diagnosis(
+        run=_brief(diagnosis.run),
+        findings=[Finding(symptom=one.symptom, state=one.state) for one in seen],
+        hypotheses=[
+            Hypothesis(cause="healthy", probability=leader, credence=credence(leader)),
+            Hypothesis(cause="unknown", probability=round(1 - leader, 2), credence=credence(1 - leader)),
+        ],
+        next_steps=[],
+        notes=notes + diagnosis.notes,
+    )
+
+
+def _brief(run: RunSummary) -> RunSummary:
+    """Return what was read; the whole path stands in the next call."""
+    path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
+    last = {name: float(f"{value:.3g}") for name, value in run.last.items()}
+    return RunSummary(path=path, formats=run.formats, steps=run.steps, metrics=list(last), last=last)
+
+
 def concise_update(update: Update) -> Update:
     """Return the update with the hypotheses that matter; causes that are left out are counted under `unknown`."""
     left_out, folded = _unlikely(update.hypotheses)
     kept = [one for one in update.hypotheses if one.cause not in left_out]
     shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
-    return Update(hypotheses=_best_first(shown), next_steps=update.next_steps[:MAX_STEPS])
+    notes = [f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"] if left_out else []
+    return update.model_copy(
+        update={"hypotheses": _best_first(shown), "next_steps": update.next_steps[:MAX_STEPS], "notes": notes}
+    )
 
 
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
@@ -67,7 +127,8 @@ def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     """Return the causes to leave out, least likely first, and their probability.
 
-    They stop before `unknown`, under which they are counted, would overtake the leader.
+    They stop before `unknown`, under which they are counted, would overtake the leader, if no more than
+    `MAX_HYPOTHESES` are left: where so many are about as likely, there is no leader.
     """
     room = hypotheses[0].probability - next(one.probability for one in hypotheses if one.cause == "unknown")
     left_out: set[str] = set()
@@ -75,7 +136,8 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     for one in reversed(hypotheses):
         if one.cause in ("healthy", "unknown"):
             continue
-        if one.probability >= LEAST or folded + one.probability >= room:
+        unlikely = one.probability < LEAST and folded + one.probability < room
+        if not unlikely and len(hypotheses) - len(left_out) <= MAX_HYPOTHESES:
             break
         left_out.add(one.cause)
         folded += one.probability

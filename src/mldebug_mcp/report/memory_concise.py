@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryFinding, MemoryReport
+from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
 from mldebug_mcp.text import shorten
 
 MAX_FINDINGS = 6
@@ -33,12 +33,17 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
     left_out = len(report.devices) - len(_shown(report.devices, fullest))
     notes = [shorten(note, MAX_SENTENCE) for note in report.notes[:MAX_NOTES]]
     if left_out > 0:
-        notes.append(f"{left_out} more device(s): detail='full' lists them")
+        notes.append(f"{left_out} more device(s)")
     if report.top_allocations:
         notes.append(
             "a whole stack with sizes and lifetimes: focus=ID of top_allocations; one category: focus=its name"
         )
     return report.model_copy(update={**short, "notes": notes})
+
+
+def concise_estimate(estimate: MemoryEstimate) -> MemoryEstimate:
+    """Return the estimate without the sources of its formulas."""
+    return estimate.model_copy(update={"sources": []})
 
 
 def _finding(one: MemoryFinding) -> MemoryFinding:

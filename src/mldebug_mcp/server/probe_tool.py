@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Annotated, Any, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
-from mcp_types import CallToolResult, ImageContent, TextContent
+from mcp_types import CallToolResult, ImageContent
 from pydantic import Field
 
 from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.server.progress import SECONDS
+from mldebug_mcp.server.reply import Detail, reply
 from mldebug_mcp.server.strict import answers
+
+if TYPE_CHECKING:
+    from mldebug_mcp.probe import Progress
 
 QUEUE = 100
 AT_ONCE = anyio.CapacityLimiter(2)
@@ -44,6 +50,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
     time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
+    detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ProbeResult]:
     """Overfit a single batch, the sanity check of model, loss function and training loop: can my model learn at all?
 
@@ -64,13 +71,13 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             told.put_nowait(progress)
 
     async def report() -> None:
-        done = 0
+        done, doing = 0, "starting"
         while True:
-            progress = await told.get()
+            # What takes long without a word, such as importing torch, is told again and again.
+            with suppress(TimeoutError):
+                doing = _words(await asyncio.wait_for(told.get(), SECONDS))
             done += 1
-            loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
-            step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
-            await context.report_progress(done, message=f"{progress.stage}{step}{loss}")
+            await context.report_progress(done, message=doing)
 
     reporter = asyncio.create_task(report())
     if not AT_ONCE.available_tokens:
@@ -82,11 +89,14 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             )
     finally:
         reporter.cancel()
-    picture = await asyncio.to_thread(picture_of, answer)
-    concise = concise_probe(answer)
-    return CallToolResult(
-        content=[TextContent(text=concise.to_json()), *picture], structured_content=concise.model_dump(mode="json")
-    )
+    pictures = await asyncio.to_thread(picture_of, answer)
+    return reply(answer, detail, concise_probe, *pictures)
+
+
+def _words(progress: Progress) -> str:
+    loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
+    step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
+    return f"{progress.stage}{step}{loss}"
 
 
 def picture_of(answer: ProbeResult) -> list[ImageContent]:

@@ -7,6 +7,7 @@ A host learns from `skills/list` which files the skill has, with their digests, 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,10 +30,8 @@ TTL_MS = 3_600_000
 """How long a host may keep the manifest: the files change only with the installed version."""
 
 _MARKDOWN = "text/markdown"
-_DESCRIPTIONS = {
-    "SKILL.md": "How to debug a training run: which tool when, how to work, and what practitioners say",
-    "PLAYBOOK.md": "Menus of hypotheses by situation, and every cause whole",
-}
+_PLAYBOOK = "Menus of hypotheses by situation, and every cause whole"
+_PAGE = "A reference page of the skill"
 
 
 class ListSkillsResult(PaginatedResult, CacheableResult):
@@ -101,10 +100,17 @@ def _resource(name: str) -> FunctionResource:
         uri=ROOT + name,
         name=NAME if name == "SKILL.md" else name,
         title=name,
-        description=_DESCRIPTIONS.get(name, "A reference page of the skill"),
+        description={"SKILL.md": _described(), "PLAYBOOK.md": _PLAYBOOK}.get(name, _PAGE),
         mime_type=_MARKDOWN,
         fn=lambda: _text(name),
     )
+
+
+@lru_cache(maxsize=1)
+def _described() -> str:
+    """Return the description in the skill's frontmatter, which is one quoted line: no YAML is imported at a start."""
+    line = next(line for line in _text("SKILL.md").splitlines() if line.startswith("description: "))
+    return str(json.loads(line.removeprefix("description: ")))
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
@@ -22,6 +23,8 @@ from mcp_types import ToolAnnotations
 from pydantic import ConfigDict, ValidationError
 
 from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.server.progress import reporting
+from mldebug_mcp.server.reply import answering
 from mldebug_mcp.text import clean, shorten
 
 SCHEMAS = Path(__file__).parent / "schemas.json"
@@ -63,8 +66,12 @@ class StrictTool(Tool):
         convert_result: bool = False,
     ) -> Any:  # noqa: ANN401 - the signature of the base class
         """Run the tool; every failure that its caller can mend is a ToolError of one line."""
+        # A tool that awaits is cancelled like any other task, and tells its own progress.
+        watched = nullcontext() if self.is_async else reporting(context)
         try:
-            return await super().run(arguments, context, convert_result)
+            async with watched:
+                with answering(self.name, arguments):
+                    return await super().run(arguments, context, convert_result)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):

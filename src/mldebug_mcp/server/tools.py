@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult
 from pydantic import Field
 
 from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
@@ -18,13 +18,8 @@ from mldebug_mcp.models.memory import (
     Sharding,
 )
 from mldebug_mcp.server.probe_tool import probe_overfit
-from mldebug_mcp.server.progress import rows_reporter
+from mldebug_mcp.server.reply import Detail, reply
 from mldebug_mcp.server.strict import answers
-
-Detail = Annotated[
-    Literal["concise", "full"],
-    Field(description="concise: what is seen and what leads; full: every symptom with its state and every cause"),
-]
 
 
 @answers
@@ -40,7 +35,7 @@ def diagnose_run(
         str | None, Field(description="The log or folder of a run that went well: where, and in what, do the two part?")
     ] = None,
     detail: Detail = "concise",
-) -> Diagnosis:
+) -> Annotated[CallToolResult, Diagnosis]:
     """Diagnose a training run from its log: why did my loss spike, diverge, go to NaN or not go down, what went wrong?
 
     Use it first for any question about a run, to analyze or debug training logs and metrics, to find out why, or
@@ -58,8 +53,7 @@ def diagnose_run(
     from mldebug_mcp.diagnose import diagnose_run as diagnose
     from mldebug_mcp.report.concise import concise
 
-    answer = diagnose(path, config, reference, run=run)
-    return answer if detail == "full" else concise(answer)
+    return reply(diagnose(path, config, reference, run=run), detail, concise)
 
 
 @answers
@@ -74,7 +68,8 @@ def update_diagnosis(
     ],
     kind: Annotated[str, Field(description="Kind of run, as run.kind of the diagnosis says")] = "unknown",
     path: Annotated[str, Field(description="The run, for the calls of the next steps")] = "LOG",
-) -> Update:
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Update]:
     """Rank the causes again after a check that diagnose_run suggested: what is the most likely cause now, what else?
 
     Use it once the outcome of a next step is known: the suggested check confirms or refutes a hypothesis; lowering the
@@ -86,12 +81,11 @@ def update_diagnosis(
     from mldebug_mcp.diagnose.update import update_diagnosis as update
     from mldebug_mcp.report.concise import concise_update
 
-    return concise_update(update(findings, outcomes, kind, path))
+    return reply(update(findings, outcomes, kind, path), detail, concise_update)
 
 
 @answers
 def inspect_batch(  # noqa: PLR0917 - MCP calls by name
-    context: Context[Any, Any],
     path: Annotated[
         str,
         Field(
@@ -111,7 +105,7 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
         str | None, Field(description="The evaluation split: which of its rows stand in the data too (leakage)?")
     ] = None,
     detail: Detail = "concise",
-) -> BatchInspection:
+) -> Annotated[CallToolResult, BatchInspection]:
     """Inspect training data, a tokenized batch or dataset: is my tokenization right, are my labels masked correctly?
 
     Use it to check, verify or look at data (a JSONL dataset, parquet, Arrow, tensors) before fine-tuning (SFT, DPO,
@@ -125,9 +119,7 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.diagnose.batch import inspect_batch as inspect
     from mldebug_mcp.report.batch_concise import concise_inspection
 
-    report = rows_reporter(context)
-    answer = inspect(path, tokenizer, model, purpose, sample=sample, against=against, progress=report)
-    return answer if detail == "full" else concise_inspection(answer)
+    return reply(inspect(path, tokenizer, model, purpose, sample=sample, against=against), detail, concise_inspection)
 
 
 @answers
@@ -145,7 +137,7 @@ def check_memory(
         Field(description="The id of a call site in top_allocations, or a category: only that, whole stacks"),
     ] = None,
     detail: Detail = "concise",
-) -> MemoryReport:
+) -> Annotated[CallToolResult, MemoryReport]:
     """Find out what is eating GPU memory and why it ran out: CUDA out of memory (OOM), growing VRAM, a memory leak.
 
     Use it when training runs out of memory, OOM after some steps or at the second epoch, GPU memory usage keeps growing
@@ -158,8 +150,7 @@ def check_memory(
     from mldebug_mcp.diagnose.memory import check_memory as check
     from mldebug_mcp.report.memory_concise import concise_memory
 
-    answer = check(path, against, focus)
-    return answer if detail == "full" else concise_memory(answer)
+    return reply(check(path, against, focus), detail, concise_memory)
 
 
 @answers
@@ -182,7 +173,8 @@ def estimate_memory(
     snapshot: Annotated[
         str | None, Field(description="A memory snapshot whose peak stands beside the estimate")
     ] = None,
-) -> MemoryEstimate:
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, MemoryEstimate]:
     """Estimate how much GPU memory (VRAM) training needs: will the model fit, on how many GPUs, with what batch size?
 
     Use it before you train or fine-tune a 7B, 13B or 70B model (Llama 3 8B, Qwen, GPT) on a 24 GB GPU or an A100 80GB,
@@ -192,8 +184,9 @@ def estimate_memory(
     with its formula, and the peak in `total_bytes`. Call it again to see what a change saves.
     """
     from mldebug_mcp.memory.estimate import estimate_memory as estimate
+    from mldebug_mcp.report.memory_concise import concise_estimate
 
-    return estimate(
+    answer = estimate(
         config,
         batch_size=batch_size,
         length=length,
@@ -208,6 +201,7 @@ def estimate_memory(
         chunked_loss=chunked_loss,
         snapshot=snapshot,
     )
+    return reply(answer, detail, concise_estimate)
 
 
 @answers
@@ -215,6 +209,7 @@ def search_folklore(
     query: Annotated[
         str, Field(description="A question or keywords, such as 'loss spikes after warmup' or 'reward stays at zero'")
     ],
+    *,
     domain: Annotated[
         str | None, Field(description="Only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory")
     ] = None,
@@ -225,7 +220,8 @@ def search_folklore(
         Literal["quote", "cause", "symptom", "error", "menu", "any"], Field(description="Only entries of this kind")
     ] = "any",
     limit: Annotated[int, Field(description="How many quotes and how many other entries at most", ge=1, le=20)] = 5,
-) -> SearchResult:
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, SearchResult]:
     """Search what experts and practitioners say: best practices, rules of thumb, tips and advice, with citations.
 
     Use it to find what is known or recommended, and who said it: what is a good learning rate, batch size, warmup,
@@ -236,8 +232,9 @@ def search_folklore(
     source, or not at all.
     """
     from mldebug_mcp.diagnose.search import search_folklore as search
+    from mldebug_mcp.diagnose.search import within_size
 
-    return search(query, domain, topic, kind, limit)
+    return reply(search(query, domain, topic, kind, limit, whole=True), detail, within_size)
 
 
 @answers
@@ -245,7 +242,8 @@ def explain(
     id: Annotated[  # noqa: A002 - the word that users see
         str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")
     ],
-) -> Explanation:
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Explanation]:
     """Explain what an id from another answer does mean and tell more about it: the full entry, whole.
 
     Use it to describe a symptom or check such as loss_spike_single (how it is judged), a cause such as lr_too_high
@@ -253,8 +251,9 @@ def explain(
     such as bekman_nan_causes, or a known error message.
     """
     from mldebug_mcp.diagnose.explain import explain as look_up
+    from mldebug_mcp.report.knowledge_concise import concise_explanation
 
-    return look_up(id)
+    return reply(look_up(id), detail, concise_explanation)
 
 
 @answers
@@ -262,7 +261,8 @@ def explain_error(
     text: Annotated[
         str, Field(description="An error message, a traceback or log text of any length, or the path of a log file")
     ],
-) -> ErrorExplanation:
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, ErrorExplanation]:
     """Explain an error message, traceback or crash: what does it mean, how do I fix it, which rank failed first?
 
     Use it when a job crashed, with a stack trace or any other error or exception, to find what caused it: RuntimeError,
@@ -273,8 +273,9 @@ def explain_error(
     says what class of problem it is and what to try.
     """
     from mldebug_mcp.diagnose.explain_error import explain_error as explain_message
+    from mldebug_mcp.report.knowledge_concise import concise_error
 
-    return explain_message(text)
+    return reply(explain_message(text), detail, concise_error)
 
 
 TOOLS = (

@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, Symptom, judge, registered
 
 __all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
@@ -25,5 +26,8 @@ def symptoms() -> Mapping[str, Symptom]:
 
 def examine(run: Run) -> tuple[list[Finding], list[str]]:
     """Judge every symptom on a run. Returns the findings, one per symptom, and notes on symptoms that broke."""
-    judged = [judge(one, run) for one in symptoms().values()]
+    judged = []
+    for one in symptoms().values():
+        checkpoint(f"looking for {one.id}")
+        judged.append(judge(one, run))
     return [finding for finding, _ in judged], [note for _, note in judged if note is not None]

@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.memory import Severity
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import shorten
 
@@ -120,6 +121,7 @@ def examine_memory(snapshot: MemorySnapshot) -> tuple[list[Judged], list[str]]:
     judged: list[Judged] = []
     notes: list[str] = []
     for symptom in memory_symptoms().values():
+        checkpoint(f"looking for {symptom.id}")
         if symptom.history and not snapshot.recorded:
             judged.append(Judged(symptom, State.UNKNOWN, reason="no allocation history"))
             continue

@@ -1,0 +1,99 @@
+"""Which tool to call next after an answer: a call that can be made as it stands.
+
+A next step of a cause may need what only the user has (another run, a batch), so its call may hold a placeholder. Of
+those calls the first without one is taken, else the entry is read that says most about what leads.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+
+from mldebug_mcp.models import Call, Explanation, Hypothesis, NextStep
+from mldebug_mcp.models.batch import BatchFinding
+from mldebug_mcp.models.errors import ErrorMatch, FirstError
+from mldebug_mcp.models.knowledge import EntryHit, QuoteHit
+from mldebug_mcp.models.memory import CallSite, MemoryFinding
+from mldebug_mcp.text import clean, shorten
+
+_PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
+"""What stands for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
+
+
+def ready(call: str | None, why: str = "") -> Call | None:
+    """Return a call of a next step, or None if it has a placeholder or there is none."""
+    if call is None or not is_sendable(call):
+        return None
+    parsed = ast.parse(call, mode="eval").body
+    if not isinstance(parsed, ast.Call) or not isinstance(parsed.func, ast.Name):
+        return None
+    given = {word.arg: ast.literal_eval(word.value) for word in parsed.keywords if word.arg}
+    if any(isinstance(value, str) and _PLACEHOLDER.match(value) for value in given.values()):
+        return None
+    return Call(tool=parsed.func.id, arguments=given, why=shorten(why, 160))
+
+
+def is_sendable(text: str) -> bool:
+    """Tell whether a name from outside comes back from a client as it went out."""
+    return clean(text) == text
+
+
+def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
+    """Return the first check that can be made at once, else the leading cause to read."""
+    for step in steps:
+        call = ready(step.call, step.action)
+        if call is not None:
+            return call
+    return _read(hypotheses[0].cause if hypotheses else "unknown", "the leading hypothesis: how to confirm and fix it")
+
+
+def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int | None) -> Call:
+    """Return the gravest finding to read; without one, whether a tiny model can memorise the batch."""
+    if findings:
+        return _read(findings[0].check, "how the gravest finding is judged, and its fix")
+    if trained and is_sendable(path):
+        return Call(tool="probe_overfit", arguments={"batch": path}, why="can a tiny model memorise it?")
+    return _read("menu_not_learning", "what else keeps a model from learning")
+
+
+def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
+    """Return a closer look at the largest holder; where that is known or nothing is, the gravest finding to read."""
+    if sites and not focused and is_sendable(path):
+        return Call(
+            tool="check_memory", arguments={"path": path, "focus": sites[0].id}, why="the largest holder's whole stack"
+        )
+    found = next((one.finding for one in findings if one.finding != "healthy"), "menu_out_of_memory")
+    return _read(found, "how to save memory")
+
+
+def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit]) -> Call:
+    """Return the best entry to read whole, else the source of the best quote."""
+    if entries:
+        return _read(entries[0].id, "the best entry, whole")
+    if quotes:
+        return _read(quotes[0].source, "all quotes of this source")
+    return _read("menu_not_learning", "causes by situation")
+
+
+def after_explanation(entry: Explanation) -> Call:
+    """Return the first related entry, else a search for more on the subject."""
+    if entry.related:
+        return _read(entry.related[0], "related")
+    return Call(
+        tool="search_folklore", arguments={"query": shorten(entry.title, 200)}, why="what practitioners say about it"
+    )
+
+
+def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call:
+    """Return the matching message to read whole, else a search for the words of the error."""
+    if matches:
+        return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
+    words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20]) if error else ""
+    if not words:
+        return _read("menu_it_hangs", "a run that stopped without a message")
+    return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
+
+
+def _read(name: str, why: str) -> Call:
+    return Call(tool="explain", arguments={"id": name}, why=why)

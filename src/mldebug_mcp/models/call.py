@@ -1,0 +1,27 @@
+"""A call that an answer suggests, ready to be sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from pydantic import Field
+
+from mldebug_mcp.models.base import Model, Text
+
+Argument = Text | int | float | bool | dict[str, Text]
+
+
+class Call(Model):
+    """A call of one of our tools that runs as it stands: no placeholder is left in it."""
+
+    tool: str
+    arguments: dict[str, Argument] = Field(default_factory=dict)
+    why: Text = Field("", description="What it tells.")
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items())
+        return f"{self.tool}({given})"
+
+
+NextCall = Annotated[Call | None, Field(description="The call to make next, ready to be sent.")]

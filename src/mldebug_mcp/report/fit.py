@@ -1,0 +1,74 @@
+"""Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypeVar
+
+from mldebug_mcp.models import Call, Hypothesis, Model, RankedCause
+
+_ROOM = (
+    (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
+    (60, 7), (48, 6),
+)  # fmt: skip
+"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. What
+stands inside a list gets half of the characters and a third of the entries: that it is there counts more."""
+LEAST_CHARACTERS = 24
+_WHOLE = (Call, Hypothesis, RankedCause)
+"""Of these none is left out of a list: a call must run, and probabilities sum to 1."""
+
+Answer = TypeVar("Answer", bound=Model)
+
+
+def fitted(answer: Answer, limit: int) -> Answer:
+    """Return the answer, cut as little as makes its JSON at most `limit` characters long."""
+    for characters, entries in _ROOM:
+        if length(answer) <= limit:
+            return answer
+        answer = _cut_model(answer, characters, entries)
+    return answer
+
+
+def with_notes_that_fit(answer: Answer, notes: Sequence[str], limit: int) -> Answer:
+    """Return the answer with the first notes, as many as its JSON of at most `limit` characters has room for.
+
+    The first one stands in any case.
+    """
+    for count in range(len(notes), 1, -1):
+        noted = answer.model_copy(update={"notes": list(notes[:count])})
+        if length(noted) <= limit:
+            return noted
+    return answer.model_copy(update={"notes": list(notes[:1])})
+
+
+def length(answer: Model) -> int:
+    """Return the characters of the answer in the longest of the usual forms of JSON: spaced, and ASCII only."""
+    return len(json.dumps(as_json(answer)))
+
+
+def as_json(answer: Model) -> dict[str, object]:
+    """Return the answer as it is sent; what a short form did not set is left out."""
+    return answer.model_dump(mode="json", exclude_unset=True)
+
+
+def _cut_model(answer: Answer, characters: int, entries: int) -> Answer:
+    cut = {name: _cut(value, characters, entries) for name, value in answer if name in answer.model_fields_set}
+    return answer.model_copy(update=cut)
+
+
+def _cut(value: object, characters: int, entries: int) -> object:
+    if isinstance(value, str):
+        return value if len(value) <= characters else value[: characters - 1] + "…"
+    if isinstance(value, Call):
+        return value
+    if isinstance(value, Model):
+        return _cut_model(value, characters, entries)
+    if isinstance(value, list):
+        kept = value if value and isinstance(value[0], _WHOLE) else value[:entries]
+        return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
+    if isinstance(value, dict):
+        return {
+            _cut(key, characters, entries): _cut(one, characters, entries) for key, one in list(value.items())[:entries]
+        }
+    return value

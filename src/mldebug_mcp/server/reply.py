@@ -1,0 +1,119 @@
+"""An answer as a client gets it: short or whole, the same in text and in structured content.
+
+Some clients show the model only the structured content, others only the text. So both hold the same JSON, and what was
+cut is said in the notes, with the call that gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Annotated, Literal, TypeVar, cast
+
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+from pydantic import Field, ValidationError
+
+from mldebug_mcp.models import (
+    BatchInspection,
+    Call,
+    Diagnosis,
+    ErrorExplanation,
+    Explanation,
+    Model,
+    ProbeResult,
+    SearchResult,
+    Update,
+)
+from mldebug_mcp.models.call import Argument
+from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+from mldebug_mcp.text import clean
+
+LIMIT = 10_000
+"""Characters of a concise answer: what clients show without a detour through a file, with room to spare."""
+BRIEF = 600
+"""Characters of the answer on a run with nothing wrong."""
+NOTE_ROOM = 500
+"""Characters of `LIMIT` that are kept for the note on what was cut."""
+LONGEST_CALL = 300
+
+Detail = Annotated[
+    Literal["concise", "full"],
+    Field(description="concise: what is seen and what leads, at most 10,000 characters; full: everything"),
+]
+Answer = TypeVar(
+    "Answer",
+    bound=Diagnosis
+    | Update
+    | BatchInspection
+    | ProbeResult
+    | MemoryReport
+    | MemoryEstimate
+    | SearchResult
+    | Explanation
+    | ErrorExplanation,
+)
+
+_call: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+@contextmanager
+def answering(tool: str, arguments: Mapping[str, object]) -> Iterator[None]:
+    """Remember which call is answered inside, for an answer that says how to get its rest."""
+    token = _call.set(_whole_call(tool, arguments))
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictures: ImageContent) -> CallToolResult:
+    """Return an answer as a tool result.
+
+    Args:
+        answer: The whole answer.
+        detail: "full" for that; else the short form.
+        short: Makes the short form. Where that leaves `next_step` out, the next call is the one for the whole answer.
+        pictures: What goes with it.
+    """
+    if detail == "full":
+        content = answer.model_dump(mode="json")
+    else:
+        from mldebug_mcp.report.fit import as_json
+
+        content = as_json(_shortened(answer, short(answer)))
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    shown = cast("list[ContentBlock]", [TextContent(text=text), *pictures])
+    return CallToolResult(content=shown, structured_content=content)
+
+
+def _shortened(answer: Answer, brief: Answer) -> Model:
+    """Return the short form, cut to what clients show, with the call that gives the rest."""
+    from mldebug_mcp.report.fit import fitted, with_notes_that_fit
+
+    whole = _call.get()
+    if brief.next_step is None:
+        followed = brief.model_copy(update={"next_step": whole or answer.next_step})
+        return fitted(with_notes_that_fit(followed, brief.notes, BRIEF), LIMIT)
+    fitting = fitted(brief, LIMIT - NOTE_ROOM)
+    if fitting == answer:
+        return fitting
+    call = (
+        str(whole)
+        if whole is not None and len(json.dumps(str(whole))) <= LONGEST_CALL
+        else "this call with detail='full'"
+    )
+    notes = [*fitting.notes, f"shortened; everything: {call}"]
+    return fitting.model_copy(update={"notes": notes})
+
+
+def _whole_call(tool: str, arguments: Mapping[str, object]) -> Call | None:
+    """Return the call for the whole answer; None where its arguments do not survive being shown."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if any(isinstance(value, str) and clean(value) != value for value in given.values()):
+        return None
+    try:
+        return Call(tool=tool, arguments=cast("dict[str, Argument]", {**given, "detail": "full"}))
+    except ValidationError:
+        return None

@@ -1,0 +1,212 @@
+"""What every answer has: the same in text and structure, a schema that it fits, and a call to make next."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from mcp import Client
+
+from mldebug_mcp.server.reply import BRIEF, LIMIT
+from mldebug_mcp.server.tools import TOOLS
+from tests.memory import scenarios
+
+pytestmark = pytest.mark.anyio
+
+Calls = dict[str, list[dict[str, Any]]]
+
+SHAPE = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 500, "n_positions": 64}
+
+
+@pytest.fixture
+def calls(examples: Path, tmp_path: Path) -> Calls:
+    """Calls of every tool but the probe, which needs torch: on what is wrong, on what is not, on what is not known."""
+    bad, good = tmp_path / "bad.jsonl", tmp_path / "good.jsonl"
+    bad.write_text("".join(f'{{"input_ids": [5, 6, {i}], "labels": [-100, -100, -100]}}\n' for i in range(9)))
+    good.write_text("".join(f'{{"input_ids": [{i}, 6, 7], "labels": [{i}, 6, 7]}}\n' for i in range(9)))
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(SHAPE))
+    leak = tmp_path / "snapshot.pickle"
+    leak.write_bytes(pickle.dumps(scenarios.snapshot_of(scenarios.leak())))
+    oom = tmp_path / "oom.txt"
+    oom.write_text(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity\n"
+    )
+    runs = [{"path": str(examples / name)} for name in ("loss_spike", "nan_loss", "overfit", "divergence", "healthy")]
+    return {
+        "diagnose_run": [*runs, {**runs[0], "reference": runs[4]["path"]}],
+        "update_diagnosis": [
+            {"findings": {"loss_spike": "present"}, "outcomes": {"lr_too_high.1": "refutes"}, "path": "runs/7"},
+            {"findings": {}, "outcomes": {}},
+        ],
+        "inspect_batch": [{"path": str(bad), "purpose": "sft"}, {"path": str(good), "purpose": "pretraining"}],
+        "check_memory": [{"path": str(leak)}, {"path": str(leak), "focus": "activations"}, {"path": str(oom)}],
+        "estimate_memory": [
+            {"config": str(config)},
+            {"config": str(config), "batch_size": 64, "checkpointing": "full", "chunked_loss": True},
+            {"config": str(config), "lora_rank": 4, "devices": 8, "sharding": "zero3"},
+        ],
+        "search_folklore": [{"query": "loss spike"}, {"query": "zzzzqq"}, {"query": "reward", "kind": "quote"}],
+        "explain": [
+            {"id": one} for one in ("loss_spike", "bad_batch", "bekman_mle", "menu_nan", "cuda_oom", "unknown")
+        ],
+        "explain_error": [
+            {"text": "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB"},
+            {"text": "ZyxError: the frobnicator does not fit"},
+            {"text": "all is well"},
+        ],
+    }
+
+
+async def answers_to(client: Client, calls: Calls, detail: str) -> list[tuple[str, dict[str, Any]]]:
+    answers = []
+    for tool, arguments in calls.items():
+        for call in arguments:
+            result = await client.call_tool(tool, {**call, "detail": detail})
+            assert not result.is_error, result.content
+            assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+            answers.append((tool, result.structured_content or {}))
+    return answers
+
+
+async def test_every_tool_takes_detail_and_is_concise_by_default(client: Client) -> None:
+    tools = (await client.list_tools()).tools
+    assert len(tools) == len(TOOLS) == 9
+    for tool in tools:
+        detail = tool.input_schema["properties"]["detail"]
+        assert (detail["enum"], detail["default"]) == (["concise", "full"], "concise")
+
+
+@pytest.mark.parametrize("detail", ["concise", "full"])
+async def test_every_answer_suggests_a_call_that_really_runs(client: Client, calls: Calls, detail: str) -> None:
+    for tool, answer in await answers_to(client, calls, detail):
+        call = answer["next_step"]
+        result = await client.call_tool(call["tool"], call["arguments"])
+        assert not result.is_error, (tool, call, result.content)
+
+
+async def test_every_answer_fits_its_schema_in_both_eras(client_of_each_era: Client, calls: Calls) -> None:
+    schemas = {tool.name: tool.output_schema for tool in (await client_of_each_era.list_tools()).tools}
+    for detail in ("concise", "full"):
+        for tool, answer in await answers_to(client_of_each_era, calls, detail):
+            schema = schemas[tool]
+            assert schema is not None
+            jsonschema.Draft202012Validator.check_schema(schema)
+            jsonschema.validate(answer, schema)
+
+
+async def test_what_was_left_out_is_got_by_the_call_that_the_answer_names(client: Client, calls: Calls) -> None:
+    short, whole = await answers_to(client, calls, "concise"), await answers_to(client, calls, "full")
+    for (tool, brief), (_, full) in zip(short, whole, strict=True):
+        named = any("detail" in note and tool in note for note in brief["notes"])
+        offered = brief["next_step"]["arguments"].get("detail") == "full"
+        assert named or offered or {**full, **brief} == full
+
+
+async def test_leading_facts_are_in_the_text_as_well(client: Client, examples: Path) -> None:
+    result = await client.call_tool("diagnose_run", {"path": str(examples / "loss_spike")})
+    answer, text = result.structured_content, result.content[0].text  # type: ignore[union-attr]
+    assert answer is not None
+    for fact in (answer["findings"][0]["summary"], answer["hypotheses"][0]["cause"], answer["next_step"]["tool"]):
+        assert json.dumps(fact, ensure_ascii=False) in text
+
+
+async def test_numbers_that_are_not_finite_are_the_same_strings_everywhere(client: Client, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    values = [2.0, math.nan, math.inf, -math.inf] * 3
+    log.write_text("".join(json.dumps({"step": step, "loss": loss}) + "\n" for step, loss in enumerate(values)))
+    result = await client.call_tool("diagnose_run", {"path": str(log), "detail": "full"})
+    text = result.content[0].text  # type: ignore[union-attr]
+    assert json.loads(text, parse_constant=pytest.fail)["run"]["last"]["loss"] == "-inf"
+
+
+async def test_a_long_argument_is_not_repeated(client: Client) -> None:
+    text = "".join(f"ValueError: shapes ({i}, 3) and ({i}, 4) do not fit, id {i}\n" for i in range(2000))
+    result = await client.call_tool("explain_error", {"text": "RuntimeError: CUDA out of memory\n" + text})
+    assert len(json.dumps(result.structured_content)) < LIMIT
+
+
+def healthy_log(path: Path, **more: float) -> Path:
+    draw = random.Random(1)
+    with path.open("w") as log:
+        for step in range(1, 401):
+            record = {
+                "step": step * 10,
+                "loss": round(2.1 + 3 * math.exp(-step / 60) + draw.gauss(0, 0.03), 4),
+                "grad_norm": round(abs(draw.gauss(1, 0.1)), 4),
+                "learning_rate": 1e-4 * min(step / 40, 1 - step / 410),
+                "epoch": round(step / 400, 4),
+            }
+            if step % 40 == 0:
+                record |= {"eval_loss": round(2.2 + 3 * math.exp(-step / 60), 4), "eval_runtime": 3.2}
+            log.write(json.dumps(record | more) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("folder", ["run", "experiments/2026-11-20/llama-3-8b-instruct-lora-r16-lr1e-4-bs64-seed1"])
+async def test_a_healthy_run_is_answered_in_a_few_lines(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(folder).mkdir(parents=True)
+    path = str(healthy_log(Path(folder) / "log.jsonl", tokens_per_second=1234.5))
+
+    result = await client.call_tool("diagnose_run", {"path": path})
+
+    answer = result.structured_content
+    assert answer is not None
+    assert max(len(result.content[0].text), len(json.dumps(answer))) < BRIEF  # type: ignore[union-attr]
+    assert {"run", "findings", "hypotheses", "next_steps", "notes"} <= answer.keys()
+    assert answer["run"]["path"].endswith("log.jsonl")
+    assert answer["run"]["steps"] == 400
+    assert answer["run"]["last"]["loss"] == pytest.approx(2.1, abs=0.2)
+    assert [one["cause"] for one in answer["hypotheses"]] == ["healthy", "unknown"]
+    assert sum(one["probability"] for one in answer["hypotheses"]) == pytest.approx(1)
+    assert answer["hypotheses"][0]["credence"]
+    assert "nothing stands out" in answer["notes"]
+    assert answer["next_step"] == {"tool": "diagnose_run", "arguments": {"path": path, "detail": "full"}}
+
+
+async def test_the_healthy_example_says_what_was_not_logged(client: Client, examples: Path) -> None:
+    result = await client.call_tool("diagnose_run", {"path": str(examples / "healthy")})
+    assert result.structured_content is not None
+    assert "not logged: eval_loss" in result.structured_content["notes"]
+
+
+async def test_what_was_seen_in_a_healthy_run_is_named(client: Client, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    draw = random.Random(2)
+    rows = [{"step": i, "loss": 1 + math.exp(-i / 9) + draw.gauss(0, 0.02), "learning_rate": 1e-4} for i in range(60)]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = await client.call_tool("diagnose_run", {"path": str(log)})
+    assert result.structured_content is not None
+    assert result.structured_content["findings"] == [{"symptom": "lr_no_warmup", "state": "present"}]
+
+
+async def test_a_log_with_an_error_line_and_no_metrics_is_not_passed_over_as_healthy(
+    client: Client, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("TypeError: forward() got an unexpected keyword argument 'labels'\n")
+    result = await client.call_tool("diagnose_run", {"path": str(log)})
+    assert "unexpected keyword" in result.content[0].text  # type: ignore[union-attr]
+
+
+async def test_the_whole_answer_keeps_the_arguments_of_the_call(client: Client, examples: Path) -> None:
+    config = str(examples / "healthy" / "config.json")
+    result = await client.call_tool("diagnose_run", {"path": str(examples / "healthy"), "config": config, "run": ""})
+    assert result.structured_content is not None
+    assert result.structured_content["next_step"]["arguments"]["config"] == config
+
+
+async def test_a_run_with_a_fault_keeps_its_rivals_and_checks(client: Client, examples: Path) -> None:
+    result = await client.call_tool("diagnose_run", {"path": str(examples / "loss_spike")})
+    assert result.structured_content is not None
+    assert result.structured_content["hypotheses"][0]["fix"]
+    assert result.structured_content["next_steps"]
