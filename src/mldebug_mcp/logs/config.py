@@ -10,6 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 
+from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.run import Scalar
@@ -101,7 +102,7 @@ def find_config(folder: Path) -> Path | None:
     """Return the training configuration in a folder, or None."""
     for name in FILE_NAMES:
         candidate = folder / name
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.access import library_path
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.frames import add_frame
@@ -12,7 +13,9 @@ NAME = "parquet"
 
 _ROWS_AT_A_TIME = 500_000
 _MAX_CELLS = 2_000_000_000
-"""A small file can stand for a huge table: runs of one value take no space."""
+_MANY_CELLS = 50_000_000
+_CELLS_PER_BYTE = 100
+"""A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
 _MAX_COLUMNS = 5000
 
 
@@ -28,22 +31,27 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     name = shorten(str(file.path), 200)
     empty = 0
     try:
-        table = pl.scan_parquet(file.path, glob=False)
-        schema = table.collect_schema()
-        rows = int(table.select(pl.len()).collect().item())
-        if rows * len(schema) > _MAX_CELLS or len(schema) > _MAX_COLUMNS:
-            raise InputError(f"{name}: {rows:,} rows of {len(schema)} columns are too many; export the metrics alone")
-        kept = [
-            column
-            for column, kind in schema.items()
-            if kind.is_numeric() or isinstance(kind, pl.Struct) or kind == pl.String
-        ]
-        for first in range(0, rows if kept else 0, _ROWS_AT_A_TIME):
-            frame = table.select(kept).slice(first, _ROWS_AT_A_TIME).collect()
-            without = add_frame(builder, frame)
-            if without is None:  # numbers spelled as text
-                without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
-            empty += without
+        with file.stream() as stream:
+            table = pl.scan_parquet(library_path(stream), glob=False)
+            schema = table.collect_schema()
+            rows = int(table.select(pl.len()).collect().item())
+            cells = rows * len(schema)
+            too_many = cells > min(_MAX_CELLS, max(_MANY_CELLS, _CELLS_PER_BYTE * file.size))
+            if too_many or len(schema) > _MAX_COLUMNS:
+                raise InputError(
+                    f"{name}: {rows:,} rows of {len(schema)} columns are too many; export the metrics alone"
+                )
+            kept = [
+                column
+                for column, kind in schema.items()
+                if kind.is_numeric() or isinstance(kind, pl.Struct) or kind == pl.String
+            ]
+            for first in range(0, rows if kept else 0, _ROWS_AT_A_TIME):
+                frame = table.select(kept).slice(first, _ROWS_AT_A_TIME).collect()
+                without = add_frame(builder, frame)
+                if without is None:  # numbers spelled as text
+                    without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
+                empty += without
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InputError(f"{name}: a parquet file that cannot be read ({shorten(str(error), 120)})") from None
     if empty:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from mldebug_mcp.access import is_file, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
@@ -45,7 +46,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read one run of the database; the notes name the others."""
     _check_whole(file)
     try:
-        with contextlib.closing(_open(file.path)) as database:
+        with contextlib.closing(_open(file)) as database:
+            _check_identity(database, file)
             columns = _columns(database, "metrics")
             if columns >= _MLFLOW:
                 _read_mlflow(database, file, builder)
@@ -65,7 +67,7 @@ def _check_whole(file: LogFile) -> None:
 
     Source of the layout: https://www.sqlite.org/fileformat2.html#the_database_header
     """
-    with file.path.open("rb") as stream:
+    with file.stream() as stream:
         header = stream.read(100)
     if len(header) == 100:
         page_size, pages, changes, valid_for = (
@@ -77,12 +79,11 @@ def _check_whole(file: LogFile) -> None:
     raise InputError(f"{_name(file)}: the database is cut off; copy it again, whole")
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    journal = path.with_name(path.name + "-wal")
+def _open(file: LogFile) -> sqlite3.Connection:
     # A database that nobody is writing is opened as immutable: not even a lock is put beside it.
-    live = journal.is_file() and journal.stat().st_size > 0
-    mode = "mode=ro" if live else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
+    place = file.path.resolve()
+    mode = "mode=ro" if _is_live(place) else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(str(place))}?{mode}", uri=True)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     end = time.monotonic() + _SECONDS
     database.set_progress_handler(lambda: time.monotonic() > end, 100_000)
@@ -90,6 +91,24 @@ def _open(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA query_only = ON")
     database.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
     return database
+
+
+def _check_identity(database: sqlite3.Connection, file: LogFile) -> None:
+    """Refuse a file that took the place of the one that was looked at: SQLite opens by name, when it first reads."""
+    database.execute("PRAGMA schema_version").fetchone()
+    status = file.path.resolve().lstat()
+    if (status.st_dev, status.st_ino) != file.identity:
+        raise InputError(f"{_name(file)}: another file was put in its place while it was opened; try again")
+
+
+def _is_live(path: Path) -> bool:
+    """Say whether somebody writes the database: its journal holds something. One outside the roots is refused."""
+    journal = path.with_name(path.name + "-wal")
+    require(journal)
+    if not is_file(journal) or not journal.stat().st_size:
+        return False
+    with open_input(journal):
+        return True
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:

@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
+from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.pickle_scan import scan
 from mldebug_mcp.text import shorten
@@ -48,6 +49,19 @@ class _SafeUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError("refused a persistent id")
 
 
+class _Unzipped(gzip.GzipFile):
+    """A compressed file that closes the file below it, which `gzip` leaves open."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        super().__init__(fileobj=below, mode="rb")
+        self._below = below
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._below.close()
+
+
 def load(path: Path, size: int) -> tuple[object, int]:
     """Return the object in a pickle (or in a gzip of one) and the bytes of the pickle.
 
@@ -79,12 +93,12 @@ def load(path: Path, size: int) -> tuple[object, int]:
 
 
 def _starts_with_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return file.read(2) == _GZIP
 
 
 def _open(path: Path, *, compressed: bool) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(path, "rb")) if compressed else path.open("rb", buffering=0)
+    return cast("BinaryIO", _Unzipped(open_input(path))) if compressed else open_input(path, buffering=0)
 
 
 def _check_memory(length: int, name: str) -> None:

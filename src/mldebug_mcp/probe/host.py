@@ -84,7 +84,7 @@ async def run_probe(job: Job, python: str, on_progress: Callable[[Progress], Non
         except OSError as error:
             message = f"{python} cannot be started ({error.strerror or error}); name a Python interpreter"
             end.failure = Failure(kind="interpreter", message=message)
-        raw = _read_result(result_file, python, end)
+        raw = read_result(result_file, python, end)
     raw.seconds = time.monotonic() - begun
     raw.output = end.output
     return raw
@@ -199,7 +199,9 @@ def _group_bytes(leader: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _read_result(path: Path, python: str, end: _End) -> RawProbe:
+def read_result(path: Path, python: str, end: _End | None = None) -> RawProbe:
+    """Return what the worker wrote; whatever is broken in it is a failure of the probe."""
+    end = _End() if end is None else end
     raw = RawProbe()
     done = False
     try:
