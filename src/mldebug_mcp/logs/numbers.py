@@ -20,15 +20,22 @@ _SPECIAL = {
     "-infinity": -math.inf,
     "1.#inf": math.inf,
 }
-_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _TENSOR = re.compile(r"tensor\(\s*([^,()\s]+)[^()]*\)")
 
+HUGE = 10**15
+
 NUMBER = (
-    r"(?:[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"(?:[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?nan(?:\.0)?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case."""
+
+
+def whole_number(digits: str) -> int:
+    """Return the number that digits spell; one beyond any counter is cut to `HUGE`, as Python refuses to read some."""
+    return min(HUGE, int(digits[:20]))
 
 
 def parse_number(text: str) -> float | None:

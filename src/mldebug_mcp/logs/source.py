@@ -77,6 +77,7 @@ class LogFile:
 
     def text(self) -> str:
         """Return the whole text; raises InputError if the file is too large for that."""
+        self._require_text()
         if self.size > MAX_WHOLE_FILE:
             raise InputError(
                 f"{shorten(str(self.path), 200)}: {self.size:,} bytes of JSON are too many to read whole; "
@@ -98,6 +99,7 @@ class LogFile:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
+        self._require_text()
         decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
         rest, skipping = "", False
         for chunk in self.pieces(CHUNK_BYTES):
@@ -113,6 +115,12 @@ class LogFile:
         rest += decoder.decode(b"", final=True)
         if rest and not skipping:
             yield from self._short_enough(rest.split("\r"))
+
+    def _require_text(self) -> None:
+        if self.binary:
+            raise InputError(
+                f"{shorten(str(self.path), 200)}: a {self.binary} file where text is due; name a text file"
+            )
 
     def _short_enough(self, lines: list[str]) -> Iterator[str]:
         for line in lines:

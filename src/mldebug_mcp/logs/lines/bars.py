@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.logs.numbers import HUGE, whole_number
+
 _TQDM = re.compile(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>[^\]]{0,2000})\]"
@@ -53,7 +55,14 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line) if "━" in line or "=" in line or "─" in line else None
     if keras is None:
         return None
-    return Bar("", int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
+    return Bar(
+        "",
+        whole_number(keras["count"]),
+        whole_number(keras["total"]),
+        _KERAS_TIME.sub("", keras["rest"]),
+        "",
+        keras=True,
+    )
 
 
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
@@ -70,4 +79,4 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
 
 def _count(text: str) -> int:
     unit = {"k": 1000, "M": 1_000_000}.get(text[-1])
-    return int(float(text[:-1]) * unit) if unit else int(float(text))
+    return int(min(HUGE, float(text[:-1]) * unit if unit else float(text)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from mldebug_mcp.logs.numbers import whole_number
+
 _WHOLE = r"\d[\d,]*(?:\.\d+)?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
@@ -93,7 +95,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     if groups.get("epoch"):
         found.values["epoch"] = float(groups["epoch"])
     if groups.get("batch"):
-        found.batch = (int(groups["batch"]), int(groups["batches"]))
+        found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
     bare = groups.get("colon") or groups.get("bracket")
     if bare:
         found.values["step"] = float(bare)
