@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from random import Random
 
-LONGEST = 32 * 1024
-"""Bytes of an input: small enough for thousands a second, large enough for every format."""
+LONGEST = 8 * 1024
+"""Bytes of an input: small enough for a thousand a second, large enough for every format."""
 MAX_POOL = 2000
 
 SALT: tuple[bytes, ...] = (

@@ -191,6 +191,26 @@ def _memory(name: str) -> Callable[[Path], Parse]:
     return opened
 
 
+def _text(folder: Path) -> Parse:
+    """The functions that all text from outside goes through."""
+    from mldebug_mcp.logs.names import canonical
+    from mldebug_mcp.logs.numbers import parse_number
+    from mldebug_mcp.text import clean, shorten
+
+    del folder
+
+    def parse(data: bytes) -> Signature:
+        text = data.decode(errors="surrogateescape")
+        check_text(clean(text))
+        line = shorten(text, 200)
+        check_text(line)
+        if len(line) > 200 or "\n" in line:
+            raise BrokenPromiseError(f"not one short line: {line!r}")
+        return len(line) > 190, parse_number(text[:40]) is None, canonical(line) == line
+
+    return parse
+
+
 def _error(folder: Path) -> Parse:
     from mldebug_mcp.diagnose.explain_error import explain_error
 
@@ -303,7 +323,7 @@ def _client() -> Callable[[str, dict[str, Any]], Signature]:
         told = [part.text for part in answer.content if part.type == "text"]
         for text in told:
             check_text(text[:20_000])
-        if answer.is_error and told[0].startswith("Error executing tool"):
+        if answer.is_error and told[0] == f"Error executing tool {name}":
             raise BrokenPromiseError(f"{name}: {told[0][:300]}")
         return name, answer.is_error, told[0][:40] if answer.is_error else len(told[0]) // 1000
 
@@ -318,7 +338,7 @@ def _pages() -> list[bytes]:
     folder = seeds.ROOT
     playbook = (folder / "PLAYBOOK.md").read_bytes()
     records = [path.read_bytes()[:3000] for path in sorted((folder / "evidence").glob("*.md"))[:5]]
-    return [playbook[:4000], playbook[40_000:46_000], *records]
+    return [playbook[:3000], playbook[40_000:43_000], *records]
 
 
 def _results() -> list[bytes]:
@@ -337,29 +357,30 @@ def _mlflow_points() -> list[bytes]:
 
 
 TARGETS: tuple[Target, ...] = (
-    Target("log: text", 12, seeds.text_logs, _log("train.log")),
-    Target("log: JSON lines", 12, seeds.json_lines, _log("train.jsonl")),
-    Target("log: JSON", 12, seeds.json_logs, _log("trainer_state.json")),
-    Target("log: CSV, TSV, columns", 12, seeds.tables, _log("metrics.csv")),
-    Target("log: TensorBoard", 8, seeds.event_payloads, _log("events.out.tfevents.1"), seeds.event_file),
+    Target("log: text", 10, seeds.text_logs, _log("train.log")),
+    Target("log: JSON lines", 14, seeds.json_lines, _log("train.jsonl")),
+    Target("log: JSON", 18, seeds.json_logs, _log("trainer_state.json")),
+    Target("log: CSV, TSV, columns", 14, seeds.tables, _log("metrics.csv")),
+    Target("log: TensorBoard", 4, seeds.event_payloads, _log("events.out.tfevents.1"), seeds.event_file),
     Target("log: W&B", 8, seeds.wandb_payloads, _log("run.wandb"), seeds.wandb_file),
-    Target("log: SQLite", 4, seeds.databases, _log("mlflow.db"), in_place=True),
+    Target("log: SQLite", 8, seeds.databases, _log("mlflow.db"), in_place=True),
     Target("log: parquet", 4, seeds.parquet_files, _log("history.parquet"), in_place=True),
-    Target("log: MLflow folder", 4, _mlflow_points, _mlflow),
-    Target("log that grows", 4, seeds.json_lines, _tail),
-    Target("configurations", 8, seeds.configurations, _settings),
-    Target("batch: JSON", 8, seeds.json_batches, _batch("batch.json")),
-    Target("batch: npy, npz", 4, seeds.arrays, _batch("batch.npz"), seeds.archive, in_place=True),
-    Target("batch: safetensors", 8, seeds.safetensors, _batch("batch.safetensors"), in_place=True),
-    Target("batch: parquet", 2, seeds.parquet_files, _batch("batch.parquet"), in_place=True),
-    Target("batch: Arrow", 2, seeds.arrow_files, _batch("batch.arrow"), in_place=True),
-    Target("batch: torch.save", 2, seeds.torch_files, _batch("batch.pt"), in_place=True),
+    Target("log: MLflow folder", 3, _mlflow_points, _mlflow),
+    Target("log that grows", 3, seeds.json_lines, _tail),
+    Target("configurations", 10, seeds.configurations, _settings),
+    Target("batch: JSON", 14, seeds.json_batches, _batch("batch.json")),
+    Target("batch: npy, npz", 6, seeds.arrays, _batch("batch.npz"), seeds.archive, in_place=True),
+    Target("batch: safetensors", 12, seeds.safetensors, _batch("batch.safetensors"), in_place=True),
+    Target("batch: parquet", 3, seeds.parquet_files, _batch("batch.parquet"), in_place=True),
+    Target("batch: Arrow", 3, seeds.arrow_files, _batch("batch.arrow"), in_place=True),
+    Target("batch: torch.save", 3, seeds.torch_files, _batch("batch.pt"), in_place=True),
     Target("tokenizer.json", 1, seeds.tokenizers, _tokenizer),
-    Target("memory snapshot", 8, seeds.snapshots, _memory("snapshot.pickle"), seeds.zipped, in_place=True),
-    Target("memory texts", 8, lambda: seeds.MEMORY_TEXTS, _memory("oom.txt")),
-    Target("error text", 12, lambda: seeds.ERRORS, _error),
-    Target("knowledge pages", 4, _pages, _knowledge),
-    Target("probe result", 4, _results, _probe_result),
+    Target("memory snapshot", 10, seeds.snapshots, _memory("snapshot.pickle"), seeds.zipped, in_place=True),
+    Target("memory texts", 14, lambda: seeds.MEMORY_TEXTS, _memory("oom.txt")),
+    Target("text and numbers", 20, lambda: (*seeds.ERRORS, *seeds.MEMORY_TEXTS), _text),
+    Target("error text", 14, lambda: seeds.ERRORS, _error),
+    Target("knowledge pages", 3, _pages, _knowledge),
+    Target("probe result", 6, _results, _probe_result),
     Target("MCP calls", 2, _names, _calls),
 )
 

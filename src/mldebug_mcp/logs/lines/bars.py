@@ -55,14 +55,8 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line) if "━" in line or "=" in line or "─" in line else None
     if keras is None:
         return None
-    return Bar(
-        "",
-        whole_number(keras["count"]),
-        whole_number(keras["total"]),
-        _KERAS_TIME.sub("", keras["rest"]),
-        "",
-        keras=True,
-    )
+    at, total = whole_number(keras["count"]), whole_number(keras["total"])
+    return Bar("", at, total, _KERAS_TIME.sub("", keras["rest"]), "", keras=True)
 
 
 def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
