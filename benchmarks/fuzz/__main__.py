@@ -173,9 +173,7 @@ def _apart(target: Target, inputs: int, seed: str, keep: Path) -> Outcome:
 
 
 def _print(done: list[Outcome]) -> None:
-    print(
-        "| parser | inputs | answered | refused | outcomes | inputs per CPU s | slowest (CPU ms) | peak (MiB) | broken promises |"
-    )
+    print("| parser | inputs | answered | refused | outcomes | per CPU s | slowest (CPU ms) | peak (MiB) | broken |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for one in done:
         rate = one.inputs / max(one.seconds, 1e-9)
