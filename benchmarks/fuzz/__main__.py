@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import mmap
 import re
 import resource
@@ -76,7 +77,8 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         done = list(
             pool.map(
-                lambda one: _apart(one, -(-options.inputs * one.share // whole), options.seed, options.keep), chosen
+                lambda one: _apart(one, math.ceil(options.inputs * one.share / whole), options.seed, options.keep),
+                chosen,
             )
         )
     _print(done)

@@ -32,7 +32,7 @@ class Target:
     """
 
     name: str
-    share: int
+    share: float
     seeds: Callable[[], Sequence[bytes]]
     open: Callable[[Path], Parse]
     wrap: Callable[[bytes], bytes] | None = None
@@ -62,6 +62,18 @@ def _log(name: str) -> Callable[[Path], Parse]:
             return run.formats, min(run.records, 3), len(run.series) > 3, len(run.notes), bool(run.messages)
 
         return parse
+
+    return opened
+
+
+def _large(name: str) -> Callable[[Path], Parse]:
+    """Logs as they are read when they are large: by blocks, in compiled code."""
+
+    def opened(folder: Path) -> Parse:
+        from mldebug_mcp.logs import blocks
+
+        vars(blocks)["FAST_BYTES"] = 1
+        return _log(name)(folder)
 
     return opened
 
@@ -288,12 +300,13 @@ def _calls(folder: Path) -> Parse:
         ("oom.txt", seeds.MEMORY_TEXTS[0]),
     ):
         (folder / name).write_bytes(content)
-    call = _client()
+    call, known = _client(), {one["name"] for one in seeds.CALLS}
 
     def parse(data: bytes) -> Signature:
         try:
             asked = json.loads(data.decode(errors="replace").encode(errors="replace"))
             name, arguments = str(asked["name"]), dict(asked["arguments"])
+            name = name if name in known else seeds.CALLS[len(data) % len(seeds.CALLS)]["name"]
         except (ValueError, TypeError, KeyError, RecursionError):
             text = data[:4000].decode(errors="replace")
             name, arguments = seeds.CALLS[len(data) % len(seeds.CALLS)]["name"], {}
@@ -361,10 +374,12 @@ TARGETS: tuple[Target, ...] = (
     Target("log: JSON lines", 14, seeds.json_lines, _log("train.jsonl")),
     Target("log: JSON", 18, seeds.json_logs, _log("trainer_state.json")),
     Target("log: CSV, TSV, columns", 14, seeds.tables, _log("metrics.csv")),
+    Target("log: JSON lines by blocks", 6, seeds.json_lines, _large("train.jsonl")),
+    Target("log: CSV by blocks", 6, seeds.tables, _large("metrics.csv")),
     Target("log: TensorBoard", 4, seeds.event_payloads, _log("events.out.tfevents.1"), seeds.event_file),
     Target("log: W&B", 8, seeds.wandb_payloads, _log("run.wandb"), seeds.wandb_file),
     Target("log: SQLite", 8, seeds.databases, _log("mlflow.db"), in_place=True),
-    Target("log: parquet", 4, seeds.parquet_files, _log("history.parquet"), in_place=True),
+    Target("log: parquet", 0.05, seeds.parquet_files, _log("history.parquet"), in_place=True),
     Target("log: MLflow folder", 3, _mlflow_points, _mlflow),
     Target("log that grows", 3, seeds.json_lines, _tail),
     Target("configurations", 10, seeds.configurations, _settings),

@@ -49,6 +49,17 @@ class _SafeUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError("refused a persistent id")
 
 
+def _unzipped_size(path: Path, name: str) -> int:
+    """Return how many bytes a compressed file holds: how much memory a pickle may claim depends on it."""
+    with _open(path, compressed=True) as stream:
+        size = 0
+        while piece := stream.read(_BUFFER):
+            size += len(piece)
+            if size > MAX_BYTES:
+                raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+    return size
+
+
 class _Unzipped(gzip.GzipFile):
     """A compressed file that closes the file below it, which `gzip` leaves open."""
 
@@ -72,7 +83,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
     compressed = _starts_with_gzip(path)
     try:
         with _open(path, compressed=compressed) as stream:
-            length = scan(stream, MAX_BYTES if compressed else size, name)
+            length = scan(stream, _unzipped_size(path, name) if compressed else size, name)
         _check_memory(length, name)
         with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
             return _SafeUnpickler(reader).load(), length
