@@ -40,6 +40,17 @@ def text_logs() -> list[bytes]:
     return [path.read_bytes()[:1500] for path in sorted(SAMPLES.glob("*.log"))]
 
 
+def log_lines() -> list[bytes]:
+    """Return single lines of the text logs of many trainers."""
+    return [line[:400] for text in text_logs() for line in text.splitlines()[::3] if line.strip()]
+
+
+def messages() -> list[bytes]:
+    """Return messages of event files and of W&B."""
+    files = [path.read_bytes()[:2000] for path in sorted(SAMPLES.glob("events.*"))]
+    return [record for data in files for record in _event_records(data)][:40]
+
+
 def json_lines() -> list[bytes]:
     """Return logs of JSON lines."""
     lines = ["\n".join(json.dumps(record) for record in RECORDS), '{"loss": NaN, "step": 1}\n{"loss": Infinity}\n']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -223,6 +224,57 @@ def _text(folder: Path) -> Parse:
     return parse
 
 
+def _lines(folder: Path) -> Parse:
+    """The readers of a line of a text log, each by itself."""
+    from mldebug_mcp.logs.lines.bars import bar_in
+    from mldebug_mcp.logs.lines.counters import find_counters
+    from mldebug_mcp.logs.lines.dicts import dict_in
+    from mldebug_mcp.logs.lines.pairs import pairs_in
+    from mldebug_mcp.logs.lines.prefixes import without_prefix
+
+    del folder
+
+    def parse(data: bytes) -> Signature:
+        line = without_prefix(data[:1000].decode(errors="replace")).message
+        found = find_counters(line)
+        pairs = pairs_in(found.rest)
+        return bar_in(line) is None, dict_in(line) is None, tuple(found.values), min(len(pairs), 4)
+
+    return parse
+
+
+def _protobuf(folder: Path) -> Parse:
+    """Messages of Protocol Buffers, as event files and W&B's hold them."""
+    from mldebug_mcp.logs import protobuf
+
+    del folder
+
+    def parse(data: bytes) -> Signature:
+        numbers = []
+        try:
+            for part in protobuf.fields(data, 0, len(data)):
+                numbers.append(part.number)
+                if part.wire == protobuf.BYTES:
+                    protobuf.text(data, part).encode()
+        except ValueError:
+            return "refused", len(numbers)
+        return tuple(numbers[:4])
+
+    return parse
+
+
+def _opcodes(folder: Path) -> Parse:
+    """The scan of a pickle before it is loaded, and the loading of what passes."""
+    from mldebug_mcp.memory.pickle_scan import scan
+
+    del folder
+
+    def parse(data: bytes) -> Signature:
+        return scan(io.BytesIO(data), len(data), "pickle") // 100
+
+    return parse
+
+
 def _error(folder: Path) -> Parse:
     from mldebug_mcp.diagnose.explain_error import explain_error
 
@@ -370,33 +422,36 @@ def _mlflow_points() -> list[bytes]:
 
 
 TARGETS: tuple[Target, ...] = (
-    Target("log: text", 10, seeds.text_logs, _log("train.log")),
-    Target("log: JSON lines", 14, seeds.json_lines, _log("train.jsonl")),
-    Target("log: JSON", 18, seeds.json_logs, _log("trainer_state.json")),
-    Target("log: CSV, TSV, columns", 14, seeds.tables, _log("metrics.csv")),
-    Target("log: JSON lines by blocks", 6, seeds.json_lines, _large("train.jsonl")),
-    Target("log: CSV by blocks", 6, seeds.tables, _large("metrics.csv")),
-    Target("log: TensorBoard", 4, seeds.event_payloads, _log("events.out.tfevents.1"), seeds.event_file),
-    Target("log: W&B", 8, seeds.wandb_payloads, _log("run.wandb"), seeds.wandb_file),
-    Target("log: SQLite", 8, seeds.databases, _log("mlflow.db"), in_place=True),
-    Target("log: parquet", 0.05, seeds.parquet_files, _log("history.parquet"), in_place=True),
-    Target("log: MLflow folder", 3, _mlflow_points, _mlflow),
-    Target("log that grows", 3, seeds.json_lines, _tail),
-    Target("configurations", 10, seeds.configurations, _settings),
-    Target("batch: JSON", 14, seeds.json_batches, _batch("batch.json")),
-    Target("batch: npy, npz", 6, seeds.arrays, _batch("batch.npz"), seeds.archive, in_place=True),
-    Target("batch: safetensors", 12, seeds.safetensors, _batch("batch.safetensors"), in_place=True),
-    Target("batch: parquet", 3, seeds.parquet_files, _batch("batch.parquet"), in_place=True),
-    Target("batch: Arrow", 3, seeds.arrow_files, _batch("batch.arrow"), in_place=True),
-    Target("batch: torch.save", 3, seeds.torch_files, _batch("batch.pt"), in_place=True),
-    Target("tokenizer.json", 1, seeds.tokenizers, _tokenizer),
-    Target("memory snapshot", 10, seeds.snapshots, _memory("snapshot.pickle"), seeds.zipped, in_place=True),
-    Target("memory texts", 14, lambda: seeds.MEMORY_TEXTS, _memory("oom.txt")),
-    Target("text and numbers", 20, lambda: (*seeds.ERRORS, *seeds.MEMORY_TEXTS), _text),
-    Target("error text", 14, lambda: seeds.ERRORS, _error),
-    Target("knowledge pages", 3, _pages, _knowledge),
-    Target("probe result", 6, _results, _probe_result),
-    Target("MCP calls", 2, _names, _calls),
+    Target("log: text", 2, seeds.text_logs, _log("train.log")),
+    Target("log: JSON lines", 4, seeds.json_lines, _log("train.jsonl")),
+    Target("log: JSON", 6, seeds.json_logs, _log("trainer_state.json")),
+    Target("log: CSV, TSV, columns", 4, seeds.tables, _log("metrics.csv")),
+    Target("log: JSON lines by blocks", 2, seeds.json_lines, _large("train.jsonl")),
+    Target("log: CSV by blocks", 2, seeds.tables, _large("metrics.csv")),
+    Target("log: TensorBoard", 1, seeds.event_payloads, _log("events.out.tfevents.1"), seeds.event_file),
+    Target("log: W&B", 3, seeds.wandb_payloads, _log("run.wandb"), seeds.wandb_file),
+    Target("log: SQLite", 3, seeds.databases, _log("mlflow.db"), in_place=True),
+    Target("log: parquet", 0.02, seeds.parquet_files, _log("history.parquet"), in_place=True),
+    Target("log: MLflow folder", 1, _mlflow_points, _mlflow),
+    Target("log that grows", 1, seeds.json_lines, _tail),
+    Target("configurations", 3, seeds.configurations, _settings),
+    Target("batch: JSON", 6, seeds.json_batches, _batch("batch.json")),
+    Target("batch: npy, npz", 3, seeds.arrays, _batch("batch.npz"), seeds.archive, in_place=True),
+    Target("batch: safetensors", 6, seeds.safetensors, _batch("batch.safetensors"), in_place=True),
+    Target("batch: parquet", 1, seeds.parquet_files, _batch("batch.parquet"), in_place=True),
+    Target("batch: Arrow", 1, seeds.arrow_files, _batch("batch.arrow"), in_place=True),
+    Target("batch: torch.save", 1, seeds.torch_files, _batch("batch.pt"), in_place=True),
+    Target("tokenizer.json", 0.2, seeds.tokenizers, _tokenizer),
+    Target("memory snapshot", 4, seeds.snapshots, _memory("snapshot.pickle"), seeds.zipped, in_place=True),
+    Target("memory texts", 6, lambda: seeds.MEMORY_TEXTS, _memory("oom.txt")),
+    Target("text and numbers", 40, lambda: (*seeds.ERRORS, *seeds.MEMORY_TEXTS), _text),
+    Target("lines of text logs", 50, seeds.log_lines, _lines),
+    Target("protobuf messages", 20, seeds.messages, _protobuf),
+    Target("opcodes of pickles", 20, seeds.snapshots, _opcodes, in_place=True),
+    Target("error text", 6, lambda: seeds.ERRORS, _error),
+    Target("knowledge pages", 1, _pages, _knowledge),
+    Target("probe result", 2, _results, _probe_result),
+    Target("MCP calls", 0.5, _names, _calls),
 )
 
 

@@ -22,6 +22,7 @@ from mldebug_mcp.text import shorten
 ROOTS_VARIABLE = "MLDEBUG_MCP_ROOTS"
 MAX_ENTRIES = 20_000
 """Entries of a folder that are looked at."""
+LONGEST_PATH = 4096
 SPARSE_BYTES = 256 * 1024 * 1024
 SPARSE_SHARE = 100
 """A file of more than `SPARSE_BYTES` of which less than one part in so many is on the disk is made of holes. Chosen: no
@@ -266,9 +267,16 @@ def _is(path: Path, kind: object) -> bool:
 
 def _real(path: Path) -> str:
     try:
+        # Resolving a path takes time in proportion to the square of its length.
+        _check_length(path)
         return os.path.realpath(path)
     except (OSError, ValueError):
-        raise InputError(f"{shorten(str(path), 200)}: not a usable path; check it for odd characters") from None
+        raise InputError(f"{shorten(str(path), 200)}: not a usable path; check its length and characters") from None
+
+
+def _check_length(path: Path) -> None:
+    if len(str(path)) > LONGEST_PATH:
+        raise ValueError
 
 
 def _is_below(real: str, root: str) -> bool:

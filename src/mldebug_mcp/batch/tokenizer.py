@@ -13,7 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mldebug_mcp.access import EmptyFileError, current, entries, is_file, is_folder, read_bytes, require
+from mldebug_mcp.access import (
+    Access,
+    EmptyFileError,
+    confined,
+    current,
+    entries,
+    is_file,
+    is_folder,
+    read_bytes,
+    require,
+)
 from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.batch.time_limit import template_limit
 from mldebug_mcp.errors import InputError, MissingExtraError, is_failure
@@ -221,7 +231,8 @@ def _held(folder: Path) -> Iterator[Path]:
             for file in entries(place) if is_folder(place) else []:
                 if file.suffix in _SUFFIXES and is_file(file):
                     (target / file.name).write_bytes(_content(file))
-        yield Path(copy)
+        with confined(Access()):
+            yield Path(copy)
 
 
 def _content(file: Path) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from mldebug_mcp.access import is_file, is_folder
+from mldebug_mcp.text import quoted
 
 PURPOSES = {
     "pretraining": "pretraining",
@@ -34,5 +34,5 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
     if saved is None:
         return call
     beside = Path(f"{saved}.tokenizer")
-    tokenizer = f", tokenizer={json.dumps(str(beside), ensure_ascii=False)}" if is_folder(beside) else ""
-    return call.replace('"BATCH"', json.dumps(str(saved), ensure_ascii=False) + tokenizer)
+    tokenizer = f", tokenizer={quoted(str(beside))}" if is_folder(beside) else ""
+    return call.replace('"BATCH"', quoted(str(saved)) + tokenizer)

@@ -18,6 +18,8 @@ from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
+MAX_YAML_BYTES = 512 * 1024
+"""YAML takes ten seconds for a megabyte."""
 MAX_KEYS = 2000
 
 FILE_NAMES = (
@@ -72,14 +74,15 @@ _CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelli
 def read_config(path: Path) -> dict[str, Scalar]:
     """Return the settings in a JSON or YAML file; raises InputError if it is neither."""
     file = LogFile.open(path)
-    if file.size > MAX_CONFIG_BYTES:
+    is_yaml = path.suffix in (".yaml", ".yml")
+    if file.size > (MAX_YAML_BYTES if is_yaml else MAX_CONFIG_BYTES):
         raise InputError(
             f"{shorten(str(path), 200)}: {file.size:,} bytes is too large for a configuration; "
             "name the training configuration"
         )
     text = file.text()
     try:
-        values = _parse_yaml(text) if path.suffix in (".yaml", ".yml") else parse_json(text)
+        values = _parse_yaml(text) if is_yaml else parse_json(text)
     except ValueError as error:
         raise InputError(f"{shorten(str(path), 200)}: not valid JSON or YAML ({shorten(str(error), 120)})") from None
     if not isinstance(values, dict):

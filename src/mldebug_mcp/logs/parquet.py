@@ -26,8 +26,8 @@ _WORKER = Path(__file__).parent / "parquet_worker.py"
 _SECONDS = 300.0
 _ROWS_AT_A_TIME = 500_000
 _MAX_CELLS = 2_000_000_000
-_MANY_CELLS = 50_000_000
-_CELLS_PER_BYTE = 100
+_MANY_CELLS = 10_000_000
+_CELLS_PER_BYTE = 20
 """A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
 _MAX_COLUMNS = 5000
 _MAX_PROBLEM = 1000

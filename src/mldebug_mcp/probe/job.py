@@ -39,7 +39,7 @@ class Job(BaseModel):
     batch: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     entry: str | None = None
-    device: str = "auto"
+    device: Annotated[str, Field(max_length=40)] = "auto"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     steps: Annotated[int, Field(ge=1, le=100_000)] = 300
     learning_rate: Annotated[float, Field(gt=0)] | None = None
