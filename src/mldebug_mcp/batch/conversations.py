@@ -105,9 +105,8 @@ def _each(table: Table, names: tuple[str, ...], make: Callable[[Message], Row]) 
         except BaseException as error:
             if not is_failure(error):
                 raise
-            raise InputError(
-                f"row {number}: the chat template or tokenizer failed: {shorten(str(error), 160)}"
-            ) from None
+            problem = shorten(str(error), 160) or type(error).__name__
+            raise InputError(f"row {number}: the chat template or tokenizer failed: {problem}") from None
     return rows
 
 
