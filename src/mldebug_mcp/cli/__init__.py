@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000)
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if options.command is not do_serve and {"root", "pythons"} & set(vars(options)):
+    if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
         parser.error("--root and --python before a command are for the server; the command line may read everything")
     # For what this process loads; the library leaves the settings of its caller alone.
     os.environ |= OFFLINE

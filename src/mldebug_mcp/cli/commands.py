@@ -228,7 +228,7 @@ def do_serve(options: argparse.Namespace) -> int:
     from mldebug_mcp.access import access_from
     from mldebug_mcp.server import serve_stdio
 
-    access = access_from(getattr(options, "root", ()), getattr(options, "pythons", ()))
+    access = access_from(getattr(options, "server_roots", ()), getattr(options, "server_pythons", ()))
     # Most is loaded: from here on garbage is collected as usual, but not looked for in that.
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLD)

@@ -51,12 +51,12 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_access(parser: argparse.ArgumentParser) -> None:
     """Add what the server may read and run. Absent where not given, so that `serve` does not undo what is before it."""
     parser.add_argument(
-        "--root", action="append", metavar="DIR", default=argparse.SUPPRESS,
+        "--root", action="append", metavar="DIR", default=argparse.SUPPRESS, dest="server_roots",
         help="for the server: a folder that it may read; repeatable "
         "(default: MLDEBUG_MCP_ROOTS, else the working directory)",
     )  # fmt: skip
     parser.add_argument(
-        "--python", action="append", metavar="PATH", default=argparse.SUPPRESS, dest="pythons",
+        "--python", action="append", metavar="PATH", default=argparse.SUPPRESS, dest="server_pythons",
         help="for the server: an interpreter or environment outside its roots that a probe may run; repeatable",
     )  # fmt: skip
 
