@@ -328,8 +328,8 @@ OPENERS = {
     "listdir",
 }
 OWN_FILES = (
-    "access.py", "capture.py", "files.py", "cli/", "knowledge/", "server/", "report/", "probe/worker/", "probe/host.py",
-    "diagnose/calibrate.py",
+    "access.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/", "probe/worker/",
+    "probe/host.py", "diagnose/calibrate.py",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, or made by themselves."""
 KNOWN = {
