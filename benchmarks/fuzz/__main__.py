@@ -5,7 +5,7 @@
 Each parser runs in a process of its own, with a limit on memory, on inputs that are made from real ones (`mutate.py`);
 an input that leads somewhere new is changed further. What is promised of each input: an answer, or an error of ours, in
 at most `LIMIT` seconds; all text in the answer clean and bounded, all numbers finite or tagged (`oracle.py`). Whatever
-breaks the promise is printed, and the input kept in the folder.
+breaks the promise is printed, and the input kept in the folder. So are the results: a run that was ended goes on there.
 """
 
 from __future__ import annotations
@@ -158,7 +158,10 @@ def _note(outcome: Outcome, keep: Path, data: bytes, error: BaseException) -> st
 
 
 def _apart(target: Target, inputs: int, seed: str, keep: Path) -> Outcome:
-    """Fuzz in a process of its own; that it dies breaks the promise, too."""
+    """Fuzz in a process of its own, unless an earlier run has; that it dies breaks the promise, too."""
+    kept = keep / f"{re.sub(r'[^A-Za-z0-9]+', '_', target.name)}-{inputs}-{seed}.json"
+    if kept.is_file():
+        return Outcome(**json.loads(kept.read_text(encoding="utf-8")))
     command = [sys.executable, "-m", "benchmarks.fuzz", "--alone", "--only", target.name]
     command += ["--inputs", str(inputs), "--seed", seed, "--keep", str(keep)]
     begun = time.monotonic()
@@ -170,6 +173,7 @@ def _apart(target: Target, inputs: int, seed: str, keep: Path) -> Outcome:
         outcome = Outcome(target.name, inputs, seconds=time.monotonic() - begun, broken=broken)
     else:
         outcome = Outcome(**json.loads(done.stdout.strip().splitlines()[-1]))
+    kept.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
     print(f"{target.name}: {outcome.inputs:,} inputs, {outcome.seconds:.0f} s", *outcome.broken, file=sys.stderr)
     return outcome
 
