@@ -24,12 +24,14 @@ from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.diagnose.batch import inspect_batch
 from mldebug_mcp.diagnose.explain_error import explain_error
 from mldebug_mcp.diagnose.memory import check_memory
+from mldebug_mcp.diagnose.probe import interpret
 from mldebug_mcp.errors import InputError, MLDebugError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.config import read_config
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
+from mldebug_mcp.probe.host import read_result
 from mldebug_mcp.report.batch_html import page
 from mldebug_mcp.report.memory_html import memory_html
 from mldebug_mcp.report.terminal import console_for, print_diagnosis
@@ -113,11 +115,21 @@ async def test_text_and_structured_content_over_the_wire_are_tame(tmp_path: Path
             for text in (*told, *texts(answer.structured_content)):
                 assert clean(text) == text
             assert max(map(len, told)) < 12_000
-        for arguments in ({"path": EVIL}, {"path": LONG}, {"path": str(tmp_path), "run": LONG}, {EVIL: 1}, {"path": 5}):
+        for arguments in (
+            {"path": EVIL},
+            {"path": LONG},
+            {"path": "~nobody_of_that_name/x"},
+            {"path": str(tmp_path), "run": LONG},
+            {EVIL: 1},
+            {"path": 5},
+        ):
             answer = await client.call_tool("diagnose_run", arguments)
             told = [part.text for part in answer.content if part.type == "text"]
             assert clean(told[0]) == told[0]
             assert len(told[0]) < 12_000
+        for tool, name in (("inspect_batch", "path"), ("check_memory", "path"), ("estimate_memory", "config")):
+            answer = await client.call_tool(tool, {name: "~nobody_of_that_name/x"})
+            assert "nobody_of_that_name" in str(answer.content)
         answer = await client.call_tool("update_diagnosis", {"findings": {}, "outcomes": {}, "path": LONG})
         assert answer.is_error
 
@@ -314,6 +326,21 @@ def test_a_database_with_names_of_every_type_and_views_in_the_place_of_tables_is
     database.close()
     with pytest.raises(InputError, match="not MLflow's or Trackio's"):
         read_run(endless)
+
+
+def test_what_user_code_may_have_written_in_the_place_of_the_probe_is_tame(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    failure = {"kind": "crash", "message": LONG, "where": LONG}
+    path.write_text(
+        json.dumps({"measured": {}, "stage": EVIL, "notes": [LONG] * 1000, "failure": failure, "done": True})
+    )
+    raw = read_result(path, "python")
+    assert len(raw.notes) <= 50
+    answer = interpret(raw)
+    assert answer.verdict == "failed"
+    for text in texts(json.loads(answer.to_json())):
+        assert clean(text) == text
+        assert len(text) <= 3000
 
 
 def test_a_file_that_grows_faster_than_it_is_read_is_read_up_to_where_it_was(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def access_from(roots: Sequence[str] = (), pythons: Sequence[str] = ()) -> Acces
         named = [os.curdir]
     found = []
     for root in named:
-        place = os.path.realpath(Path(root).expanduser())
+        place = os.path.realpath(expanded(root))
         if not Path(place).is_dir():
             raise InputError(f"{shorten(root, 200)}: no such folder; --root and {ROOTS_VARIABLE} take folders")
         found.append(place)
@@ -139,6 +139,14 @@ def read_bytes(path: Path, limit: int, instead: str = "name another file") -> by
 def library_path(file: BinaryIO) -> str:
     """Return a path by which a library can open a file that is open here: this one, whatever its name means by now."""
     return f"/proc/self/fd/{file.fileno()}" if _BY_PLACE else str(file.name)
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` as the home folder; with the name of nobody it stays as it is."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def is_file(path: Path) -> bool:

@@ -19,6 +19,7 @@ from mldebug_mcp.access import (
     confined,
     current,
     entries,
+    expanded,
     is_file,
     is_folder,
     read_bytes,
@@ -204,7 +205,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         InputError: there is none, it is broken, or it needs code of its own; the message says which.
         MissingExtraError: transformers is not installed.
     """
-    place = Path(path).expanduser()
+    place = expanded(path)
     name = shorten(str(path), 200)
     require(place)
     is_whole = is_folder(place)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.access import is_folder, read_bytes
+from mldebug_mcp.access import expanded, is_folder, read_bytes
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
@@ -149,7 +149,7 @@ def read_shape(path: str | Path) -> ModelShape:
     Raises:
         InputError: it cannot be read, or lacks a number that is needed.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     file = file / "config.json" if is_folder(file) else file
     name = shorten(str(file), 200)
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.access import open_input
+from mldebug_mcp.access import expanded, open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.layout import tables_of
 from mldebug_mcp.memory.safe_pickle import load
@@ -31,7 +31,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     Raises:
         InputError: it is none of these, cut off, corrupt, hostile or larger than the machine can hold.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     name = shorten(str(path), 200)
     try:
         with open_input(file) as opened:

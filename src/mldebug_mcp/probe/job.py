@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mldebug_mcp.access import OutsideError, current, is_folder, read_bytes, require
+from mldebug_mcp.access import OutsideError, current, expanded, is_folder, read_bytes, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import shorten
@@ -64,7 +64,7 @@ def find_python(python: str | Path | None) -> str:
     """
     if python is None:
         return sys.executable
-    path = Path(python).expanduser()
+    path = expanded(python)
     check_interpreter(path)
     if path.is_dir():
         inside = next((path / one for one in ("bin/python", "Scripts/python.exe") if (path / one).is_file()), None)
@@ -114,7 +114,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: it is not there, no JSON object, or needs code that transformers does not bring.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     file = file / "config.json" if is_folder(file) else file
     name = shorten(str(file), 200)
     try:
