@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
-@pytest.fixture(autouse=True)
-def may_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def may_read_everything() -> Iterator[None]:
     """Let servers read the temporary folders of tests; those about allowed roots set their own."""
-    monkeypatch.setenv("MLDEBUG_MCP_ROOTS", os.sep)
+    with pytest.MonkeyPatch.context() as session:
+        session.setenv("MLDEBUG_MCP_ROOTS", os.sep)
+        yield
 
 
 @pytest.fixture
