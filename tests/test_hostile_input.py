@@ -251,6 +251,18 @@ def test_a_line_of_sixteen_thousand_characters_is_read_in_little_time(unit: str,
     assert time.process_time() - begun < 5
 
 
+@pytest.mark.parametrize(
+    "word", ["Epoch", "step", "|", "Train:", "loss:", "iteration 1/2 |", "10/10 [=====] -"], ids=range(7)
+)
+def test_a_word_before_thousands_of_blanks_is_read_in_little_time(word: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    blanks = " " * 4000
+    path.write_text(f"step 1 loss: 2.0\n{word}{blanks}x\n{word}{blanks}2/3{blanks}2/3{blanks}x\nstep 2 loss: 1.9\n")
+    begun = time.process_time()
+    assert read_run(path).records >= 2
+    assert time.process_time() - begun < 5
+
+
 def test_a_memo_index_in_a_compressed_pickle_cannot_claim_memory(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(gzip.compress(b"\x80\x04}r\xff\xff\xff\x7f}" + b"." * 20))
