@@ -250,15 +250,15 @@ def _protobuf(folder: Path) -> Parse:
     del folder
 
     def parse(data: bytes) -> Signature:
-        numbers = []
+        numbers, data = [], data[:400]
         try:
             for part in protobuf.fields(data, 0, len(data)):
                 numbers.append(part.number)
                 if part.wire == protobuf.BYTES:
                     protobuf.text(data, part).encode()
         except ValueError:
-            return "refused", len(numbers)
-        return tuple(numbers[:4])
+            return "refused", min(len(numbers), 3)
+        return tuple(numbers[:2])
 
     return parse
 
