@@ -220,7 +220,12 @@ class StdioSession:
 def over_stdio(count: int, folder: Path) -> Load:
     """Make calls one after another through one session."""
     found = Load()
-    command = [sys.executable, "-m", "mldebug_mcp"]
+    command = [
+        sys.executable,
+        "-m",
+        "mldebug_mcp",
+        *(part for root in (EXAMPLES, folder) for part in ("--root", str(root))),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         session = StdioSession(process)
         found.alone = [session.timed(small_diagnosis()) for _ in range(ALONE)]
@@ -278,9 +283,10 @@ class HttpSession:
 
 
 @contextmanager
-def http_server() -> Iterator[tuple[int, str, str]]:
+def http_server(folder: Path) -> Iterator[tuple[int, str, str]]:
     """Start a server at a free port; give its process, address and token."""
     command = [sys.executable, "-m", "mldebug_mcp", "serve", "--http", "--port", "0"]
+    command += [part for root in (EXAMPLES, folder) for part in ("--root", str(root))]
     environment = {name: value for name, value in os.environ.items() if name != "MLDEBUG_MCP_TOKEN"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
@@ -296,7 +302,7 @@ async def over_http(count: int, at_once: int, folder: Path) -> Load:
     """Make calls from many sessions at once."""
     found = Load()
     limits = httpx2.Limits(max_connections=2 * at_once)
-    with http_server() as (process, url, token):
+    with http_server(folder) as (process, url, token):
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=120) as client:
             waiting = enumerate(mixed(folder, count))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,14 @@ ROOT = Path(__file__).parent.parent
 # The same examples at every run, however busy the machine: what fails here fails everywhere.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def may_read_everything() -> Iterator[None]:
+    """Let servers read the temporary folders of tests; those about allowed roots set their own."""
+    with pytest.MonkeyPatch.context() as session:
+        session.setenv("MLDEBUG_MCP_ROOTS", os.sep)
+        yield
 
 
 @pytest.fixture

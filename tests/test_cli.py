@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,7 +96,7 @@ def test_a_file_without_permission_is_refused_with_what_to_do(
     def refuse(*_: object, **__: object) -> None:  # root, as in containers, may read everything
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert main(["diagnose", str(path)]) == 2
     assert "no permission to read it" in capsys.readouterr().err
 

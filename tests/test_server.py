@@ -125,10 +125,10 @@ async def test_descriptions_are_dedented_and_use_the_words_of_users(client: Clie
 
 async def test_only_the_tool_that_runs_code_of_the_users_is_not_called_read_only(client: Client) -> None:
     hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
-    assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
+    assert [name for name, hint in hints.items() if hint and hint.open_world_hint] == ["probe_overfit"]
     assert [name for name, hint in hints.items() if hint and not hint.read_only_hint] == ["probe_overfit"]
     assert [name for name, hint in hints.items() if hint and not hint.idempotent_hint] == ["probe_overfit"]
-    assert not [name for name, hint in hints.items() if hint and hint.destructive_hint is not False]
+    assert [name for name, hint in hints.items() if hint and hint.destructive_hint is not False] == ["probe_overfit"]
 
 
 async def test_search_answers_with_verbatim_cited_quotes(client: Client) -> None:

@@ -29,6 +29,11 @@ class MissingExtraError(MLDebugError):
         super().__init__(f"this needs {package}: pip install 'mldebug-mcp[{extra}]'")
 
 
+def is_failure(error: BaseException) -> bool:
+    """Say whether a library failed. A panic of one that is written in Rust is no Exception, and would end a server."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
 class CatalogueError(MLDebugError):
     """A knowledge file breaks its grammar."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -37,6 +38,11 @@ def shorten(text: str, limit: int) -> str:
     # Cut generously first, so that a megabyte of text is not cleaned for the sake of its first hundred characters.
     line = " ".join(clean(text[: limit * 8]).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    """Return text as a string of a call that can be copied; what could not be shown as it is, is escaped."""
+    return json.dumps(text, ensure_ascii=clean(text) != text)
 
 
 def figure(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
 MAX_PROBLEM_ROWS = 1000
+MAX_NAMES = 1000
+MAX_NAME = 80
+"""Columns that answers name, and characters of a name."""
 
 
 @dataclass(slots=True)
@@ -98,7 +102,7 @@ def build(table: Table, context: Context) -> Batch:
         classes=classes,
         floats=floats,
         integers=_integers(found),
-        columns=tuple(table.columns),
+        columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
         tokenizer=context.tokenizer,
         model=context.model,
         problems=tuple(found.problems),

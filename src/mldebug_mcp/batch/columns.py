@@ -120,7 +120,7 @@ def numbers(column: Column) -> npt.NDArray[np.float64] | None:
         pass
     try:
         return np.concatenate([np.asarray(row, np.float64).reshape(-1) for row in column])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

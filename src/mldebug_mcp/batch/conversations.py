@@ -15,7 +15,7 @@ from mldebug_mcp.batch.sequences import IGNORE
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.errors import InputError, is_failure
 from mldebug_mcp.text import shorten
 
 Message = Mapping[str, object]
@@ -102,10 +102,11 @@ def _each(table: Table, names: tuple[str, ...], make: Callable[[Message], Row]) 
             rows.append(make(record))
         except NotAConversationError as error:
             raise InputError(f"row {number}: {error}; give messages with role and content") from None
-        except Exception as error:  # noqa: BLE001 - a chat template is a program and raises anything
-            raise InputError(
-                f"row {number}: the chat template or tokenizer failed: {shorten(str(error), 160)}"
-            ) from None
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            problem = shorten(str(error), 160) or type(error).__name__
+            raise InputError(f"row {number}: the chat template or tokenizer failed: {problem}") from None
     return rows
 
 

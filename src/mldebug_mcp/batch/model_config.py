@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mldebug_mcp.access import is_folder, read_bytes
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
@@ -39,13 +40,11 @@ def read_model_config(path: str | Path) -> ModelConfig:
         InputError: it cannot be read or is no JSON object.
     """
     file = Path(path)
-    if file.is_dir():
+    if is_folder(file):
         file = file / "config.json"
     name = shorten(str(file), 200)
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise InputError(f"{name}: too large for a model configuration; give the model's config.json")
-        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings = json.loads(read_bytes(file, MAX_BYTES, "give the model's config.json"))
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror}); give the model's config.json") from None
     except (ValueError, RecursionError):

@@ -120,7 +120,10 @@ def whole_numbers(values: list[object]) -> npt.NDArray[np.integer]:
         raise TypeError("holds something that is not a number")
     array = np.asarray(values)
     if array.dtype == object or array.dtype.kind == "u":
-        return np.array([int(np.clip(float(value), -HUGE, HUGE)) for value in values], np.int64)  # type: ignore[arg-type]
+        try:
+            return np.array([int(np.clip(float(value), -HUGE, HUGE)) for value in values], np.int64)  # type: ignore[arg-type]
+        except OverflowError:
+            raise ValueError("holds numbers beyond all token ids") from None
     return as_integers(array)
 
 

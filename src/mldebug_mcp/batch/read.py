@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+from mldebug_mcp.access import expanded
 from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
 from mldebug_mcp.batch.build import Context, build
 from mldebug_mcp.batch.columns import RAW, SIDES, find
@@ -98,7 +99,7 @@ def open_data(
         InputError: something cannot be used; the message says what.
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     reader = format_of(file)
     loaded = tokenizer if isinstance(tokenizer, Tokenizer) or tokenizer is None else load_tokenizer(tokenizer)
     config = read_model_config(model) if model is not None else ModelConfig()

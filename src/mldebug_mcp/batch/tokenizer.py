@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,9 +13,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mldebug_mcp.access import (
+    Access,
+    EmptyFileError,
+    confined,
+    current,
+    entries,
+    expanded,
+    is_file,
+    is_folder,
+    read_bytes,
+    require,
+)
 from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.batch.time_limit import template_limit
-from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.errors import InputError, MissingExtraError, is_failure
 from mldebug_mcp.text import shorten
 
 _ENDS = frozenset(
@@ -25,6 +38,10 @@ _ENDS = frozenset(
 )  # fmt: skip
 """Tokens that end a text or a turn in the models that people fine-tune."""
 _FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_SUFFIXES = frozenset({".json", ".jinja", ".model", ".tiktoken", ".txt"})
+_TEMPLATES = "additional_chat_templates"
+MAX_BYTES = 256 * 1024 * 1024
+"""Bytes of one file of a tokenizer."""
 
 HFTokenizer: TypeAlias = Any
 """A `PreTrainedTokenizerBase`; transformers is optional and imported late."""
@@ -188,20 +205,49 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
         InputError: there is none, it is broken, or it needs code of its own; the message says which.
         MissingExtraError: transformers is not installed.
     """
-    place = Path(path).expanduser()
+    place = expanded(path)
     name = shorten(str(path), 200)
-    if not place.exists():
+    require(place)
+    is_whole = is_folder(place)
+    if not is_whole and not is_file(place):
         raise InputError(f"{name}: no such tokenizer; give a local folder or a tokenizer.json (nothing is downloaded)")
-    folder = place if place.is_dir() else place.parent
-    if place.is_dir() and not any((place / file).is_file() for file in _FILES):
+    folder = place if is_whole else place.parent
+    if is_whole and not any(is_file(place / file) for file in _FILES):
         raise InputError(f"{name}: no tokenizer in this folder; it should hold tokenizer.json or tokenizer_config.json")
-    _refuse_code(folder / "tokenizer_config.json", name)
-    return Tokenizer(_load(place, name), name)
+    with _held(folder) as held:
+        _refuse_code(held / "tokenizer_config.json", name)
+        return Tokenizer(_load(held if is_whole else held / place.name, name), name)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[Path]:
+    """Yield a tokenizer's folder; where not all may be read, a copy of what may: the library opens files by name."""
+    if current().roots is None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="mldebug-tokenizer-") as copy:
+        for place in (folder, folder / _TEMPLATES):
+            target = Path(copy) / place.relative_to(folder)
+            target.mkdir(exist_ok=True)
+            for file in entries(place) if is_folder(place) else []:
+                if file.suffix in _SUFFIXES and is_file(file):
+                    (target / file.name).write_bytes(_content(file))
+        with confined(Access()):
+            yield Path(copy)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return read_bytes(file, MAX_BYTES)
+    except EmptyFileError:
+        return b""
 
 
 def _refuse_code(config: Path, name: str) -> None:
     try:
-        settings = json.loads(config.read_text(encoding="utf-8")) if config.is_file() else {}
+        settings = json.loads(read_bytes(config, MAX_BYTES)) if config.is_file() else {}
+    except InputError:
+        raise InputError(f"{name}: tokenizer_config.json is empty or too large; save the tokenizer again") from None
     except (OSError, ValueError, RecursionError):
         raise InputError(f"{name}: tokenizer_config.json is not JSON; save the tokenizer again") from None
     if isinstance(settings, dict) and settings.get("auto_map"):
@@ -222,7 +268,9 @@ def _load(place: Path, name: str) -> HFTokenizer:
                 return PreTrainedTokenizerFast(tokenizer_file=str(place))
             folder = place if place.is_dir() else place.parent
             return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-        except Exception as error:  # noqa: BLE001 - transformers and tokenizers raise anything, even plain Exception
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             problem = shorten(str(error), 160) or type(error).__name__
     raise InputError(
         f"{name}: not a tokenizer that transformers can load ({problem}); give a folder with tokenizer.json"

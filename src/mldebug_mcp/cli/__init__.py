@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from mldebug_mcp.cli.commands import DONE, UNUSABLE
+from mldebug_mcp.cli.commands import DONE, UNUSABLE, do_serve
 from mldebug_mcp.cli.parser import make_parser
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.offline import OFFLINE
@@ -22,7 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     # What is imported and read stays to the end: looking for garbage in it takes a twentieth of the time ...
     gc.set_threshold(100_000)
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
+        parser.error("--root and --python before a command are for the server; the command line may read everything")
     # For what this process loads; the library leaves the settings of its caller alone.
     os.environ |= OFFLINE
     command: Callable[[argparse.Namespace], int] = options.command

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
+    from mldebug_mcp.access import Access
     from mldebug_mcp.models import Model
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
@@ -224,23 +225,25 @@ def do_install(options: argparse.Namespace) -> int:
 
 def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output, or over HTTP."""
+    from mldebug_mcp.access import access_from
     from mldebug_mcp.server import serve_stdio
 
+    access = access_from(getattr(options, "server_roots", ()), getattr(options, "server_pythons", ()))
     # Most is loaded: from here on garbage is collected as usual, but not looked for in that.
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLD)
     names = ("host", "port", "token", "allowed_hosts", "allowed_origins")
     settings = {name: value for name in names if (value := getattr(options, name, None)) is not None}
     if getattr(options, "http", False):
-        _serve_http(settings)
+        _serve_http(access, settings)
     elif settings:
         raise InputError(f"--{next(iter(settings)).replace('_', '-').removesuffix('s')} is for HTTP: add --http")
     else:
-        serve_stdio()
+        serve_stdio(access)
     return DONE
 
 
-def _serve_http(settings: dict[str, Any]) -> None:
+def _serve_http(access: Access, settings: dict[str, Any]) -> None:
     from mldebug_mcp.server import make_server
     from mldebug_mcp.server.http import serve_http
     from mldebug_mcp.server.listener import listen
@@ -251,7 +254,7 @@ def _serve_http(settings: dict[str, Any]) -> None:
         lines.append(f"clients send the header Authorization: Bearer {listener.token} (new at each start, shown once)")
     for line in lines:
         print(f"mldebug-mcp: {line}", file=sys.stderr, flush=True)
-    serve_http(make_server(), listener)
+    serve_http(make_server(access), listener)
 
 
 def _print_json(answer: Model) -> None:

@@ -20,6 +20,7 @@ def make_parser() -> argparse.ArgumentParser:
         "Without a command: the MCP server over stdio.",
     )
     parser.add_argument("--version", action="version", version=f"mldebug-mcp {__version__}")
+    _add_access(parser)
     parser.set_defaults(command=commands.do_serve)
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
@@ -45,6 +46,19 @@ def make_parser() -> argparse.ArgumentParser:
     _add_install(verbs)
     _add_serve(verbs)
     return parser
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    """Add what the server may read and run. Absent where not given, so that `serve` does not undo what is before it."""
+    parser.add_argument(
+        "--root", action="append", metavar="DIR", default=argparse.SUPPRESS, dest="server_roots",
+        help="for the server: a folder that it may read; repeatable "
+        "(default: MLDEBUG_MCP_ROOTS, else the working directory)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--python", action="append", metavar="PATH", default=argparse.SUPPRESS, dest="server_pythons",
+        help="for the server: an interpreter or environment outside its roots that a probe may run; repeatable",
+    )  # fmt: skip
 
 
 def _add_diagnose(verbs: Commands) -> None:
@@ -214,6 +228,7 @@ def _add_install(verbs: Commands) -> None:
 def _add_serve(verbs: Commands) -> None:
     serve = verbs.add_parser("serve", help="run the MCP server, over stdio (as without a command) or over HTTP")
     serve.set_defaults(command=commands.do_serve)
+    _add_access(serve)
     serve.add_argument("--http", action="store_true", help="over streamable HTTP, with a bearer token")
     http = serve.add_argument_group("with --http")
     http.add_argument("--host", metavar="ADDRESS", help="the address to listen at (default 127.0.0.1: this machine)")

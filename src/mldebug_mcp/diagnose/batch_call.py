@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from mldebug_mcp.access import is_file, is_folder
+from mldebug_mcp.text import quoted
 
 PURPOSES = {
     "pretraining": "pretraining",
@@ -25,12 +27,12 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
         head, mark, _ = call.partition('purpose="')
         call = f'{head}{mark}{purpose}")' if mark else call
     try:
-        folder = Path(path) if Path(path).is_dir() else Path(path).parent
-        saved = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+        folder = Path(path) if is_folder(Path(path)) else Path(path).parent
+        saved = next((folder / name for name in NAMES if is_file(folder / name)), None)
     except (OSError, ValueError):
         return call
     if saved is None:
         return call
     beside = Path(f"{saved}.tokenizer")
-    tokenizer = f", tokenizer={json.dumps(str(beside), ensure_ascii=False)}" if beside.is_dir() else ""
-    return call.replace('"BATCH"', json.dumps(str(saved), ensure_ascii=False) + tokenizer)
+    tokenizer = f", tokenizer={quoted(str(beside))}" if is_folder(beside) else ""
+    return call.replace('"BATCH"', quoted(str(saved)) + tokenizer)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mldebug_mcp.access import is_file, require
 from mldebug_mcp.diagnose.next_call import after_error
 from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
@@ -19,6 +21,8 @@ from mldebug_mcp.text import shorten
 
 MAX_MATCHES = 3
 MAX_RANKS = 32
+_PATH = re.compile(r"[~.]{0,2}[/\\][^\s:]+")
+"""What reads like a path and like nothing else."""
 SURVIVED = 40
 """Mentions of a loss after a failure that show that training survived it: 20 records of most formats (chosen)."""
 
@@ -72,10 +76,10 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
 
 
 def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):
-        return False
+    if _PATH.fullmatch(name):
+        # That it may not be read has to be said, or the answer would be that its name is no known error.
+        require(Path(name))
+    return is_file(Path(name))
 
 
 def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.diagnose.batch_call import filled_batch_call
 from mldebug_mcp.models import Hypothesis, NextStep
+from mldebug_mcp.text import quoted
 
 MAX_STEPS = 5
 COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
@@ -40,7 +40,7 @@ def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | N
         return None
     if verb == "inspect_batch":
         return filled_batch_call(call, path, kind)
-    return call.replace('"{path}"', json.dumps(path, ensure_ascii=False))
+    return call.replace('"{path}"', quoted(path))
 
 
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:

@@ -19,7 +19,7 @@ from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep, State
 from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 from mldebug_mcp.probe import Job, Measured, Progress, run_probe
 from mldebug_mcp.probe.host import RawProbe
-from mldebug_mcp.probe.job import find_python, memory_limit, read_config
+from mldebug_mcp.probe.job import check_entry, find_python, memory_limit, read_config
 from mldebug_mcp.probe.measured import Operation
 from mldebug_mcp.symptoms.probe import examine_probe, probe_effects
 from mldebug_mcp.text import figure, shorten
@@ -99,6 +99,8 @@ def _check_combination(batch: object, model: object, entry: str | None) -> None:
         raise InputError("an entry brings its own model; leave out either the entry or the model")
     if entry is not None and ":" not in entry:
         raise InputError(f"{shorten(entry, 120)!r} names no function; write FILE.py:function")
+    if entry is not None:
+        check_entry(entry)
 
 
 def _job(batch: ProbeBatch | None, model: str | Path | None, entry: str | None, settings: dict[str, object]) -> Job:

@@ -44,10 +44,10 @@ def blocks(file: LogFile) -> Iterator[bytes]:
     Lines longer than a block are left out and counted in `file.skipped_lines`.
     """
     skipping = False
-    with file.path.open("rb") as stream:
+    with file.stream() as stream:
         if stream.read(len(_BOM)) != _BOM:
             stream.seek(0)
-        while data := stream.read(BLOCK_BYTES):
+        while data := stream.read(max(0, min(BLOCK_BYTES, file.size - stream.tell()))):
             checkpoint(f"reading {shorten(file.path.name, 60)}: {stream.tell():,} of {file.size:,} bytes")
             end = first_line_end(data) if skipping else _last_line_end(data)
             if skipping:

@@ -10,6 +10,7 @@ from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 
+from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.json_values import parse_json
 from mldebug_mcp.logs.run import Scalar
@@ -17,6 +18,8 @@ from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
+MAX_YAML_BYTES = 512 * 1024
+"""YAML takes ten seconds for a megabyte."""
 MAX_KEYS = 2000
 
 FILE_NAMES = (
@@ -71,14 +74,15 @@ _CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelli
 def read_config(path: Path) -> dict[str, Scalar]:
     """Return the settings in a JSON or YAML file; raises InputError if it is neither."""
     file = LogFile.open(path)
-    if file.size > MAX_CONFIG_BYTES:
+    is_yaml = path.suffix in (".yaml", ".yml")
+    if file.size > (MAX_YAML_BYTES if is_yaml else MAX_CONFIG_BYTES):
         raise InputError(
             f"{shorten(str(path), 200)}: {file.size:,} bytes is too large for a configuration; "
             "name the training configuration"
         )
     text = file.text()
     try:
-        values = _parse_yaml(text) if path.suffix in (".yaml", ".yml") else parse_json(text)
+        values = _parse_yaml(text) if is_yaml else parse_json(text)
     except ValueError as error:
         raise InputError(f"{shorten(str(path), 200)}: not valid JSON or YAML ({shorten(str(error), 120)})") from None
     if not isinstance(values, dict):
@@ -101,7 +105,7 @@ def find_config(folder: Path) -> Path | None:
     """Return the training configuration in a folder, or None."""
     for name in FILE_NAMES:
         candidate = folder / name
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate
     return None
 

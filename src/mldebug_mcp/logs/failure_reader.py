@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from mldebug_mcp.logs.failures import Failure, FailureLog, Frame
+from mldebug_mcp.logs.numbers import whole_number
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import clean
 
@@ -163,7 +164,7 @@ class _Reader:
 
     def _frame(self, stream: _Stream, frame: re.Match[str]) -> None:
         stream.in_traceback, stream.open = True, None
-        stream.frames.append(Frame(clean(frame["file"]), int(frame["line"]), clean(frame["function"] or "")))
+        stream.frames.append(Frame(clean(frame["file"]), whole_number(frame["line"]), clean(frame["function"] or "")))
         if len(stream.frames) > MAX_FRAMES:
             del stream.frames[0]
 

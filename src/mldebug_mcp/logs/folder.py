@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mldebug_mcp.access import is_folder, links_left_out, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
 from mldebug_mcp.logs.builder import RunBuilder
@@ -36,12 +37,15 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
     place = Path(path)
     if "\0" in str(path):
         raise InputError(f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte)")
+    require(place)
+    notes: list[str] = []
     try:
-        if place.is_dir():
-            found, settings_file = _read_folder(place, run)
+        if is_folder(place):
+            found, settings_file = _read_folder(place, run, notes)
         else:
             found, settings_file = _read_log(place, run), find_config(place.parent)
-        return _configured(replace(found, path=str(path)), settings_file if config is None else Path(config))
+        found = _configured(replace(found, path=str(path)), settings_file if config is None else Path(config))
+        return replace(found, notes=(*found.notes, *notes, *links_left_out()))
     except OSError as error:
         raise InputError(f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error})") from None
     except UnicodeError as error:
@@ -78,15 +82,15 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
     return run
 
 
-def _read_folder(folder: Path, wanted: str) -> tuple[Run, Path | None]:
-    """Read one run of a folder, and find its configuration; the notes name the other runs."""
+def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path | None]:
+    """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
     from mldebug_mcp.logs import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
         return builder.build(str(folder)), None
-    places = runs_in(folder)
+    places = runs_in(folder, notes)
     if len(places) == 1:
         run = _read_place(places[0], wanted)
         read = [] if run is None else [(places[0], run)]

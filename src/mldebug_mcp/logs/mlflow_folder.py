@@ -5,12 +5,15 @@ Source of the layout: mlflow/store/tracking/file_store.py.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.access import entries, is_file, is_folder, open_input, walk
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
 from mldebug_mcp.logs.numbers import parse_number
@@ -19,19 +22,33 @@ from mldebug_mcp.logs.several import choose_run
 
 NAME = "mlflow"
 
-_MAX_FILE_BYTES = 1 << 30
+_MAX_POINTS = 20_000_000
+"""Of one metric."""
+_LONGEST_LINE = 400
 _MAX_RUNS = 500
+_MAX_LISTED = 2000
+"""Folders of a folder that are looked into for runs."""
 _MAX_PARAM_BYTES = 8000
 
 
 def runs_in(folder: Path) -> list[Path]:
     """Return the folders of runs that have metrics, in a run's folder itself, an experiment's, or all of `mlruns`."""
-    for depth in ("", "*/", "*/*/", "mlruns/*/*/"):
-        found = (path.parent for path in folder.glob(f"{depth}metrics") if (path.parent / "meta.yaml").is_file())
-        runs = [run for run in islice(found, _MAX_RUNS) if any(_metric_files(run))]
+    store = folder / "mlruns" if is_folder(folder / "mlruns") else folder
+    experiments = _folders(store)
+    for places in ([folder], experiments, (run for experiment in experiments for run in _folders(experiment))):
+        found = (place for place in places if is_folder(place / "metrics") and is_file(place / "meta.yaml"))
+        runs = [run for run in islice(found, _MAX_RUNS) if any(walk(run / "metrics"))]
         if runs:
             return sorted(runs, key=lambda run: (run / "meta.yaml").stat().st_mtime)
     return []
+
+
+def _folders(place: Path) -> list[Path]:
+    """Return the folders in a folder, those that may be read: some of them where there are very many."""
+    try:
+        return [path for path in entries(place, _MAX_LISTED) if is_folder(path)]
+    except (OSError, InputError):
+        return []
 
 
 def read_folder(folder: Path, builder: RunBuilder) -> bool:
@@ -49,41 +66,47 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     }
     add_points(builder, metrics)
     params = run / "params"
-    if params.is_dir():
-        files = islice((file for file in sorted(params.rglob("*")) if file.is_file()), MAX_METRICS)
+    if is_folder(params):
+        files = islice(walk(params), MAX_METRICS)
         builder.configure(settings({file.relative_to(params).as_posix(): _first_line(file) for file in files}))
     return True
 
 
 def _metric_files(run: Path) -> Iterator[Path]:
-    return (file for file in sorted((run / "metrics").rglob("*")) if file.is_file())
+    return iter(sorted(walk(run / "metrics")))
 
 
 def _lines_in(file: Path) -> int:
-    return file.read_bytes().count(b"\n") if file.stat().st_size <= _MAX_FILE_BYTES else 0
+    return sum(1 for _ in _lines(file))
+
+
+def _lines(file: Path, longest: int = _LONGEST_LINE) -> Iterator[str]:
+    """Yield the lines of a file, a longer one in pieces; none of a file that is empty or may not be read."""
+    try:
+        with io.TextIOWrapper(open_input(file), encoding="utf-8", errors="replace") as opened:
+            for number, line in enumerate(iter(lambda: opened.readline(longest), "")):
+                if number >= _MAX_POINTS:
+                    return
+                yield line
+    except (OSError, InputError):
+        return
 
 
 def _points(file: Path, builder: RunBuilder) -> Points:
     """Return the points of one metric; early versions of MLflow wrote no step."""
     rows: list[tuple[float, float, float]] = []
     broken = 0
-    if file.stat().st_size <= _MAX_FILE_BYTES:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                numbers = [parse_number(word) for word in line.split(" ", 3)[:3]]
-                if len(numbers) < 2 or None in numbers or not line.endswith("\n"):
-                    broken += 1
-                else:
-                    time, value, step = [number for number in [*numbers, 0.0] if number is not None][:3]
-                    rows.append((time, step, value))
+    for line in _lines(file):
+        numbers = [parse_number(word) for word in line.split(" ", 3)[:3]]
+        if len(numbers) < 2 or None in numbers or not line.endswith("\n"):
+            broken += 1
+        else:
+            time, value, step = [number for number in [*numbers, 0.0] if number is not None][:3]
+            rows.append((time, step, value))
     if broken:
         builder.note(f"{file.name}: skipped {broken} line(s) that are cut off or no points")
     return Points(*np.array(rows, dtype=np.float64).reshape(-1, 3).T.copy())
 
 
 def _first_line(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            return lines.readline(_MAX_PARAM_BYTES).rstrip("\n")
-    except OSError:
-        return ""
+    return next(_lines(file, _MAX_PARAM_BYTES), "").rstrip("\n")

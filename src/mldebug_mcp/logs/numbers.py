@@ -18,19 +18,26 @@ _SPECIAL = {
     "infinity": math.inf,
     "-infinity": -math.inf,
 }
-_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WRAPPED = re.compile(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
 _WINDOWS = re.compile(r"([-+]?)1\.#([a-z]+)\d*")
 
+HUGE = 10**15
+
 NUMBER = (
-    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
     r"|[-+]?nan(?:\.0|\(ind\))?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case.
 
 "1.#QNAN", "-1.#IND" and "1.#INF00" are what older C runtimes of Windows print.
 """
+
+
+def whole_number(digits: str) -> int:
+    """Return the number that digits spell; one beyond any counter is cut to `HUGE`, as Python refuses to read some."""
+    return min(HUGE, int(digits[:20]))
 
 
 def parse_number(text: str) -> float | None:

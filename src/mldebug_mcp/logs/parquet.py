@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.access import library_path
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.frames import add_frame
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
+if TYPE_CHECKING:
+    import polars as pl
+
 NAME = "parquet"
 
+_WORKER = Path(__file__).parent / "parquet_worker.py"
+_SECONDS = 300.0
 _ROWS_AT_A_TIME = 500_000
 _MAX_CELLS = 2_000_000_000
-"""A small file can stand for a huge table: runs of one value take no space."""
+_MANY_CELLS = 10_000_000
+_CELLS_PER_BYTE = 20
+"""A small file can stand for a huge table: runs of one value take no space. Up to `_MANY_CELLS` that does no harm."""
 _MAX_COLUMNS = 5000
+_MAX_PROBLEM = 1000
 
 
 def matches(file: LogFile) -> bool:
@@ -23,28 +40,44 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the rows in order; columns without numbers are passed over."""
+    empty = 0
+    for frame in _frames(file):
+        without = add_frame(builder, frame)
+        if without is None:  # numbers spelled as text
+            without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
+        empty += without
+    if empty:
+        builder.note(f"skipped {empty} row(s) without a number")
+
+
+def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
+    """Yield the table by pieces, as `parquet_worker` decodes them."""
     import polars as pl
 
     name = shorten(str(file.path), 200)
-    empty = 0
+    cells = min(_MAX_CELLS, max(_MANY_CELLS, _CELLS_PER_BYTE * file.size))
+    with file.stream() as stream:
+        place = "/proc/self/fd/0" if library_path(stream).startswith("/proc") else str(file.path)
+        limits = map(str, (cells, _MAX_COLUMNS, _ROWS_AT_A_TIME))
+        worker = subprocess.Popen(  # noqa: S603 - a script of our own
+            [sys.executable, "-P", str(_WORKER), place, *limits],
+            stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    timer = threading.Timer(_SECONDS, worker.kill)
+    timer.start()
     try:
-        table = pl.scan_parquet(file.path, glob=False)
-        schema = table.collect_schema()
-        rows = int(table.select(pl.len()).collect().item())
-        if rows * len(schema) > _MAX_CELLS or len(schema) > _MAX_COLUMNS:
-            raise InputError(f"{name}: {rows:,} rows of {len(schema)} columns are too many; export the metrics alone")
-        kept = [
-            column
-            for column, kind in schema.items()
-            if kind.is_numeric() or isinstance(kind, pl.Struct) or kind == pl.String
-        ]
-        for first in range(0, rows if kept else 0, _ROWS_AT_A_TIME):
-            frame = table.select(kept).slice(first, _ROWS_AT_A_TIME).collect()
-            without = add_frame(builder, frame)
-            if without is None:  # numbers spelled as text
-                without = sum(not builder.record(row) for row in frame.iter_rows(named=True))
-            empty += without
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise InputError(f"{name}: a parquet file that cannot be read ({shorten(str(error), 120)})") from None
-    if empty:
-        builder.note(f"skipped {empty} row(s) without a number")
+        assert worker.stdout is not None  # noqa: S101 - it was asked for
+        while head := worker.stdout.read(8):
+            (length,) = struct.unpack("<Q", head)
+            if not length:
+                problem = worker.stdout.read(_MAX_PROBLEM).decode("utf-8", errors="replace")
+                raise InputError(f"{name}: {shorten(problem, 160)}")
+            yield pl.read_ipc_stream(worker.stdout.read(length))
+        if worker.wait():
+            raise InputError(
+                f"{name}: a damaged parquet file, or one too large: decoding it ended early; write it again"
+            )
+    finally:
+        timer.cancel()
+        worker.kill()
+        worker.communicate()

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mldebug_mcp.access import MAX_ENTRIES, entries, is_file, is_folder
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.config import FILE_NAMES, find_config
 
 LOG_SUFFIXES = (
@@ -20,8 +22,6 @@ LOG_SUFFIXES = (
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
 EVALUATION_FOLDERS = frozenset({"eval", "val", "validation", "test"})
 """Folders in a run whose logs are of its evaluation, as Keras writes them for TensorBoard."""
-MAX_ENTRIES = 20_000
-"""Entries of a folder and those below that are looked at."""
 MAX_FILES = 200
 """Files of one run that are read."""
 MAX_DEPTH = 4
@@ -65,10 +65,10 @@ class RunFolder:
         return next((found for place in places if (found := find_config(place)) is not None), None)
 
 
-def runs_in(folder: Path) -> list[RunFolder]:
-    """Return the runs in a folder, that of the folder itself first, the others by name."""
+def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
+    """Return the runs in a folder, its own first, the others by name; `notes` gets what was left out."""
     found: dict[Path, RunFolder] = {}
-    for path in _files(folder):
+    for path in _files(folder, notes):
         home = _home(folder, path)
         run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
         if len(run.files) < MAX_FILES:
@@ -78,28 +78,30 @@ def runs_in(folder: Path) -> list[RunFolder]:
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
     """Yield what may be a log, shallow ones first."""
-    seen = 0
+    left = MAX_ENTRIES
     level = [folder]
     for _ in range(MAX_DEPTH + 1):
         below: list[Path] = []
         for place in level:
             try:
-                entries = sorted(place.iterdir())
-            except OSError:
+                found = entries(place, left)
+            except (OSError, InputError):
                 continue
-            for path in entries:
-                seen += 1
-                if seen > MAX_ENTRIES:
-                    return
-                if path.is_symlink() and path.is_dir():
-                    continue  # W&B's latest-run: the run itself is there too
-                if path.is_dir():
-                    if path.name not in _IGNORED and (not path.name.startswith(".")):
+            left -= len(found)
+            for path in found:
+                if is_folder(path):
+                    # A link to a folder is W&B's latest-run: the run itself is there too.
+                    if path.name not in _IGNORED and not path.name.startswith(".") and not path.is_symlink():
                         below.append(path)
-                elif _may_be_log(path):
+                elif _may_be_log(path) and is_file(path):
                     yield path
+            if left <= 0:
+                notes.append(
+                    f"of the folder, {MAX_ENTRIES:,} entries are looked at; name the log itself if it is not read"
+                )
+                return
         level = below
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import stat
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
+from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.signatures import binary_format
 from mldebug_mcp.progress import checkpoint
@@ -40,6 +42,8 @@ class LogFile:
         encoding: What its text is decoded as.
         head: Its first 64 KiB, decoded; empty for a binary file.
         binary: Name of the binary format that its first bytes show, empty for text.
+        identity: Its device and inode.
+        modified: When it was changed last, in nanoseconds.
         skipped_lines: Lines too long to read, counted while reading.
     """
 
@@ -48,55 +52,77 @@ class LogFile:
     encoding: str
     head: str
     binary: str = ""
+    identity: tuple[int, int] = (0, 0)
+    modified: int = 0
     skipped_lines: int = field(default=0)
 
     @classmethod
     def open(cls, path: Path) -> LogFile:
         """Look at a file; raises InputError if it is neither text nor of a binary format that is known."""
-        size = _checked_size(path)
         try:
-            with path.open("rb") as file:
+            with open_input(path) as file:
+                status = os.fstat(file.fileno())
                 beginning = file.read(HEAD_BYTES)
         except OSError as error:
             raise InputError(_os_problem(path, error)) from None
+        size, about = status.st_size, ((status.st_dev, status.st_ino), status.st_mtime_ns)
         binary = binary_format(beginning)
         if binary:
-            return cls(path, size, "binary", "", binary)
+            return cls(path, size, "binary", "", binary, *about)
         encoding = _encoding(beginning)
         if encoding is None:
             raise InputError(
                 f"{shorten(str(path), 200)}: a binary file, not a log that can be read; name a log file or a run folder"
             )
-        return cls(path, size, encoding, beginning.decode(encoding, errors="replace"))
+        return cls(path, size, encoding, beginning.decode(encoding, errors="replace"), "", *about)
 
     def text(self) -> str:
         """Return the whole text; raises InputError if the file is too large for that."""
+        self._require_text()
         if self.size > MAX_WHOLE_FILE:
             raise InputError(
                 f"{shorten(str(self.path), 200)}: {self.size:,} bytes of JSON are too many to read whole; "
                 "give it as JSONL"
             )
-        return self.path.read_text(encoding=self.encoding, errors="replace")
+        return b"".join(self.pieces(CHUNK_BYTES)).decode(self.encoding, errors="replace")
+
+    def stream(self) -> BinaryIO:
+        """Open the file again, with the same checks."""
+        return open_input(self.path)
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """Yield what was in the file when it was opened: one that grows faster than it is read would never end."""
+        left = self.size
+        with self.stream() as file:
+            while piece := file.read(min(size, left)):
+                left -= len(piece)
+                checkpoint(f"reading {shorten(self.path.name, 60)}: {self.size - left:,} of {self.size:,} bytes")
+                yield piece
 
     def lines(self) -> Iterator[str]:
         """Yield the lines, without their ends. A carriage return ends a line too, as progress bars use it."""
+        self._require_text()
         decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
         rest, skipping = "", False
-        with self.path.open("rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                checkpoint(f"reading {shorten(self.path.name, 60)}: {file.tell():,} of {self.size:,} bytes")
-                text = rest + decoder.decode(chunk)
-                *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-                if lines and skipping:
-                    del lines[0]
-                    skipping = False
-                yield from self._short_enough(lines)
-                if len(rest) > MAX_LINE:
-                    self.skipped_lines += not skipping
-                    rest, skipping = "", True
+        for chunk in self.pieces(CHUNK_BYTES):
+            text = rest + decoder.decode(chunk)
+            *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            if lines and skipping:
+                del lines[0]
+                skipping = False
+            yield from self._short_enough(lines)
+            if len(rest) > MAX_LINE:
+                self.skipped_lines += not skipping
+                rest, skipping = "", True
         rest += decoder.decode(b"", final=True)
         if rest and not skipping:
             yield from self._short_enough(rest.split("\r"))
+
+    def _require_text(self) -> None:
+        if self.binary:
+            raise InputError(
+                f"{shorten(str(self.path), 200)}: a {self.binary} file where text is due; name a text file"
+            )
 
     def _short_enough(self, lines: list[str]) -> Iterator[str]:
         for line in lines:
@@ -104,19 +130,6 @@ class LogFile:
                 yield line
             else:
                 self.skipped_lines += 1
-
-
-def _checked_size(path: Path) -> int:
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise InputError(_os_problem(path, error)) from None
-    name = shorten(str(path), 200)
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{name}: not a regular file; name a log file or a run folder")
-    if status.st_size == 0:
-        raise InputError(f"{name}: the file is empty; wait for the first log record or name another file")
-    return status.st_size
 
 
 def _os_problem(path: Path, error: OSError) -> str:

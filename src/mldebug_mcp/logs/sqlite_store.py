@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from mldebug_mcp.access import is_file, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
@@ -45,7 +46,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read one run of the database; the notes name the others."""
     _check_whole(file)
     try:
-        with contextlib.closing(_open(file.path)) as database:
+        with contextlib.closing(_open(file)) as database:
+            _check_identity(database, file)
             columns = _columns(database, "metrics")
             if columns >= _MLFLOW:
                 _read_mlflow(database, file, builder)
@@ -65,7 +67,7 @@ def _check_whole(file: LogFile) -> None:
 
     Source of the layout: https://www.sqlite.org/fileformat2.html#the_database_header
     """
-    with file.path.open("rb") as stream:
+    with file.stream() as stream:
         header = stream.read(100)
     if len(header) == 100:
         page_size, pages, changes, valid_for = (
@@ -77,12 +79,11 @@ def _check_whole(file: LogFile) -> None:
     raise InputError(f"{_name(file)}: the database is cut off; copy it again, whole")
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    journal = path.with_name(path.name + "-wal")
+def _open(file: LogFile) -> sqlite3.Connection:
     # A database that nobody is writing is opened as immutable: not even a lock is put beside it.
-    live = journal.is_file() and journal.stat().st_size > 0
-    mode = "mode=ro" if live else "mode=ro&immutable=1"
-    database = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)
+    place = file.path.resolve()
+    mode = "mode=ro" if _is_live(place) else "mode=ro&immutable=1"
+    database = sqlite3.connect(f"file:{quote(str(place))}?{mode}", uri=True)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     end = time.monotonic() + _SECONDS
     database.set_progress_handler(lambda: time.monotonic() > end, 100_000)
@@ -90,6 +91,24 @@ def _open(path: Path) -> sqlite3.Connection:
     database.execute("PRAGMA query_only = ON")
     database.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
     return database
+
+
+def _check_identity(database: sqlite3.Connection, file: LogFile) -> None:
+    """Refuse a file that took the place of the one that was looked at: SQLite opens by name, when it first reads."""
+    database.execute("PRAGMA schema_version").fetchone()
+    status = file.path.resolve().lstat()
+    if (status.st_dev, status.st_ino) != file.identity:
+        raise InputError(f"{_name(file)}: another file was put in its place while it was opened; try again")
+
+
+def _is_live(path: Path) -> bool:
+    """Say whether somebody writes the database: its journal holds something. One outside the roots is refused."""
+    journal = path.with_name(path.name + "-wal")
+    require(journal)
+    if not is_file(journal) or not journal.stat().st_size:
+        return False
+    with open_input(journal):
+        return True
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
@@ -102,19 +121,23 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 def _read_mlflow(database: sqlite3.Connection, file: LogFile, builder: RunBuilder) -> None:
     builder.formats[-1:] = ["mlflow"]
-    points = dict(database.execute("SELECT run_uuid, count(*) FROM metrics GROUP BY run_uuid ORDER BY min(timestamp)"))
+    found = database.execute(
+        "SELECT run_uuid, count(*) FROM metrics GROUP BY run_uuid ORDER BY min(timestamp)"
+    ).fetchall()
+    keys = {_text(key): key for key, _ in found}
+    points = {_text(key): count for key, count in found}
     labels: dict[str, str] = {}
     if _columns(database, "runs") >= {"run_uuid", "name", "lifecycle_stage"}:
         runs = database.execute("SELECT run_uuid, name, lifecycle_stage FROM runs").fetchall()
-        labels = {run: str(name or "") for run, name, _ in runs}
-        deleted = {run for run, _, stage in runs if stage == "deleted"}
+        labels = {_text(run): _text(name or "") for run, name, _ in runs}
+        deleted = {_text(run) for run, _, stage in runs if stage == "deleted"}
         points = {run: count for run, count in points.items() if run not in deleted} or points
-    run = choose_run(builder, str(file.path), points, labels)
+    run = keys[choose_run(builder, str(file.path), points, labels)]
     query = "SELECT key, timestamp, step, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, rowid"
     add_points(builder, _by_metric(database.execute(query, (run,)), builder))
     if _columns(database, "params") >= {"key", "value", "run_uuid"}:
         params = database.execute("SELECT key, value FROM params WHERE run_uuid = ? LIMIT 2000", (run,))
-        builder.configure(settings({str(key): value for key, value in params}))
+        builder.configure(settings({_text(key): value for key, value in params}))
 
 
 def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[str, Points]:
@@ -123,10 +146,10 @@ def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[
     odd = 0
     for count, (key, when, step, value, is_nan) in enumerate(rows):
         numbers = isinstance(when, int | float) and isinstance(step, int | float) and isinstance(value, int | float)
-        if not numbers or count >= _MAX_POINTS or (key not in gathered and len(gathered) >= MAX_METRICS):
+        if not numbers or count >= _MAX_POINTS or (_text(key) not in gathered and len(gathered) >= MAX_METRICS):
             odd += 1
             continue
-        times, steps, values = gathered.setdefault(str(key), ([], [], []))
+        times, steps, values = gathered.setdefault(_text(key), ([], [], []))
         times.append(when)  # type: ignore[arg-type]
         steps.append(step)  # type: ignore[arg-type]
         values.append(math.nan if is_nan else _unbounded(value))  # type: ignore[arg-type]
@@ -144,12 +167,10 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
     by = "run_id" if "run_id" in columns else "run_name"
     rows = database.execute(f"SELECT {by}, max(run_name), count(*) FROM metrics GROUP BY {by} ORDER BY min(rowid)")  # noqa: S608 - one of two names
     found = rows.fetchall()
-    run = choose_run(
-        builder,
-        str(file.path),
-        {str(key): count for key, _, count in found},
-        {str(key): str(name) for key, name, _ in found},
-    )
+    keys = {_text(key): key for key, _, _ in found}
+    points = {_text(key): count for key, _, count in found}
+    labels = {_text(key): _text(name) for key, name, _ in found}
+    run = keys[choose_run(builder, str(file.path), points, labels)]
     broken = 0
     for step, text in database.execute(f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY rowid", (run,)):  # noqa: S608
         values = _object(text)
@@ -173,6 +194,11 @@ def _object(text: object) -> dict[str, object] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _text(value: object) -> str:
+    """Return a name as text: a column of SQLite may hold anything."""
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _name(file: LogFile) -> str:

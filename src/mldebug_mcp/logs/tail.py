@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from mldebug_mcp.access import EmptyFileError
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.builder import RunBuilder
@@ -108,29 +109,30 @@ class LogTail:
         Raises:
             InputError: the file cannot be read or holds no metrics yet.
         """
-        if self._path.is_file() and not self._path.stat().st_size:
+        try:
+            file = _without_half_line(LogFile.open(self._path))
+        except EmptyFileError:
             self._identity = (0, 0)  # emptied: however alike it begins, what comes next is another log
-        file = _without_half_line(LogFile.open(self._path))
-        status = self._path.stat()
+            raise
         if self._reader is None:
             self._begin(file)
-        elif not self._is_the_same(file, (status.st_dev, status.st_ino)):
+        elif not self._is_the_same(file):
             self._restarts += 1
             self._begin(file)
         elif self._seen[0] < HEAD_BYTES and reader_of(file) is not self._reader:
             self._begin(file)  # the beginning alone had looked like another format
-        self._identity = (status.st_dev, status.st_ino)
-        self._beginning = _beginning(self._path, _KNOWN_BY)
-        seen = (file.size, status.st_mtime_ns)
+        self._identity = file.identity
+        self._beginning = _beginning(file, _KNOWN_BY)
+        seen = (file.size, file.modified)
         if self._run is None or seen != self._seen:
             self._seen = seen
             self._run = self._noted(read_run(self._path)) if self._follower is None else self._grown(file)
         return self._run
 
-    def _is_the_same(self, file: LogFile, identity: tuple[int, int]) -> bool:
+    def _is_the_same(self, file: LogFile) -> bool:
         """Say whether the file has only grown since it was last read."""
-        begins_alike = _beginning(self._path, len(self._beginning)) == self._beginning
-        return identity == self._identity and file.size >= self._seen[0] and begins_alike
+        begins_alike = _beginning(file, len(self._beginning)) == self._beginning
+        return file.identity == self._identity and file.size >= self._seen[0] and begins_alike
 
     def _begin(self, file: LogFile) -> None:
         reader = self._reader = reader_of(file)
@@ -148,9 +150,12 @@ class LogTail:
     def _grown(self, file: LogFile) -> Run:
         assert self._follower is not None  # noqa: S101 - a programming error
         before = self.position
-        with file.path.open("rb") as stream:
+        with file.stream() as stream:
             stream.seek(self.position)
-            while (data := stream.read(self._follower.block_bytes)) and (taken := self._follower.take(data)):
+            while (left := file.size - self.position) > 0:
+                taken = self._follower.take(stream.read(min(self._follower.block_bytes, left)))
+                if not taken:
+                    break
                 self.position += taken
                 stream.seek(self.position)
         if self._run is not None and self.position == before:
@@ -180,6 +185,6 @@ def _without_half_line(file: LogFile) -> LogFile:
     return file
 
 
-def _beginning(path: Path, count: int) -> bytes:
-    with path.open("rb") as stream:
+def _beginning(file: LogFile, count: int) -> bytes:
+    with file.stream() as stream:
         return stream.read(count)

@@ -41,9 +41,9 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
     scalars = Scalars()
     for file in files:
         events = EventFile(file.path.name, scalars)
-        with file.path.open("rb") as stream:
-            at, size = 0, file.path.stat().st_size
-            while (data := stream.read(events.block_bytes)) and (taken := events.take(data)):
+        with file.stream() as stream:
+            at, size = 0, file.size
+            while at < size and (taken := events.take(stream.read(min(events.block_bytes, size - at)))):
                 checkpoint(f"reading {shorten(file.path.name, 60)}: {at:,} of {size:,} bytes")
                 at += taken
                 stream.seek(at)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.logs import protobuf
 from mldebug_mcp.logs.builder import RunBuilder
@@ -41,15 +40,14 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the history and the configuration; of a run without history, its summary."""
     summary: dict[str, object] = {}
     damaged = 0
-    with file.path.open("rb") as stream:
-        for record in _records(stream):
-            if record is None:
-                damaged += 1
-                continue
-            try:
-                _take(record, builder, summary)
-            except (ValueError, struct.error):
-                damaged += 1
+    for record in _records(file.pieces(_BLOCK)):
+        if record is None:
+            damaged += 1
+            continue
+        try:
+            _take(record, builder, summary)
+        except (ValueError, struct.error):
+            damaged += 1
     if damaged:
         builder.note(f"{file.path.name}: {damaged} record(s) damaged or cut off are left out")
     if not builder.records and summary:
@@ -57,11 +55,11 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         builder.record(summary)
 
 
-def _records(stream: BinaryIO) -> Iterator[bytes | None]:
+def _records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
     """Yield the records, None for one that is damaged or cut off."""
     gathered = b""
     first = _HEADER  # the file's own header stands in the first block
-    while block := stream.read(_BLOCK):
+    for block in blocks:
         at, first = first, 0
         while len(block) - at >= _HEADER:
             checksum, length, kind = struct.unpack_from("<IHB", block, at)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mldebug_mcp.access import expanded, is_folder, read_bytes
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
@@ -148,13 +149,11 @@ def read_shape(path: str | Path) -> ModelShape:
     Raises:
         InputError: it cannot be read, or lacks a number that is needed.
     """
-    file = Path(path).expanduser()
-    file = file / "config.json" if file.is_dir() else file
+    file = expanded(path)
+    file = file / "config.json" if is_folder(file) else file
     name = shorten(str(file), 200)
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise InputError(f"{name}: too large for a model's configuration")
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(read_bytes(file, MAX_BYTES, "name a model's config.json"))
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
     except (ValueError, RecursionError) as error:

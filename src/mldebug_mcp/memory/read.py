@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-import stat
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mldebug_mcp.access import expanded, open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.layout import tables_of
 from mldebug_mcp.memory.safe_pickle import load
@@ -30,16 +31,12 @@ def read_memory(path: str | Path) -> MemorySnapshot:
     Raises:
         InputError: it is none of these, cut off, corrupt, hostile or larger than the machine can hold.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     name = shorten(str(path), 200)
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{name}: not a regular file; name a snapshot's pickle")
-        with file.open("rb") as opened:
+        with open_input(file) as opened:
+            size = os.fstat(opened.fileno()).st_size
             head = opened.read(HEAD_BYTES)
-        if not head:
-            raise InputError(f"{name}: the file is empty")
         if head.startswith(_ZIP):
             raise InputError(
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
@@ -49,7 +46,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         if _is_text(head):
             return read_text(file, name)
         with _no_collector():
-            tables = _tables(file, status.st_size, str(path))
+            tables = _tables(file, size, str(path))
     except OSError as error:
         reason = (
             "no such file; check the path"

@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
+from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.pickle_scan import scan
 from mldebug_mcp.progress import checkpoint
@@ -52,6 +53,30 @@ class _SafeUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError("refused a persistent id")
 
 
+def _unzipped_size(path: Path, name: str) -> int:
+    """Return how many bytes a compressed file holds: how much memory a pickle may claim depends on it."""
+    with _open(path, compressed=True) as stream:
+        size = 0
+        while piece := stream.read(_BUFFER):
+            size += len(piece)
+            if size > MAX_BYTES:
+                raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+    return size
+
+
+class _Unzipped(gzip.GzipFile):
+    """A compressed file that closes the file below it, which `gzip` leaves open."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        super().__init__(fileobj=below, mode="rb")
+        self._below = below
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._below.close()
+
+
 def load(path: Path, size: int) -> tuple[object, int]:
     """Return the object in a pickle (or in a gzip of one) and the bytes of the pickle.
 
@@ -62,7 +87,7 @@ def load(path: Path, size: int) -> tuple[object, int]:
     compressed = _starts_with_gzip(path)
     try:
         with _open(path, compressed=compressed) as stream:
-            length = scan(stream, MAX_BYTES if compressed else size, name)
+            length = scan(stream, _unzipped_size(path, name) if compressed else size, name)
         _check_memory(length, name)
         with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
             return _SafeUnpickler(reader).load(), length
@@ -83,12 +108,12 @@ def load(path: Path, size: int) -> tuple[object, int]:
 
 
 def _starts_with_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return file.read(2) == _GZIP
 
 
 def _open(path: Path, *, compressed: bool) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(path, "rb")) if compressed else path.open("rb", buffering=0)
+    return cast("BinaryIO", _Unzipped(open_input(path))) if compressed else open_input(path, buffering=0)
 
 
 def _check_memory(length: int, name: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.holes import FreeMemory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent
@@ -26,7 +28,7 @@ _UNITS = {
     "gb": 1024**3,
     "tib": 1024**4,
 }
-_SIZE = r"(\d+(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
+_SIZE = r"(?<!\d)(\d{1,15}(?:\.\d+)?)\s*(bytes?|[KMGT]i?B|B)\b"
 _TRIED = re.compile(r"[Tt]ried to allocate\s+" + _SIZE)
 _CAPACITY = re.compile(r"(?:total capac(?:i)?ty of\s+" + _SIZE + r"|" + _SIZE + r"\s+total capacity)")
 _FREE = re.compile(r"(?:of which\s+" + _SIZE + r"\s+is free|" + _SIZE + r"\s+free\b)")
@@ -43,7 +45,7 @@ _UNALLOCATED = re.compile(_SIZE + r"\s+is reserved by PyTorch but unallocated")
 _RESERVED = re.compile(_SIZE + r"\s+(?:reserved in total by PyTorch|cached)")
 _OTHERS = re.compile(r"Process \d+ has\s+" + _SIZE + r"\s+memory in use")
 _THIS = re.compile(r"this process has\s+" + _SIZE + r"\s+memory in use")
-_GPU = re.compile(r"GPU (\d+)")
+_GPU = re.compile(r"GPU (\d{1,4})\b")
 _NOTE = (
     "a text holds totals only: who holds the memory is not in it; record a snapshot with "
     "torch.cuda.memory._record_memory_history()"
@@ -51,19 +53,21 @@ _NOTE = (
 _OOM_PART = 1500
 """Characters of a message; the next one in the text is no part of it."""
 
-_SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d+)")
+_SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|\s*(?P<name>[A-Za-z][\w -]*?)\s*\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
-_OOMS = re.compile(r"CUDA OOMs:\s*(\d+)\s*\|\s*cudaMalloc retries:\s*(\d+)")
+_OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
 
-_SMI_DEVICE = re.compile(r"^\|\s+(\d+)\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
-_SMI_MEMORY = re.compile(r"(\d+)\s*MiB\s*/\s*(\d+)\s*MiB")
-_SMI_CSV = re.compile(r"^\s*(?:(\d+)\s*,\s*)?(?:[^,\n]*,\s*)*?(\d+)\s*MiB\s*,\s*(\d+)\s*MiB", re.MULTILINE)
+_SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
+_SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
+_SMI_CSV = re.compile(
+    r"^\s*(?:(\d{1,4})\s*,\s*)?(?:[^,\n]*,\s*)*?(\d{1,15})\s*MiB\s*,\s*(\d{1,15})\s*MiB", re.MULTILINE
+)
 
 
 def read_text(path: Path, name: str) -> MemorySnapshot:
     """Read a text file about GPU memory; raises InputError if it says nothing of it."""
-    with path.open("rb") as file:
-        size = path.stat().st_size
+    with open_input(path) as file:
+        size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - MAX_TEXT))
         text = file.read(MAX_TEXT).decode("utf-8", errors="replace")
     return parse_text(text, name)

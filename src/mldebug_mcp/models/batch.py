@@ -93,7 +93,7 @@ class TokenView(Model):
     id: int
     text: Text
     kind: Literal["trained", "masked", "special trained", "special masked", "padding", "left out"]
-    role: str = ""
+    role: Text = ""
 
 
 class RowView(Model):
@@ -111,7 +111,7 @@ class RowView(Model):
 class RoleSpan(Model):
     """A role's words in a rendered template, as characters."""
 
-    role: str
+    role: Text
     start: int
     stop: int
 

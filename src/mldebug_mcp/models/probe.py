@@ -34,7 +34,7 @@ class BadOperation(Model):
     module: Text = Field("", description="The module by name; empty for the loss function itself.")
     operation: Text = ""
     where: Text = Field("", description="File and line, where they are known.")
-    dtype: str = ""
+    dtype: Text = ""
     before: list[Text] = Field(default_factory=list, description="What led to it, with the largest absolute values.")
 
 

@@ -14,9 +14,10 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,7 @@ from pydantic import ValidationError
 
 from mldebug_mcp.probe.job import Job, clean_environment
 from mldebug_mcp.probe.measured import Failure, Measured
+from mldebug_mcp.text import shorten
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 GRACE = 2.0
@@ -35,6 +37,9 @@ KEPT_OUTPUT = 16_384
 LONGEST_LINE = 65_536
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of the largest result that is read: a worker whose user code writes there must not fill this process."""
+
+
+MAX_NOTES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ async def run_probe(job: Job, python: str, on_progress: Callable[[Progress], Non
         except OSError as error:
             message = f"{python} cannot be started ({error.strerror or error}); name a Python interpreter"
             end.failure = Failure(kind="interpreter", message=message)
-        raw = _read_result(result_file, python, end)
+        raw = read_result(result_file, python, end)
     raw.seconds = time.monotonic() - begun
     raw.output = end.output
     return raw
@@ -178,7 +183,7 @@ async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Pr
             continue
         with contextlib.suppress(ValueError, TypeError, KeyError):
             told = json.loads(line)
-            on_progress(Progress(str(told["stage"]), int(told["step"]), int(told["steps"]), told["loss"]))
+            on_progress(Progress(shorten(str(told["stage"]), 60), int(told["step"]), int(told["steps"]), told["loss"]))
 
 
 async def _keep_tail(stream: asyncio.StreamReader, end: _End) -> None:
@@ -199,21 +204,33 @@ def _group_bytes(leader: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _read_result(path: Path, python: str, end: _End) -> RawProbe:
+def read_result(path: Path, python: str, end: _End | None = None) -> RawProbe:
+    """Return what the worker wrote; whatever is broken in it is a failure of the probe."""
+    end = _End() if end is None else end
     raw = RawProbe()
     done = False
     try:
         if path.stat().st_size <= MAX_RESULT:
             result = json.loads(path.read_text(encoding="utf-8"))
             raw.measured = Measured.model_validate(result["measured"])
-            raw.stage, raw.notes = str(result.get("stage", "")), [str(note) for note in result.get("notes", ())]
+            raw.stage, raw.notes = shorten(str(result.get("stage", "")), 60), _notes(result.get("notes", ()))
             done = bool(result.get("done"))
-            raw.failure = Failure.model_validate(result["failure"]) if result.get("failure") else None
+            raw.failure = _failure(result["failure"]) if result.get("failure") else None
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         done = False
     if not done and raw.failure is None:
         raw.failure = end.failure or _silent_end(python, end, raw.stage)
     return raw
+
+
+def _notes(told: Iterable[object]) -> list[str]:
+    """Return the worker's remarks, a bounded number of short lines: user code may have written them."""
+    return [shorten(str(note), 400) for note in islice(told, MAX_NOTES)]
+
+
+def _failure(told: object) -> Failure:
+    found = Failure.model_validate(told)
+    return found.model_copy(update={"message": shorten(found.message, 2000), "where": shorten(found.where, 400)})
 
 
 def _silent_end(python: str, end: _End, stage: str) -> Failure:

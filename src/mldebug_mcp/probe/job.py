@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mldebug_mcp.access import OutsideError, current, expanded, is_folder, read_bytes, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import shorten
 
 GIB = 1024**3
+MAX_CONFIG_BYTES = 16 * 1024 * 1024
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?", re.IGNORECASE)
 _QUIET = OFFLINE | {
     "TRANSFORMERS_VERBOSITY": "error",
     "PYTHONUNBUFFERED": "1",
@@ -36,7 +39,7 @@ class Job(BaseModel):
     batch: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     entry: str | None = None
-    device: str = "auto"
+    device: Annotated[str, Field(max_length=40)] = "auto"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     steps: Annotated[int, Field(ge=1, le=100_000)] = 300
     learning_rate: Annotated[float, Field(gt=0)] | None = None
@@ -61,7 +64,8 @@ def find_python(python: str | Path | None) -> str:
     """
     if python is None:
         return sys.executable
-    path = Path(python).expanduser()
+    path = expanded(python)
+    check_interpreter(path)
     if path.is_dir():
         inside = next((path / one for one in ("bin/python", "Scripts/python.exe") if (path / one).is_file()), None)
         if inside is None:
@@ -73,20 +77,51 @@ def find_python(python: str | Path | None) -> str:
     return found
 
 
+def check_interpreter(path: Path) -> None:
+    """Raise InputError unless an interpreter may be run: where roots are set, one named at the start or inside them.
+
+    An environment's interpreter is a link to the one it was made with, outside. So it is its folder that has to lie
+    inside the roots, and both ends of the link have to be called Python: any program can be the target of a link.
+    """
+    access = current()
+    if access.roots is None or str(path) in access.pythons or str(path.parent.parent) in access.pythons:
+        return
+    program = path / "bin" / "python" if is_folder(path) else path
+    inside = access.allows(str(program.parent.resolve()))
+    if inside and all(_PYTHON.fullmatch(one.name) for one in (program, program.resolve())):
+        return
+    raise OutsideError(
+        f"{shorten(str(path), 200)}: not an interpreter that this server may run: name an environment inside the "
+        f"allowed roots ({', '.join(access.roots) or 'none'}), or start the server with --python PATH"
+    )
+
+
+def check_entry(entry: str) -> None:
+    """Raise InputError unless an entry may be run: where roots are set, a file inside them."""
+    if current().roots is None:
+        return
+    file, _, _ = entry.rpartition(":")
+    if not file.endswith(".py"):
+        raise InputError(
+            f"{shorten(entry, 120)!r}: over MCP an entry is FILE.py:function, in a file inside the allowed roots"
+        )
+    require(Path(file))
+
+
 def read_config(path: str | Path) -> dict[str, Any]:
     """Return a model's `config.json`; the folder that holds it will do.
 
     Raises:
         InputError: it is not there, no JSON object, or needs code that transformers does not bring.
     """
-    file = Path(path).expanduser()
-    file = file / "config.json" if file.is_dir() else file
+    file = expanded(path)
+    file = file / "config.json" if is_folder(file) else file
     name = shorten(str(file), 200)
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(read_bytes(file, MAX_CONFIG_BYTES, "name a model's config.json"))
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: not valid JSON ({shorten(str(error), 120)}); name a model's config.json") from None
     if not isinstance(config, dict) or "model_type" not in config:
         raise InputError(f"{name}: no model's config.json: it has no model_type")

@@ -35,7 +35,7 @@ PLAIN_WIDTH = 100
 
 def console_for(*, colour: bool | None = None) -> Console:
     """Return the console for standard output; `colour` None means: if it is a terminal and NO_COLOR is not set."""
-    console = Console(highlight=False, soft_wrap=False, force_terminal=colour)
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     return console

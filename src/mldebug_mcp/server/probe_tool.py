@@ -40,11 +40,12 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         str | None,
         Field(
             description="FILE.py:function of the user, without arguments, that returns an object with model, batch and "
-            "loss(model, batch), optionally optimizer and train_step. It runs that code"
+            "loss(model, batch), optionally optimizer and train_step. It runs that code, with the rights of the server"
         ),
     ] = None,
     python: Annotated[
-        str | None, Field(description="The training environment's interpreter or folder, if torch is not here")
+        str | None,
+        Field(description="The training environment's interpreter or folder, if torch is not here; it is run"),
     ] = None,
     device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",
     steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,

@@ -20,9 +20,10 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools.base import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, PrivateAttr, ValidationError
 
-from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.access import Access, confined
+from mldebug_mcp.errors import MLDebugError, is_failure
 from mldebug_mcp.server.progress import reporting
 from mldebug_mcp.server.reply import answering
 from mldebug_mcp.text import clean, shorten
@@ -31,24 +32,33 @@ SCHEMAS = Path(__file__).parent / "schemas.json"
 
 
 class StrictTool(Tool):
-    """A tool that refuses unknown arguments and turns every foreseeable failure into one line for the model."""
+    """A tool that refuses unknown arguments, reads only what it may, and answers every failure in one line."""
+
+    _access: Access = PrivateAttr(default_factory=Access)
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *, read_only: bool = True) -> StrictTool:
+    def of(cls, function: Callable[..., Any], access: Access, *, read_only: bool = True) -> StrictTool:
         """Return the tool that calls a function; its docstring is the description.
 
         Args:
             function: A function that the model may call.
+            access: What it may read.
             read_only: Whether it only reads; not so if it runs code of the user's.
         """
         tool = cls.from_function(
             function,
             description=inspect.cleandoc(function.__doc__ or ""),
             annotations=ToolAnnotations(
-                read_only_hint=read_only, idempotent_hint=read_only, destructive_hint=False, open_world_hint=False
+                read_only_hint=read_only,
+                idempotent_hint=read_only,
+                # Code of the user's may do and reach whatever the user may.
+                destructive_hint=not read_only,
+                open_world_hint=not read_only,
             ),
             structured_output=False,
         )
+        tool = cast("StrictTool", tool)
+        tool._access = access
         # What the SDK would derive anew at each start: half of the time until the tools are listed.
         tool.fn_metadata.output_model = answer_type(function)
         tool.fn_metadata.output_schema = _schemas()[tool.name]
@@ -57,7 +67,7 @@ class StrictTool(Tool):
         strict = cast("type[ArgModelBase]", type(lenient.__name__, (lenient,), body))
         tool.fn_metadata.arg_model = strict
         tool.parameters = tool.parameters | {"additionalProperties": False}
-        return cast("StrictTool", tool)
+        return tool
 
     async def run(
         self,
@@ -70,13 +80,17 @@ class StrictTool(Tool):
         watched = nullcontext() if self.is_async else reporting(context)
         try:
             async with watched:
-                with answering(self.name, arguments):
+                with confined(self._access), answering(self.name, arguments):
                     return await super().run(arguments, context, convert_result)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
                 raise ToolError(self._what_is_allowed(cause)) from None
             raise ToolError(clean(str(error))) from cause
+        except BaseException as error:
+            if isinstance(error, Exception) or not is_failure(error):
+                raise
+            raise ToolError(f"{self.name}: a library panicked at this input; is the file damaged?") from None
 
     def _what_is_allowed(self, error: ValidationError) -> str:
         problems = error.errors(include_url=False, include_input=False)

@@ -66,8 +66,8 @@ def update_diagnosis(
         dict[str, Literal["confirms", "refutes"]],
         Field(description="How checks turned out, by the id of the next step, such as {'lr_too_high.1': 'refutes'}"),
     ],
-    kind: Annotated[str, Field(description="Kind of run, as run.kind of the diagnosis says")] = "unknown",
-    path: Annotated[str, Field(description="The run, for the calls of the next steps")] = "LOG",
+    kind: Annotated[str, Field(description="Kind of run: run.kind of the diagnosis", max_length=40)] = "unknown",
+    path: Annotated[str, Field(description="The run, for the calls of the next steps", max_length=4096)] = "LOG",
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Update]:
     """Rank the causes again after a check that diagnose_run suggested: what is the most likely cause now, what else?

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from mldebug_mcp.access import is_folder, open_input, require
 from mldebug_mcp.batch.formats import arrow_folder, json_file, jsonl, npz, parquet, safetensors_file, torch_file
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.table import Table
@@ -53,23 +53,21 @@ def format_of(path: Path) -> Format:
         InputError: there is nothing there, it is empty, or its format is not one of ours.
     """
     name = shorten(str(path), 200)
+    require(path)
+    folder = is_folder(path)
     try:
-        status = path.stat()
-        is_folder = stat.S_ISDIR(status.st_mode)
-        if not is_folder and not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{name}: not a regular file; give a batch as {KINDS}")
-        head = b"" if is_folder else _head(path)
+        head = b"" if folder else _head(path)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}); check the path") from None
-    if not is_folder and not head.strip():
+    if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
     found = next((reader for reader in READERS if reader.matches(path, head)), None)
     if found is None:
-        what = "a folder without Arrow, parquet or JSON lines files" if is_folder else "not a format of batches"
+        what = "a folder without Arrow, parquet or JSON lines files" if folder else "not a format of batches"
         raise InputError(f"{name}: {what}; give {KINDS}, or save one with mldebug_mcp.capture.save_batch")
     return found
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return file.read(HEAD_BYTES)

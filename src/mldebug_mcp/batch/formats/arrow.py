@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,10 @@ Foreign: TypeAlias = Any
 MOST_BYTES = 64 * 1024 * 1024
 """Bytes of columns that are looked at together. Smaller parts cost more calls, larger ones more memory."""
 
+MANY_ROWS = 1_000_000
+ROWS_PER_BYTE = 100
+"""More rows than this are no data set (chosen: each row of one holds at least a token, compressed or not)."""
+
 
 def require() -> None:
     """Raise MissingExtraError if pyarrow is not installed."""
@@ -26,9 +31,16 @@ def require() -> None:
         raise MissingExtraError("pyarrow", "batch") from None
 
 
+def check_rows(rows: int, file: BinaryIO) -> None:
+    """Raise ValueError if a file claims far more rows than data sets have for its bytes: rows of nothing take none."""
+    size = os.fstat(file.fileno()).st_size
+    if rows > MANY_ROWS + ROWS_PER_BYTE * size:
+        raise ValueError(f"{rows:,} rows in {size:,} bytes")
+
+
 def pieces_of(batch: Foreign) -> Iterator[Foreign]:
     """Yield a record batch in parts of at most about `MOST_BYTES`."""
-    rows = max(1, batch.num_rows * MOST_BYTES // max(batch.nbytes, 1))
+    rows = min(MANY_ROWS, max(1, batch.num_rows * MOST_BYTES // max(batch.nbytes, 1)))
     for first in range(0, batch.num_rows, rows):
         yield batch.slice(first, rows)
 

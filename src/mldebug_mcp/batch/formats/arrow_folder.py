@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
-from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, pieces_of, require, table_of
+from mldebug_mcp.access import entries, is_file, is_folder, library_path, matching, open_input, read_bytes
+from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
 from mldebug_mcp.batch.part import Part, packed
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
 NAME = "arrow"
+MAX_STATE = 16 * 1024 * 1024
+MAX_SPLITS = 200
 
 
 def matches(path: Path, head: bytes) -> bool:
     """An Arrow file or stream, or a folder that holds some, directly or in its splits."""
-    if path.is_dir():
-        return any(path.glob("*.arrow")) or any(path.glob("*/*.arrow"))
+    if is_folder(path):
+        return bool(matching(path, ".arrow") or _splits(path))
     return head.startswith(b"ARROW1") or (path.suffix == ".arrow" and head.startswith(b"\xff\xff\xff\xff"))
 
 
@@ -55,33 +59,27 @@ def _opened(file: Path) -> Iterator[Iterator[Foreign]]:
     import pyarrow as pa
 
     try:
-        with pa.memory_map(str(file)) as source:
-            yield _pieces(source)
-    except (pa.ArrowException, OSError) as error:
+        with open_input(file) as held, pa.memory_map(library_path(held)) as source:
+            yield _pieces(source, held)
+    except (pa.ArrowException, OSError, ValueError) as error:
         problem = shorten(str(error), 120)
         raise InputError(f"{shorten(str(file), 200)}: a broken Arrow file ({problem}); save it again") from None
 
 
 def rows(path: Path) -> int:
     """Return how many rows the files hold."""
-    require()
-    import pyarrow as pa
-
     count = 0
     for file in _files(path):
-        try:
-            with pa.memory_map(str(file)) as source:
-                count += sum(piece.num_rows for piece in _pieces(source))
-        except (pa.ArrowException, OSError):
-            return count
+        with _opened(file) as pieces:
+            count += sum(piece.num_rows for piece in pieces)
     return count
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not is_folder(path):
         return [path]
-    if not any(path.glob("*.arrow")):
-        splits = sorted({file.parent for file in path.glob("*/*.arrow")})
+    if not matching(path, ".arrow"):
+        splits = _splits(path)
         names = [split.name for split in splits]
         if len(splits) > 1:
             raise InputError(
@@ -90,14 +88,32 @@ def _files(path: Path) -> list[Path]:
             )
         return _files(splits[0])
     try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        state = json.loads(read_bytes(path / "state.json", MAX_STATE))
         named = [path / Path(str(one["filename"])).name for one in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, InputError, ValueError, KeyError, TypeError, RecursionError):
         named = []
-    return [file for file in named if file.is_file()] or sorted(path.glob("*.arrow"))
+    return [file for file in named if is_file(file)] or matching(path, ".arrow")
 
 
-def _pieces(source: Foreign) -> Iterator[Foreign]:
+def _splits(path: Path) -> list[Path]:
+    """Return the folders below that hold Arrow files."""
+    try:
+        return [one for one in entries(path, MAX_SPLITS) if is_folder(one) and matching(one, ".arrow")]
+    except (OSError, InputError):
+        return []
+
+
+def _pieces(source: Foreign, file: BinaryIO) -> Iterator[Foreign]:
+    rows = 0
+    for batch in _unchecked(source):
+        rows += batch.num_rows
+        check_rows(rows, file)
+        # Looking at a batch whose offsets and lengths do not fit its bytes would end the process.
+        batch.validate(full=True)
+        yield batch
+
+
+def _unchecked(source: Foreign) -> Iterator[Foreign]:
     import pyarrow as pa
 
     try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from mldebug_mcp.access import read_bytes
 from mldebug_mcp.batch.table import Table, from_mapping, from_records, records_in
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -29,10 +30,9 @@ def rows(path: Path) -> None:
 def tables(path: Path) -> Iterator[Table]:
     """Yield the file as one table."""
     name = shorten(str(path), 200)
-    if path.stat().st_size > MAX_BYTES:
-        raise InputError(f"{name}: too large to read as one JSON value; give it as JSONL or parquet")
+    content = read_bytes(path, MAX_BYTES, "give it as JSONL or parquet")
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(content)
     except (ValueError, RecursionError) as error:
         problem = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 120)
         raise InputError(f"{name}: not JSON ({problem}); save the batch again") from None

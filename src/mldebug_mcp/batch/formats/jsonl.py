@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from mldebug_mcp.access import is_folder, open_input
 from mldebug_mcp.batch.table import Table, from_records
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -18,7 +19,7 @@ MAX_LINE = 64 * 1024 * 1024
 
 def matches(path: Path, head: bytes) -> bool:
     """Its name says so, or its first line is a whole JSON object and another line follows."""
-    if path.is_dir():
+    if is_folder(path):
         return False
     first, newline, rest = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
     if path.suffix in (".jsonl", ".ndjson"):
@@ -33,7 +34,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def rows(path: Path) -> int:
     """Return how many lines there are."""
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) + 1
 
 
@@ -42,7 +43,7 @@ def tables(path: Path) -> Iterator[Table]:
     records: list[dict[str, object]] = []
     size = row = broken = 0
     any_row = False
-    with path.open("rb") as file:
+    with open_input(path) as file:
         while line := file.readline(MAX_LINE):
             if not line.strip():
                 continue

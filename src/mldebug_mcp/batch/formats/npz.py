@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from mldebug_mcp.batch.formats.archive import first_members
+from mldebug_mcp.access import open_input
+from mldebug_mcp.batch.formats.archive import check_size, first_members
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
 NAME = "npz"
-MAX_BYTES = 8 * 1024**3
-"""Bytes that an archive may hold unpacked: a small file can unpack to any size."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -40,13 +38,13 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the archive as one table. A bare array is taken as input_ids."""
     name = shorten(str(path), 200)
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
-                    raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
-        with path.open("rb") as file:
+        with open_input(path) as file:
+            check_size(file, name)
+            file.seek(0)
             columns = _columns(file)
-    except (ValueError, zipfile.BadZipFile, OSError, EOFError, KeyError, MemoryError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a hostile header makes NumPy raise anything, down to errors of syntax
         problem = shorten(str(error), 120)
         raise InputError(f"{name}: not an archive of plain arrays ({problem}); save it with numpy.savez") from None
     yield Table(columns)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, pieces_of, require, table_of
+from mldebug_mcp.access import is_folder, library_path, matching, open_input
+from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
 from mldebug_mcp.batch.part import Part, packed
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
@@ -18,23 +19,20 @@ MOST_ROWS = 16_384
 
 def matches(path: Path, head: bytes) -> bool:
     """A parquet file, or a folder of them."""
-    return head.startswith(b"PAR1") or (path.is_dir() and any(path.glob("*.parquet")))
+    return head.startswith(b"PAR1") or (is_folder(path) and bool(matching(path, ".parquet")))
 
 
 def rows(path: Path) -> int:
     """Return how many rows the files say that they hold."""
-    require()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return sum(pq.read_metadata(file).num_rows for file in _files(path))
-    except (pa.ArrowException, OSError):
-        return 0
+    count = 0
+    for file in _files(path):
+        with _opened(file) as opened:
+            count += opened.metadata.num_rows
+    return count
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    return matching(path, ".parquet") if is_folder(path) else [path]
 
 
 def tables(path: Path) -> Iterator[Table]:
@@ -71,9 +69,10 @@ def _opened(file: Path) -> Iterator[Foreign]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(file) as opened:
+        with open_input(file) as held, pq.ParquetFile(library_path(held)) as opened:
+            check_rows(opened.metadata.num_rows, held)
             yield opened
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         problem = shorten(str(error), 120)
         raise InputError(f"{shorten(str(file), 200)}: a broken parquet file ({problem}); write it again") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.access import open_input
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -18,6 +20,7 @@ from mldebug_mcp.text import shorten
 NAME = "safetensors"
 MAX_HEADER = 100 * 1024 * 1024
 """Bytes of a header; the limit of the format's own library."""
+MAX_BYTES = 8 * 1024**3
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "u1",
@@ -38,7 +41,9 @@ def rows(path: Path) -> None:
 def tables(path: Path) -> Iterator[Table]:
     """Yield the tensors as one table."""
     name = shorten(str(path), 200)
-    with path.open("rb") as file:
+    with open_input(path) as file:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise InputError(f"{name}: more than 8 GiB in one batch; save fewer rows")
         size = int.from_bytes(file.read(8), "little")
         try:
             header = json.loads(file.read(size))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mldebug_mcp.batch.formats.archive import first_members
+from mldebug_mcp.access import open_input
+from mldebug_mcp.batch.formats.archive import check_size, first_members
 from mldebug_mcp.batch.table import Table, from_mapping, from_records
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.text import shorten
@@ -36,7 +37,12 @@ def tables(path: Path) -> Iterator[Table]:
     except ImportError:
         raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
     try:
-        value = torch.load(path, map_location="cpu", weights_only=True)
+        with open_input(path) as file:
+            check_size(file, name)
+            file.seek(0)
+            value = torch.load(file, map_location="cpu", weights_only=True)
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
         problem = shorten(str(error).split("\n", 1)[0], 120)
         raise InputError(

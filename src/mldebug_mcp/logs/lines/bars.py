@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.logs.numbers import HUGE, whole_number
+
 _TQDM = re.compile(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
     r"\[(?P<inside>[^\]]{0,2000})\]"
@@ -60,8 +62,9 @@ def bar_in(line: str) -> Bar | None:
     keras = _KERAS.match(line)
     if keras is None:
         return None
-    count, total, rest = int(keras["count"]), int(keras["total"]), _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
-    return Bar("", count, total, rest, "", keras=True, line=keras["drawn"] is None)
+    at, total = whole_number(keras["count"]), whole_number(keras["total"])
+    rest = _KERAS_TIME.sub("", keras["rest"][:MAX_METRICS])
+    return Bar("", at, total, rest, "", keras=True, line=keras["drawn"] is None)
 
 
 def is_fastprogress(line: str) -> bool:
@@ -86,4 +89,4 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
 
 def _count(text: str) -> int:
     unit = {"k": 1000, "M": 1_000_000}.get(text[-1])
-    return int(float(text[:-1]) * unit) if unit else int(float(text))
+    return int(min(HUGE, float(text[:-1]) * unit if unit else float(text)))

@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.logs.numbers import parse_number
 
-_ROW = re.compile(r"\s*\|\s*(?P<name>[^|]{1,80}?)\s*\|\s*(?P<value>[^|]{0,40}?)\s*\|\s*$")
+_ROW = re.compile(r"\s*+\|\s*+(?P<name>[^|\s][^|]{0,79}?)\s*\|\s*+(?P<value>[^|]{0,40}?)\s*\|\s*$")
 _RULE = re.compile(r"\s*[-=+|]{6,}\s*$")
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from mldebug_mcp.logs.numbers import whole_number
+
 _WHOLE = r"\d[\d,]*(?:\.\d+)?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
     r"|timesteps?|total_timesteps|rollout|itr|it)"
 )
-_OF = r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*))?"
+_OF = r"(?:\s*+(?:/|of)\s*+(?P<total>\d[\d,]*))?"
 
 # The first that fits is taken: an epoch together with the batch inside it, then each by itself.
 _EPOCH_AND_BATCH = tuple(
@@ -18,33 +20,33 @@ _EPOCH_AND_BATCH = tuple(
     for pattern in (
         # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
         # MNIST "Train Epoch: 1 [640/60000 (1%)]"
-        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*:?\s*\[?\s*(?P<epoch>\d+)(?:/\d+)?\s*\]?\s*"
-        r"\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
+        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]?\s*+"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
         # timm and ImageNet in evaluation: "Test: [  48/48]"
-        r"^\s*(?P<phase>test|val|eval)\w*\s*(?:\(\w+\))?:?\s*"
-        r"\[\s*(?P<batch>\d+)\s*/\s*(?P<batches>\d+)(?:\s*\([\s\d.]+%\))?\s*\]",
+        r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
         # fairseq "epoch 001:    100 / 1000"
-        r"\bepoch\s+(?P<epoch>\d+):\s+(?P<batch>\d+)\s*/\s*(?P<batches>\d+)",
+        r"\bepoch\s++(?P<epoch>\d+):\s++(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)",
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
-        r"\bepoch\s*[:=]?\s*\[?\s*(?P<epoch>\d+)(?:\s*/\s*\d+)?\s*\]?\s*[,|;-]?\s*"
-        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*[:=#]?\s*\[?\s*"
-        r"(?P<batch>\d+)\s*/\s*(?P<batches>\d+)\s*\]?",
+        r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?\s*+\]?\s*+[,|;-]?\s*+"
+        r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
+        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
     )
 )
 _EPOCH = re.compile(
-    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*\[?\s*"
-    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*(?:/|of)\s*\d+(?:\.\d+)?)?\s*\]?",
+    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+\[?\s*+"
+    r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
 _STEP = re.compile(
-    rf"(?<![\w/])(?<!per ){_STEP_WORD}(?:\s?\((?P<phase>\w+)\))?\s*[:=#]?\s*[\[(]?\s*(?P<step>{_WHOLE})"
-    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*\(\s*[\d.]+\s*%\))?\s*[\])]?",
+    rf"(?<![\w/])(?<!per ){_STEP_WORD}(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
+    rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
 _PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs)\b", re.IGNORECASE)
-_BARE = re.compile(r"\s*(?:(?P<colon>\d{1,9})\s*:|\[(?P<bracket>\d{1,9})\])\s+(?=[\d.]+,|[A-Za-z])")
-_SHORT = re.compile(r"\s*s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
-_TORCHTUNE = re.compile(r"\s*(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_BARE = re.compile(r"\s*+(?:(?P<colon>\d{1,9})\s*+:|\[(?P<bracket>\d{1,9})\])\s++(?=[\d.]+,|[A-Za-z])")
+_SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
+_TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _UNITS = {"k": 1e3, "m": 1e6}
 
 
@@ -95,7 +97,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     if groups.get("epoch"):
         found.values["epoch"] = float(groups["epoch"])
     if groups.get("batch"):
-        found.batch = (int(groups["batch"]), int(groups["batches"]))
+        found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
     bare = groups.get("colon") or groups.get("bracket")
     if bare:
         found.values["step"] = float(bare)

@@ -7,7 +7,7 @@ import re
 from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
-_WORD = r"(?:(?!tensor\(|(?:np\.)?float\d+\()[A-Za-z_↔][\w./@()%#↔-]*|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
+_WORD = r"(?:(?!tensor\(|(?:np\.)?float\d+\()[A-Za-z_↔][\w./@()%#↔-]{0,120}|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
 _PAIR = re.compile(
     rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=]\s*|\s+)"
     r"(?P<open>\[|tensor\(\[?|(?:np\.)?float\d+\(|\()?"

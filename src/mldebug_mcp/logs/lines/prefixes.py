@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.logs.numbers import whole_number
+
 _RANK = re.compile(
     r"\s*(?:\[\s*(?:default|rank|Rank|GPU|gpu)\s*_?(?P<named>\d{1,5})\s*\]\s*:?"  # torchrun, torchtitan
     r"|\[\d{1,5},(?P<mpi>\d{1,5})\]<std(?:out|err)>:"  # mpirun --tag-output
@@ -40,7 +42,7 @@ def without_prefix(line: str) -> Line:
     for _ in range(3):
         found = _RANK.match(line)
         if found:
-            rank = next(int(number) for number in found.groups() if number is not None)
+            rank = next(whole_number(number) for number in found.groups() if number is not None)
             line = line[found.end() :]
         logging = _LOGGING.match(line)
         if logging:

@@ -92,7 +92,10 @@ def _places(values: dict[str, float], probes: list[float]) -> list[tuple[int, st
     places = []
     for name, value in values.items():
         # Units scale by powers of ten, far more than probes differ.
-        factor = 10.0 ** round(math.log10(value / _FIRST_PROBE)) if value > 0 else 1.0
+        ratio = value / _FIRST_PROBE
+        if not math.isfinite(value):
+            return None
+        factor = 10.0 ** round(math.log10(ratio)) if ratio > 0 else 1.0
         place = round(value / factor - _FIRST_PROBE)
         if not 0 <= place < len(probes) or not math.isclose(probes[place] * factor, value):
             return None

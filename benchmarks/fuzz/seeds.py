@@ -1,0 +1,337 @@
+"""Inputs as they should be, for each parser: the samples of the tests, and files written here."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import sqlite3
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.memory import scenarios
+
+from benchmarks.fuzz.mutate import LONGEST
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLES = ROOT / "tests" / "logs" / "samples"
+RECORDS = [
+    {"step": step, "epoch": step / 9, "loss": 3 / step, "grad_norm": 1.0 + step % 3, "learning_rate": 1e-3}
+    for step in range(1, 12)
+]  # fmt: skip
+ROWS: dict[str, Any] = {
+    "input_ids": [[1, 5, 6, 7, 2], [1, 8, 9, 2, 0]],
+    "attention_mask": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]],
+    "labels": [[-100, -100, 6, 7, 2], [-100, 8, 9, 2, -100]],
+}
+TALK = [{"messages": [{"role": "user", "content": "two and two"}, {"role": "assistant", "content": "four"}]}] * 3
+
+
+def text_logs() -> list[bytes]:
+    """Return the text logs of many trainers, their first lines."""
+    return [path.read_bytes()[:1500] for path in sorted(SAMPLES.glob("*.log"))]
+
+
+def log_lines() -> list[bytes]:
+    """Return single lines of the text logs of many trainers."""
+    return [line[:400] for text in text_logs() for line in text.splitlines()[::3] if line.strip()]
+
+
+def messages() -> list[bytes]:
+    """Return messages of event files and of W&B."""
+    files = [path.read_bytes()[:2000] for path in sorted(SAMPLES.glob("events.*"))]
+    return [record for data in files for record in _event_records(data)][:40]
+
+
+def json_lines() -> list[bytes]:
+    """Return logs of JSON lines."""
+    lines = ["\n".join(json.dumps(record) for record in RECORDS), '{"loss": NaN, "step": 1}\n{"loss": Infinity}\n']
+    return [*(text.encode() for text in lines), (SAMPLES / "fairseq_json.log").read_bytes()[:1500]]
+
+
+def json_logs() -> list[bytes]:
+    """Return logs that are one JSON value."""
+    state = {"log_history": RECORDS, "global_step": 11, "max_steps": 11, "best_metric": None}
+    golden = {"lm loss": {"start_step": 0, "end_step": 3, "step_interval": 1, "values": {"1": 3.0, "2": 2.0}}}
+    values = [state, RECORDS, {"loss": [3, 2, 1], "step": [1, 2, 3]}, golden, {"runs": {"a": RECORDS}}]
+    return [json.dumps(value).encode() for value in values]
+
+
+def tables() -> list[bytes]:
+    """Return logs that are tables."""
+    header = ",".join(RECORDS[0])
+    rows = "\n".join(",".join("" if one is None else str(one) for one in record.values()) for record in RECORDS)
+    quoted = 'step;"train loss"\n1;"3,5"\n2;"2,5"\n'
+    bare = "\n".join(f"{step} {3 / step:.4f} {step * 7}" for step in range(1, 30))
+    return [
+        f"{header}\n{rows}\n".encode(),
+        f"{header}\n{rows}".replace(",", "\t").encode(),
+        quoted.encode(),
+        bare.encode(),
+    ]
+
+
+def parquet_files() -> list[bytes]:
+    """Return parquet files: a history, and rows of token ids."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def written(columns: dict[str, Any]) -> bytes:
+        buffer = io.BytesIO()
+        pq.write_table(pa.table(columns), buffer)
+        return buffer.getvalue()
+
+    history = {name: [record[name] for record in RECORDS] for name in RECORDS[0]}
+    return [written(history), written(ROWS), written({"messages": [row["messages"] for row in TALK]})]
+
+
+def arrow_files() -> list[bytes]:
+    """Return Arrow files and streams."""
+    import pyarrow as pa
+
+    table = pa.table(ROWS)
+    written = []
+    for make in (pa.ipc.new_file, pa.ipc.new_stream):
+        buffer = io.BytesIO()
+        with make(buffer, table.schema) as writer:
+            writer.write_table(table)
+        written.append(buffer.getvalue())
+    return written
+
+
+def event_payloads() -> list[bytes]:
+    """Return the records of TensorBoard files, joined with their lengths; `event_file` gives them their checksums."""
+    files = [path.read_bytes()[:2000] for path in sorted(SAMPLES.glob("events.*"))]
+    return [b"".join(struct.pack("<I", len(one)) + one for one in _event_records(data)) for data in files]
+
+
+def _event_records(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at + 12 <= len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        yield data[at + 12 : at + 12 + length]
+        at += 16 + length
+
+
+def event_file(payload: bytes) -> bytes:
+    """Return a TensorBoard file with right checksums, so that damage reaches what stands in the records."""
+    from mldebug_mcp.logs.crc32c import masked_crc32c_of
+
+    made, at = [], 0
+    while at + 4 <= len(payload):
+        (length,) = struct.unpack_from("<I", payload, at)
+        record = payload[at + 4 : at + 4 + min(length, 4096)]
+        size = struct.pack("<Q", len(record))
+        made += [
+            size,
+            struct.pack("<I", masked_crc32c_of(size)),
+            record,
+            struct.pack("<I", masked_crc32c_of(record or b"\0")),
+        ]
+        at += 4 + len(record)
+    return b"".join(made)
+
+
+def wandb_payloads() -> list[bytes]:
+    """Return the records of a W&B file without their frames; `wandb_file` frames them again."""
+    data = (SAMPLES / "run.wandb").read_bytes()
+    records, at = [], 7
+    while at + 7 <= len(data):
+        _, length, kind = struct.unpack_from("<IHB", data, at)
+        if kind == 0:
+            break
+        records.append(data[at + 7 : at + 7 + length])
+        at += 7 + length
+    return [b"".join(struct.pack("<I", len(one)) + one for one in records)[:2000], data[:2000]]
+
+
+def wandb_file(payload: bytes) -> bytes:
+    """Return a W&B file whose frames have right checksums."""
+    if payload.startswith(b":W&B"):
+        return payload
+    made, at, size = [b":W&B\x9e\xbe\x00"], 0, 7
+    while at + 4 <= len(payload):
+        (length,) = struct.unpack_from("<I", payload, at)
+        record = payload[at + 4 : at + 4 + min(length, 4096)]
+        if 32_768 - size % 32_768 < 7 + len(record):
+            break
+        made.append(struct.pack("<IHB", zlib.crc32(b"\1" + record), len(record), 1) + record)
+        at, size = at + 4 + len(record), size + 7 + len(record)
+    return b"".join(made)
+
+
+def databases() -> list[bytes]:
+    """Return small databases of MLflow and Trackio."""
+    return [_small_database(SAMPLES / name) for name in ("mlflow.db", "trackio.db")]
+
+
+def _small_database(path: Path) -> bytes:
+    """Return a copy of a database with the few tables that are read, in small pages."""
+    wanted = ("metrics", "runs", "params", "configs")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.db"
+        source, target = sqlite3.connect(path), sqlite3.connect(copy)
+        target.execute("PRAGMA page_size = 512")
+        for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if name in wanted:
+                columns = [column for (column,) in source.execute(f"SELECT name FROM pragma_table_info('{name}')")]  # noqa: S608
+                target.execute(f"CREATE TABLE {name} ({','.join(columns)})")
+                for row in source.execute(f"SELECT * FROM {name} LIMIT 40"):  # noqa: S608 - names of our own
+                    target.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
+        target.commit()
+        source.close()
+        target.close()
+        return copy.read_bytes()
+
+
+def configurations() -> list[bytes]:
+    """Return training configurations and models' configurations."""
+    nested = {"learning_rate": 1e-4, "optimizer": {"name": "adamw", "lr": {"value": 3e-4}}, "warmup_steps": 100}
+    model = {
+        "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100,
+        "intermediate_size": 128, "max_position_embeddings": 64, "eos_token_id": [2, 3], "bos_token_id": 1,
+        "id2label": {"0": "a"}, "text_config": {"hidden_size": 8}, "vision_config": {"spatial_merge_size": 2},
+    }  # fmt: skip
+    yaml = b"lr: 1e-4\noptim: &o {name: adamw, betas: [0.9, 0.95]}\nother: *o\nepochs: 3\ntext: >\n  folded\n"
+    return [json.dumps(nested).encode(), json.dumps(model).encode(), yaml, b"a: [1, 2]\nb:\n  c: {d: 1.5e-3}\n"]
+
+
+def json_batches() -> list[bytes]:
+    """Return batches as JSON and JSON lines."""
+    pairs = {
+        "chosen_input_ids": [[1, 2]],
+        "rejected_input_ids": [[1, 3]],
+        "chosen_labels": [[-100, 2]],
+        "rejected_labels": [[-100, 3]],
+    }
+    floats = {"pixel_values": [[0.5, 1.5], [0.1, float("nan")]], "labels": [0, 1]}
+    rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+    values = [ROWS, rows, {"batch": ROWS}, pairs, floats]
+    return [*(json.dumps(value).encode() for value in values), "\n".join(map(json.dumps, rows)).encode()]
+
+
+def arrays() -> list[bytes]:
+    """Return a bare array, and the members of an archive, which `archive` packs."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.array(ROWS["input_ids"]))
+    return [buffer.getvalue()]
+
+
+def archive(data: bytes) -> bytes:
+    """Return an .npz whose members are one damaged array, with checksums that are right; every other one stays bare."""
+    if len(data) % 2:
+        return data
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("input_ids.npy", data)
+        packed.writestr("labels.npy", data)
+    return buffer.getvalue()
+
+
+def safetensors() -> list[bytes]:
+    """Return batches as safetensors."""
+    ids = np.array(ROWS["input_ids"], "<i8").tobytes()
+    header = {
+        "input_ids": {"dtype": "I64", "shape": [2, 5], "data_offsets": [0, len(ids)]},
+        "labels": {"dtype": "I64", "shape": [2, 5], "data_offsets": [len(ids), 2 * len(ids)]},
+        "x": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [2 * len(ids), 2 * len(ids) + 8]},
+    }
+    text = json.dumps(header).encode()
+    return [struct.pack("<Q", len(text)) + text + ids + ids + b"\0\x3f" * 4]
+
+
+def torch_files() -> list[bytes]:
+    """Return batches of `torch.save`."""
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save({name: torch.tensor(rows) for name, rows in ROWS.items()}, buffer)
+    old = io.BytesIO()
+    torch.save({"input_ids": torch.ones(2, 3)}, old, _use_new_zipfile_serialization=False)
+    return [buffer.getvalue(), old.getvalue()]
+
+
+@cache
+def snapshots() -> list[bytes]:
+    """Return small memory snapshots of several layouts."""
+    made: list[Callable[[], Any]] = [
+        lambda: scenarios.snapshot_of(scenarios.training(steps=1), layout="2.13"),
+        lambda: scenarios.snapshot_of(scenarios.inference(batches=2), layout="2.1"),
+        lambda: scenarios.snapshot_of(scenarios.inference(batches=1), layout="2.0"),
+    ]
+    written = []
+    for make in made:
+        tree = make()
+        tree["device_traces"] = [trace[-20:] for trace in tree["device_traces"]]
+        written += [pickle.dumps(tree), pickle.dumps(tree, protocol=0)]
+    return [one for one in written if len(one) <= LONGEST] or [one[:LONGEST] for one in written]
+
+
+def zipped(data: bytes) -> bytes:
+    """Return every fourth input compressed, the others as they are."""
+    return gzip.compress(data, 1) if len(data) % 4 == 0 else data
+
+
+MEMORY_TEXTS = (
+    b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity "
+    b"of 79.15 GiB of which 8.75 MiB is free. Process 1 has 79.14 GiB memory in use. Of the allocated memory 77.90 GiB "
+    b"is allocated by PyTorch, and 760.13 MiB is reserved by PyTorch but unallocated.",
+    b"|   0  NVIDIA A100-SXM4-80GB  On  | 00000000:07:00.0 Off | 0 |\n| N/A 30C P0 60W / 400W | 1234MiB / 81920MiB |\n",
+    b"| PyTorch CUDA memory summary, device ID 0 |\n| CUDA OOMs: 1 | cudaMalloc retries: 1 |\n"
+    b"| Metric | Cur Usage | Peak Usage | Tot Alloc | Tot Freed |\n| Allocated memory | 100 MiB | 200 MiB | 300 B |\n",
+)
+
+ERRORS = (
+    b'Traceback (most recent call last):\n  File "/home/me/train.py", line 7, in <module>\n    main()\n'
+    b'  File "/x/site-packages/torch/nn/modules/linear.py", line 125, in forward\n    return F.linear(x)\n'
+    b"RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 16x2)\n",
+    b'[rank3]: Traceback (most recent call last):\n[rank3]:   File "t.py", line 1, in f\n[rank3]: ValueError: bad\n'
+    b"[rank0]:[E ProcessGroupNCCL.cpp:607] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)\n",
+    b"\x1b[1;31mtorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\x1b[0m\nstep 5 loss 1.0\n",
+    b"ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+    b"  + Exception Group Traceback (most recent call last):\n  | ExceptionGroup: two (2 sub-exceptions)\n"
+    b"  +-+--- 1 ---\n    | KeyError: 'x'\n\n"
+    b"During handling of the above exception, another exception occurred:\n\nTypeError: y\n",
+)
+
+CALLS: tuple[dict[str, Any], ...] = (
+    {"name": "diagnose_run", "arguments": {"path": "run.jsonl", "detail": "full", "run": "a", "config": "config.json"}},
+    {"name": "update_diagnosis", "arguments": {"findings": {"loss_spike": "present"}, "outcomes": {}}},
+    {"name": "inspect_batch", "arguments": {"path": "batch.json", "purpose": "sft", "sample": 3, "against": "b.json"}},
+    {"name": "check_memory", "arguments": {"path": "oom.txt", "focus": "logits", "against": "oom.txt"}},
+    {"name": "estimate_memory", "arguments": {"config": "config.json", "batch_size": 4, "length": 128, "lora_rank": 8}},
+    {"name": "search_folklore", "arguments": {"query": "loss spikes", "kind": "any", "limit": 3, "domain": "llm"}},
+    {"name": "explain", "arguments": {"id": "loss_spike"}},
+    {"name": "explain_error", "arguments": {"text": "CUDA out of memory"}},
+    {"name": "probe_overfit", "arguments": {"batch": "batch.json", "steps": 5, "time_limit": 1.5, "device": "cpu"}},
+)  # fmt: skip
+
+
+def tokenizers() -> list[bytes]:
+    """Return tokenizers: of whole words, and of byte pairs."""
+    added = [
+        {
+            "id": 0,
+            "content": "<s>",
+            "special": True,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+        }
+    ]
+    shared = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
+    }  # fmt: skip
+    words = {"type": "WordLevel", "vocab": {"<s>": 0, "two": 1, "and": 2, "four": 3, "[UNK]": 4}, "unk_token": "[UNK]"}
+    pairs = {"type": "BPE", "vocab": {"<s>": 0, "a": 1, "b": 2, "ab": 3}, "merges": ["a b"], "unk_token": None}
+    return [json.dumps({**shared, "model": model}).encode() for model in (words, pairs)]

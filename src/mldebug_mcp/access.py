@@ -1,0 +1,302 @@
+"""Opening what is named from outside: regular files only and, where a server has allowed roots, only inside them.
+
+Whoever may write beside the files could swap one for a link between a check and the opening. So what is checked is what
+was opened: on Linux a path is first taken hold of without opening it (`O_PATH`), then the place that is held is looked
+at, and then that same place is opened. Elsewhere the file is opened, and compared with what was checked.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+ROOTS_VARIABLE = "MLDEBUG_MCP_ROOTS"
+MAX_ENTRIES = 20_000
+"""Entries of a folder that are looked at."""
+LONGEST_PATH = 4096
+SPARSE_BYTES = 256 * 1024 * 1024
+SPARSE_SHARE = 100
+"""A file of more than `SPARSE_BYTES` of which less than one part in so many is on the disk is made of holes. Chosen: no
+file system compresses a log that far."""
+_BY_PLACE = hasattr(os, "O_PATH") and Path("/proc/self/fd").is_dir()
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NOT_ON_DISK = ("/proc", "/sys")
+
+
+class OutsideError(InputError):
+    """A path leads out of the folders that may be read."""
+
+
+class EmptyFileError(InputError):
+    """A file holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What may be read, and which interpreters a probe may run.
+
+    Args:
+        roots: Folders, resolved, whose content may be read; None where everything may be, as on the command line.
+        pythons: Interpreters or folders of environments outside the roots that a probe may run.
+        links: Links out of the roots that were met in folders and left alone, for the notes.
+    """
+
+    roots: tuple[str, ...] | None = None
+    pythons: tuple[str, ...] = ()
+    links: list[str] = field(default_factory=list, compare=False)
+
+    def allows(self, real: str) -> bool:
+        """Say whether a resolved path may be read."""
+        if self.roots is None:
+            return True
+        inside = any(_is_below(real, root) for root in self.roots)
+        return inside and not any(_is_below(real, place) for place in _NOT_ON_DISK)
+
+
+_ACCESS: ContextVar[Access] = ContextVar("access", default=Access())  # noqa: B039 - the default is never changed
+
+
+def access_from(roots: Sequence[str] = (), pythons: Sequence[str] = ()) -> Access:
+    """Return what a server may read: the folders given, else those of the environment, else its working directory.
+
+    Raises:
+        InputError: one of them is no folder.
+    """
+    named = list(roots) or [one for one in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if one]
+    if not named and Path.cwd() != Path(Path.cwd().anchor):  # a client that starts its servers in / means nothing by it
+        named = [os.curdir]
+    found = []
+    for root in named:
+        place = os.path.realpath(expanded(root))
+        if not Path(place).is_dir():
+            raise InputError(f"{shorten(root, 200)}: no such folder; --root and {ROOTS_VARIABLE} take folders")
+        found.append(place)
+    return Access(tuple(dict.fromkeys(found)), tuple(map(str, pythons)))
+
+
+@contextmanager
+def confined(access: Access) -> Iterator[None]:
+    """Read only what is allowed, in this task and the threads it hands work to."""
+    token = _ACCESS.set(Access(access.roots, access.pythons))
+    try:
+        yield
+    finally:
+        _ACCESS.reset(token)
+
+
+def current() -> Access:
+    """Return what may be read now."""
+    return _ACCESS.get()
+
+
+def links_left_out() -> list[str]:
+    """Return notes on links out of the roots that were met since the last call."""
+    links = current().links
+    found = [shorten(Path(link).name, 60) for link in dict.fromkeys(links)]
+    links.clear()
+    if not found:
+        return []
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return [f"left out, as links that lead out of the allowed roots: {', '.join(found[:5])}{more}"]
+
+
+def open_input(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a regular file that may be read and holds something.
+
+    Raises:
+        InputError: it is none, or lies outside the roots.
+        OSError: it cannot be opened.
+    """
+    descriptor = _open_place(path, folder=False)
+    try:
+        _check_content(path, os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb", buffering)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_bytes(path: Path, limit: int, instead: str = "name another file") -> bytes:
+    """Return the content of a file; raises InputError if it has more bytes than `limit`, and as `open_input` does."""
+    with open_input(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise InputError(
+            f"{shorten(str(path), 200)}: too large to read whole, with more than {limit:,} bytes; {instead}"
+        )
+    return data
+
+
+def library_path(file: BinaryIO) -> str:
+    """Return a path by which a library can open a file that is open here: this one, whatever its name means by now."""
+    return f"/proc/self/fd/{file.fileno()}" if _BY_PLACE else str(file.name)
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` as the home folder; with the name of nobody it stays as it is."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def is_file(path: Path) -> bool:
+    """Say whether a regular file that may be read stands there."""
+    return _is(path, stat.S_ISREG)
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a folder that may be read stands there."""
+    return _is(path, stat.S_ISDIR)
+
+
+def require(path: Path) -> None:
+    """Raise OutsideError if a path leads out of the roots, whether or not something is there."""
+    access = current()
+    if access.roots is not None and not access.allows(_real(path)):
+        raise OutsideError(_outside(path, access))
+
+
+def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
+    """Return what stands in a folder, by name; of more than `limit` entries some.
+
+    Raises:
+        OutsideError: the folder lies outside the roots.
+        OSError: it cannot be read.
+    """
+    descriptor = _open_place(folder, folder=True)
+    try:
+        found: list[Path] = []
+        with os.scandir(descriptor if _BY_PLACE else folder) as listed:
+            for entry in listed:
+                if len(found) >= limit:
+                    break
+                found.append(folder / entry.name)
+        return sorted(found)
+    finally:
+        os.close(descriptor) if descriptor >= 0 else None
+
+
+def matching(folder: Path, ending: str) -> list[Path]:
+    """Return the files in a folder whose names end so, by name; none if it cannot be read."""
+    try:
+        return [path for path in entries(folder) if path.name.endswith(ending) and is_file(path)]
+    except (OSError, InputError):
+        return []
+
+
+def walk(folder: Path, depth: int = 6) -> Iterator[Path]:
+    """Yield the files in a folder and those below it, of `MAX_ENTRIES` entries; links to folders are left alone."""
+    left = MAX_ENTRIES
+    level = [folder]
+    for _ in range(depth):
+        below: list[Path] = []
+        for place in level:
+            try:
+                found = entries(place, left)
+            except (OSError, InputError):
+                continue
+            left -= len(found)
+            for path in found:
+                if is_file(path):
+                    yield path
+                elif not path.is_symlink() and is_folder(path):
+                    below.append(path)
+        level = below
+
+
+def _open_place(path: Path, *, folder: bool) -> int:
+    """Return a descriptor of a file or folder that may be read."""
+    require(path)
+    if "\0" in str(path):
+        raise InputError(f"{shorten(str(path), 200)}: not a usable path; it holds a NUL byte")
+    if not _BY_PLACE:
+        return _open_and_compare(path, folder=folder)
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _check_kind(path, os.fstat(place).st_mode, folder=folder)
+        access = current()
+        held = f"/proc/self/fd/{place}"
+        if not access.allows(str(Path(held).readlink())):
+            raise OutsideError(_outside(path, access))
+        return os.open(held, _READ)
+    finally:
+        os.close(place)
+
+
+def _open_and_compare(path: Path, *, folder: bool) -> int:
+    real = _real(path)
+    _check_kind(path, os.stat(real).st_mode, folder=folder)  # noqa: PTH116 - a resolved path, as text
+    if folder:
+        return -1  # folders cannot be opened everywhere
+    descriptor = os.open(real, _READ | getattr(os, "O_NOFOLLOW", 0))
+    if not current().allows(os.path.realpath(real)) or not os.path.samestat(os.fstat(descriptor), os.lstat(real)):
+        os.close(descriptor)
+        raise OutsideError(_outside(path, current()))
+    return descriptor
+
+
+def _check_kind(path: Path, mode: int, *, folder: bool) -> None:
+    if folder and not stat.S_ISDIR(mode):
+        raise NotADirectoryError(20, "not a folder", str(path))
+    if not folder and not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        raise InputError(f"{shorten(str(path), 200)}: not a regular file but {what}; name a file")
+
+
+def _check_content(path: Path, status: os.stat_result) -> None:
+    name, size = shorten(str(path), 200), status.st_size
+    if size == 0:
+        raise EmptyFileError(f"{name}: the file is empty; wait for the first record or name another file")
+    if size > SPARSE_BYTES and getattr(status, "st_blocks", size) * 512 * SPARSE_SHARE < size:
+        raise InputError(f"{name}: {size:,} bytes made of holes, not a file that was written; copy what is in it")
+
+
+def _is(path: Path, kind: object) -> bool:
+    try:
+        access = current()
+        if access.roots is not None and not access.allows(_real(path)):
+            if path.is_symlink():
+                access.links.append(str(path))
+            return False
+        return bool(kind(path.stat().st_mode))  # type: ignore[operator]
+    except (OSError, ValueError, InputError):
+        return False
+
+
+def _real(path: Path) -> str:
+    try:
+        # Resolving a path takes time in proportion to the square of its length.
+        _check_length(path)
+        return os.path.realpath(path)
+    except (OSError, ValueError):
+        raise InputError(f"{shorten(str(path), 200)}: not a usable path; check its length and characters") from None
+
+
+def _check_length(path: Path) -> None:
+    if len(str(path)) > LONGEST_PATH:
+        raise ValueError
+
+
+def _is_below(real: str, root: str) -> bool:
+    return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _outside(path: Path, access: Access) -> str:
+    roots = ", ".join(shorten(root, 100) for root in access.roots or ())
+    allowed = (
+        f"this server may read only in {roots}" if roots else "this server was started in / and may read nothing yet"
+    )
+    return (
+        f"{shorten(str(path), 200)}: outside the allowed roots: {allowed}; to allow more, start it with --root DIR "
+        f"(repeatable) or set {ROOTS_VARIABLE}=DIR, or use the command line, which is free"
+    )

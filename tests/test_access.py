@@ -1,0 +1,358 @@
+"""What a server may read: only regular files inside its allowed roots, whatever the path, the links and the moment."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from mldebug_mcp import access
+from mldebug_mcp.access import Access, OutsideError, access_from, confined, open_input
+from mldebug_mcp.cli import main
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.probe.job import check_entry, check_interpreter
+from mldebug_mcp.server import make_server
+
+pytestmark = pytest.mark.anyio
+SOURCE = Path(access.__file__).parent
+RECORDS = "".join(f'{{"step": {step}, "loss": {4 - step / 50}}}\n' for step in range(1, 40))
+SECRET = "hunter2 is the loss: 1.5"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return an allowed root beside which a secret stands."""
+    root = tmp_path / "allowed"
+    root.mkdir()
+    (root / "train.jsonl").write_text(RECORDS)
+    (root / "batch.json").write_text('{"input_ids": [[1, 2, 3]], "labels": [[-100, 2, 3]]}')
+    (root / "oom.txt").write_text("CUDA out of memory. Tried to allocate 2.00 GiB")
+    config = {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 9,
+    }
+    (root / "config.json").write_text(json.dumps(config))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("secret.jsonl", "config.json", "tokenizer.json", "secret.py", "secret.txt"):
+        (outside / name).write_text(f"{SECRET}\n{RECORDS}" if name != "config.json" else json.dumps({"secret": SECRET}))
+    return root
+
+
+@pytest.fixture
+def only(root: Path) -> Iterator[None]:
+    with confined(Access((str(root),))):
+        yield
+
+
+async def ask(root: Path, tool: str, **arguments: Any) -> tuple[bool, str]:
+    async with Client(make_server(Access((str(root),)))) as client:
+        answer = await client.call_tool(tool, arguments)
+    return bool(answer.is_error), "".join(part.text for part in answer.content if part.type == "text")
+
+
+ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("diagnose_run", "path", {}),
+    ("diagnose_run", "config", {"path": "train.jsonl"}),
+    ("diagnose_run", "reference", {"path": "train.jsonl"}),
+    ("inspect_batch", "path", {}),
+    ("inspect_batch", "tokenizer", {"path": "batch.json"}),
+    ("inspect_batch", "model", {"path": "batch.json"}),
+    ("inspect_batch", "against", {"path": "batch.json"}),
+    ("check_memory", "path", {}),
+    ("check_memory", "against", {"path": "oom.txt"}),
+    ("estimate_memory", "config", {}),
+    ("estimate_memory", "snapshot", {"config": "config.json"}),
+    ("explain_error", "text", {}),
+    ("probe_overfit", "batch", {}),
+    ("probe_overfit", "model", {"batch": "batch.json"}),
+    ("probe_overfit", "python", {"batch": "batch.json"}),
+)
+
+
+@pytest.mark.parametrize(("tool", "argument", "others"), ARGUMENTS, ids=lambda value: str(value)[:20])
+async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_there(
+    root: Path, tool: str, argument: str, others: dict[str, str]
+) -> None:
+    inside = {name: str(root / value) for name, value in others.items()}
+    told = []
+    for name in ("secret.jsonl", "nothing_there.jsonl"):
+        path = str(root.parent / "outside" / name)
+        failed, text = await ask(root, tool, **inside, **{argument: path})
+        assert failed
+        assert "allowed roots" in text
+        assert "--root" in text or "--python" in text
+        assert "hunter2" not in text
+        told.append(text.replace(name, "NAME"))
+    assert told[0] == told[1], "whether a file exists outside must not be told"
+
+
+async def test_code_outside_the_roots_is_not_run(root: Path) -> None:
+    failed, text = await ask(root, "probe_overfit", entry=f"{root.parent}/outside/secret.py:make")
+    assert failed
+    assert "allowed roots" in text
+
+
+async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None:
+    async with Client(make_server(Access((str(root),)))) as client:
+        tools = (await client.list_tools()).tools
+    no_paths = {
+        "run",
+        "detail",
+        "purpose",
+        "sample",
+        "focus",
+        "query",
+        "domain",
+        "topic",
+        "kind",
+        "limit",
+        "id",
+        "device",
+    }
+    no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry"}
+    tested = {(tool, argument) for tool, argument, _ in ARGUMENTS}
+    for tool in tools:
+        texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}
+        if tool.name == "estimate_memory":
+            texts &= {"config", "snapshot"}
+        if tool.name == "update_diagnosis":
+            texts -= {"path"}  # repeated in the answer, not opened
+        assert {(tool.name, name) for name in texts - no_paths} <= tested, tool.name
+
+
+@pytest.mark.usefixtures("only")
+@pytest.mark.parametrize("path", ["../outside/secret.jsonl", "link.jsonl", "folder/secret.jsonl", "folder", ".."])
+def test_dots_and_links_do_not_lead_out(root: Path, path: str) -> None:
+    (root / "link.jsonl").symlink_to(root.parent / "outside" / "secret.jsonl")
+    (root / "folder").symlink_to(root.parent / "outside")
+    with pytest.raises(OutsideError, match="allowed roots"):
+        read_run(root / path)
+
+
+@pytest.mark.usefixtures("only")
+def test_a_link_to_another_place_inside_is_followed(root: Path) -> None:
+    (root / "latest.jsonl").symlink_to(root / "train.jsonl")
+    assert read_run(root / "latest.jsonl").records == 39
+
+
+@pytest.mark.usefixtures("only")
+def test_links_in_a_run_folder_that_lead_out_are_left_out_with_a_note(root: Path) -> None:
+    (root / "more.jsonl").symlink_to(root.parent / "outside" / "secret.jsonl")
+    (root / "config.json").unlink()
+    (root / "config.json").symlink_to(root.parent / "outside" / "config.json")
+    run = read_run(root)
+    assert run.records == 39
+    assert not run.config
+    assert any("more.jsonl" in note and "config.json" in note and "lead out" in note for note in run.notes)
+
+
+@pytest.mark.usefixtures("only")
+def test_the_command_line_is_free_and_confinement_ends_with_the_call(root: Path) -> None:
+    with confined(Access()):
+        assert read_run(root.parent / "outside" / "secret.jsonl").records == 39
+    with pytest.raises(OutsideError):
+        read_run(root.parent / "outside" / "secret.jsonl")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="places are held on Linux only")
+@pytest.mark.usefixtures("only")
+def test_a_file_swapped_for_a_link_after_it_was_checked_is_not_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "train.jsonl"
+    real = access._real
+
+    def then_swap(checked: Path) -> str:
+        found = real(checked)
+        if checked == path and not path.is_symlink():
+            path.unlink()
+            path.symlink_to(root.parent / "outside" / "secret.jsonl")
+        return found
+
+    monkeypatch.setattr(access, "_real", then_swap)
+    with pytest.raises(OutsideError):
+        open_input(path)
+
+
+@pytest.mark.usefixtures("only")
+def test_where_places_cannot_be_held_what_was_opened_is_compared(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_BY_PLACE", False)
+    assert read_run(root / "train.jsonl").records == 39
+    assert read_run(root).records == 39
+    (root / "link.jsonl").symlink_to(root.parent / "outside" / "secret.jsonl")
+    with pytest.raises(OutsideError):
+        open_input(root / "link.jsonl")
+
+
+@pytest.mark.usefixtures("only")
+def test_the_journal_of_a_database_that_leads_out_is_not_read(root: Path, samples: Path) -> None:
+    (root / "mlflow.db").write_bytes((samples / "mlflow.db").read_bytes())
+    assert read_run(root / "mlflow.db").records
+    (root / "mlflow.db-wal").symlink_to(root.parent / "outside" / "secret.jsonl")
+    with pytest.raises(OutsideError):
+        read_run(root / "mlflow.db")
+
+
+@pytest.fixture
+def samples() -> Path:
+    return Path(__file__).parent / "logs" / "samples"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
+@pytest.mark.usefixtures("only")
+def test_pipes_devices_sockets_and_proc_are_refused_at_once(root: Path) -> None:
+    os.mkfifo(root / "pipe.log")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_run(root / "pipe.log")
+    assert read_run(root).records == 39
+    for place in ("/dev/zero", "/proc/self/environ", "/sys/kernel/notes"):
+        with confined(Access(("/",))), pytest.raises(InputError):
+            open_input(Path(place))
+
+
+@pytest.mark.usefixtures("only")
+def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "again").symlink_to(root)
+    (root / "round").symlink_to(root / "round")
+    assert read_run(root).records == 39
+    monkeypatch.setattr("mldebug_mcp.logs.run_folders.MAX_ENTRIES", 3)
+    for number in range(5):
+        (root / f"a{number}.jsonl").write_text(RECORDS)
+    assert any("3 entries are looked at" in note for note in read_run(root).notes)
+
+
+def test_the_roots_are_those_given_else_of_the_environment_else_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    monkeypatch.setenv("MLDEBUG_MCP_ROOTS", f"{one}{os.pathsep}{two}")
+    assert access_from().roots == (str(one), str(two))
+    assert access_from([str(two)]).roots == (str(two),)
+    monkeypatch.delenv("MLDEBUG_MCP_ROOTS")
+    monkeypatch.chdir(one)
+    assert access_from().roots == (str(one),)
+    with pytest.raises(InputError, match="no such folder; --root"):
+        access_from([str(tmp_path / "three")])
+
+
+async def test_a_server_started_in_the_root_of_the_file_system_reads_nothing_unasked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLDEBUG_MCP_ROOTS")
+    monkeypatch.chdir("/")
+    async with Client(make_server()) as client:
+        answer = await client.call_tool("diagnose_run", {"path": str(root / "train.jsonl")})
+    assert answer.is_error
+    assert "start it with --root DIR" in str(answer.content)
+
+
+def test_the_command_takes_roots_with_and_without_serve_and_only_for_the_server(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+    call = {"name": "diagnose_run", "arguments": {"path": str(root.parent / "outside" / "secret.jsonl")}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": start},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {**asked, "params": call},
+    ]
+    command = [sys.executable, "-m", "mldebug_mcp", "--root", str(root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.writelines(json.dumps(line) + "\n" for line in lines)
+        server.stdin.flush()
+        answers = [server.stdout.readline() for _ in range(2)]
+        server.kill()
+    assert f"may read only in {root}" in answers[1]
+    assert main(["serve", "--root", str(root / "nothing")]) == 2
+    assert "no such folder" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--root", str(root), "explain", "loss_spike"])
+
+
+@pytest.mark.usefixtures("only")
+def test_only_interpreters_inside_the_roots_or_named_at_the_start_are_run(root: Path) -> None:
+    inside = root / "venv" / "bin"
+    inside.mkdir(parents=True)
+    (inside / "python").symlink_to(Path(sys.executable).resolve())
+    (inside / "python3").symlink_to("/bin/sh")
+    check_interpreter(inside / "python")
+    check_interpreter(root / "venv")
+    for refused in (inside / "python3", Path(sys.executable), Path("python3"), Path("/bin/sh")):
+        with pytest.raises(OutsideError, match="--python"):
+            check_interpreter(refused)
+    with confined(Access((str(root),), pythons=(sys.executable,))):
+        check_interpreter(Path(sys.executable))
+
+
+@pytest.mark.usefixtures("only")
+@pytest.mark.parametrize("entry", ["os:getcwd", "../outside/secret.py:make", "link.py:make"])
+def test_an_entry_is_a_file_inside_the_roots(root: Path, entry: str) -> None:
+    (root / "link.py").symlink_to(root.parent / "outside" / "secret.py")
+    with pytest.raises(InputError, match="allowed roots"):
+        check_entry(str(root / entry) if entry.endswith("py:make") else entry)
+    (root / "train.py").write_text("")
+    check_entry(f"{root / 'train.py'}:make")
+
+
+OPENERS = {
+    "open",
+    "read_text",
+    "read_bytes",
+    "iterdir",
+    "glob",
+    "rglob",
+    "is_file",
+    "is_dir",
+    "exists",
+    "scandir",
+    "listdir",
+}
+OWN_FILES = (
+    "access.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/", "probe/worker/",
+    "probe/host.py", "diagnose/calibrate.py",
+)  # fmt: skip
+"""They open files of the package, of the user's own writing, or made by themselves."""
+KNOWN = {
+    ("batch/tokenizer.py", "is_file"), ("batch/tokenizer.py", "is_dir"),  # of the copy that the library reads
+    ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
+}  # fmt: skip
+
+
+def test_no_reader_opens_a_file_past_the_one_door() -> None:
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE).as_posix()
+        if where.startswith(OWN_FILES):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                on = (
+                    node.func.value.id
+                    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+                    else ""
+                )
+                imported = isinstance(node.func, ast.Name) and name != "open"
+                if name in OPENERS and not imported and on not in ("LogFile", "gzip"):
+                    found.add((where, name))
+    assert found <= KNOWN
