@@ -162,11 +162,15 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
     numbers = numbers or fitted()
     chosen = {one.id: one.background for one in symptoms().values()}
+    settings = {one.id for one in symptoms().values() if one.setting}
     if probed:
         from mldebug_mcp.symptoms.probe import probe_symptoms
 
         chosen |= {one.id: one.background for one in probe_symptoms().values()}
-    return {symptom: numbers.background(symptom, background) for symptom, background in chosen.items()}
+    return {
+        symptom: background if symptom in settings else numbers.background(symptom, background)
+        for symptom, background in chosen.items()
+    }
 
 
 def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:

@@ -59,6 +59,7 @@ class Symptom:
     background: float
     follows: tuple[str, ...]
     instead: tuple[str, ...]
+    setting: bool
     detect: Detector
 
     @property
@@ -81,6 +82,7 @@ def symptom(
     background: float = DEFAULT_BACKGROUND,
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
+    setting: bool = False,
 ) -> Callable[[Detector], Detector]:
     """Register a function as the symptom of its name.
 
@@ -96,13 +98,15 @@ def symptom(
             further evidence.
         instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
             present, the absence of this one is no evidence.
+        setting: It is seen in how the run is configured. How often sound runs are configured so is not counted on
+            benchmark runs, whose settings are drawn from a few: `background` stands as chosen.
     """
 
     def register(detect: Detector) -> Detector:
         name = detect.__name__
         assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
         _SYMPTOMS[name] = Symptom(
-            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, detect
+            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, setting, detect
         )
         return detect
 

@@ -10,8 +10,8 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 LEAST = 5
-SATURATED = 0.95
-"""From here on an accuracy is near its best, where a small evaluation set may score the same again and again."""
+SATURATED = 0.85
+"""From here on an accuracy is near its best, where a model that has learnt all may score the same again and again."""
 
 
 @symptom(
@@ -24,7 +24,7 @@ SATURATED = 0.95
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or zero throughout.
 
-    Not this when: it is saturated near its best (accuracy 0.95 and more); it is a clock or a count; there are fewer
+    Not this when: it is saturated near its best (accuracy 0.85 and more); it is a clock or a count; there are fewer
     than 5 evaluations. If others move and it is not the only one of its name, it is remarked only. The number was
     chosen by hand.
     """

@@ -12,7 +12,8 @@ from mldebug_mcp.text import figure
     needs=(),
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
-    background=0.02,
+    background=0.05,
+    setting=True,
 )
 def lr_high(run: Run) -> Evidence | None:
     """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.

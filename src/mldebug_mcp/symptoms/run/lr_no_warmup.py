@@ -18,6 +18,7 @@ EARLY = 0.01
     points=5,
     not_for=("rl",),
     background=0.3,
+    setting=True,
 )
 def lr_no_warmup(run: Run) -> Evidence | None:
     """The learning rate is at its peak from the first steps on.
