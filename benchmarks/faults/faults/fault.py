@@ -38,11 +38,17 @@ class Fault:
     tasks: tuple[str, ...] = ALL
     also: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
-    shown: Callable[[Sequence[Record]], bool] | None = None
+    shown: Callable[[Sequence[Record], Sequence[Record]], bool] | None = None
 
 
-def evaluation_below(records: Sequence[Record]) -> bool:
+def evaluation_below(records: Sequence[Record], _: Sequence[Record]) -> bool:
     """Say whether the evaluation loss of the last half lies well below the training loss."""
     late = records[len(records) // 2 :]
     evaluation = [record["eval_loss"] for record in late if "eval_loss" in record]
     return median(evaluation) < 0.8 * median(record["loss"] for record in late if "loss" in record)
+
+
+def starts_badly(records: Sequence[Record], untrained: Sequence[Record]) -> bool:
+    """Say whether the first losses lie well above those of a model that has learnt nothing yet."""
+    first, guess = (median(record["loss"] for record in each[:3] if "loss" in record) for each in (records, untrained))
+    return first > 1.25 * guess

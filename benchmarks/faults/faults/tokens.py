@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 import torch
 from torch import Tensor, nn
 
-from benchmarks.faults.faults.fault import Fault, evaluation_below
+from benchmarks.faults.faults.fault import Fault, evaluation_below, starts_badly
 from benchmarks.faults.loop import Setup, Training
 from benchmarks.faults.tasks import TASKS, Batch, full
 
@@ -67,7 +67,8 @@ FAULTS = (
     Fault("prompts_count", "prompt_not_masked", prompts_count, (1, 2), TEXTS, seeds=(1, 2), shown=evaluation_below),
     # A model that does not know its tokens is one that starts badly.
     Fault(
-        "other_tokens", "tokenizer_mismatch", other_tokens, (0.5, 1), (*TEXTS, "gpt"), ("bad_init",), (1, 2)
+        "other_tokens", "tokenizer_mismatch", other_tokens, (0.5, 1), (*TEXTS, "gpt"), ("bad_init",), (1, 2),
+        starts_badly,
     ),
 )  # fmt: skip
 HEALTHY = (Fault("knows_it", "healthy", knows_it, (0.1, 0.3), (*TEXTS, "gpt")),)

@@ -55,3 +55,10 @@ def test_where_noise_hides_the_progress_an_evaluation_loss_that_stands_still_dec
     standing, falling = dict.fromkeys(range(5, 41, 5), 9.4), dict(zip(range(5, 41, 5), decay(8, 9.4, 7.0), strict=True))
     assert state("loss_plateau", run_of(loss=loss, eval_loss=standing)) is State.PRESENT
     assert state("loss_plateau", run_of(loss=loss, eval_loss=falling)) is not State.PRESENT
+
+
+def test_a_flat_loss_of_a_model_that_is_right_from_the_start_cannot_be_told() -> None:
+    loss = noisy(np.full(200, 0.6), 0.1, 1)
+    right, wrong = dict.fromkeys(range(20, 201, 20), 0.9), dict.fromkeys(range(20, 201, 20), 0.2)
+    assert state("loss_plateau", run_of(loss=loss, eval_accuracy=right)) is State.UNKNOWN
+    assert state("loss_plateau", run_of(loss=loss, eval_accuracy=wrong)) is State.PRESENT

@@ -10,14 +10,14 @@ from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
 from mldebug_mcp.symptoms.statistics import aligned, start_level
 from mldebug_mcp.text import figure
 
-FAR_BELOW = 0.5
+FAR_BELOW = 0.65
 """Dropout, augmentation and the lag of a running mean put the training loss above the evaluation loss.
 
 They hardly do so by this factor.
 """
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The losses of language models are in nats on one scale and trained with little dropout: half a nat is a wide gap."""
-SHARE_OF_START = 0.1
+SHARE_OF_START = 0.08
 """... and of what the loss was at first: of a loss that has nearly gone, half is nothing."""
 LEAST_GAP = 0.05
 """Nats: below this both are small."""
@@ -47,7 +47,7 @@ def eval_below_train(run: Run) -> Evidence | None:
     far = factor < limit and gap >= wide
     start = start_level(run["loss"].finite.value)
     least = max(LEAST_GAP, SHARE_OF_START * start)
-    if not (0 <= factor < FAR_BELOW or far) or gap < least or (ratio < 1).mean() < 0.8:
+    if not (0 <= factor < FAR_BELOW or far) or gap < least or (ratio < 1).mean() < 0.9:
         return None
     return Evidence(
         f"eval_loss is {figure(float(np.median(evaluation[late])))} where the training loss is "

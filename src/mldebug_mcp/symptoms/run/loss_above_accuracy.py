@@ -18,6 +18,8 @@ LEAST_GAP = 0.05
 LEAST_ACCURACY = 0.5
 STILL = 0.05
 """An evaluation loss that has risen from its lowest value by more than this share speaks of answers too sure."""
+KNOWS, FELL = 0.75, 1.25
+"""Right that often at the first evaluation, with a loss that hardly falls after it: the model came trained."""
 MOST_CLASSES = 1000
 """Of those that the number is guessed for; ln of it bounds the loss of a fresh classifier."""
 
@@ -44,7 +46,7 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     if len(level) < 4:
         raise CannotTell("loss and accuracy were not logged at the same steps")
     share, end = _share(end_level(right)), end_level(level)
-    classes = _classes(run)
+    classes = _classes(run, knows=_share(float(right[0])) > KNOWS and float(level[0]) < FELL * end)
     if not LEAST_ACCURACY <= share < 1 or classes < 2:
         return None
     most = -share * math.log(share) - (1 - share) * math.log(1 - share) + (1 - share) * math.log(max(classes - 1, 1))
@@ -65,12 +67,17 @@ def _share(value: float) -> float:
     return value / 100 if value > 1 else value
 
 
-def _classes(run: Run) -> int:
-    """Return the number of classes: configured, or that of which a guess has the first loss; 0 where neither tells."""
+def _classes(run: Run, *, knows: bool) -> int:
+    """Return the number of classes: configured, or that of which a guess has the first loss; 0 where neither tells.
+
+    A model that knows its task from the first evaluation on did not begin by guessing.
+    """
     for name in ("num_labels", "num_classes"):
         count = run.setting(name)
         if count is not None and count >= 2:
             return int(count)
+    if knows:
+        return 0
     first: Series = run["loss"].finite
     start = start_level(first.value[: max(3, len(first) // 20)])
     count = round(math.exp(min(start, math.log(2 * MOST_CLASSES))))

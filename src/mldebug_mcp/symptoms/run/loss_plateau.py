@@ -27,6 +27,8 @@ NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses uniformly."""
 SETTLING = 1.5
 """The loss of a new classifier may begin this many times above ln(classes) and fall to it without any learning."""
+KNOWS = 0.75
+"""An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
 STANDS = 0.01
 """An evaluation loss within 1 % of its level stands still: on a fixed set it has no sampling noise."""
@@ -44,7 +46,8 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
-    Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); it is exactly constant
+    Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first
+    evaluation is right nearly always; it is exactly constant
     (`loss_constant`). The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred records
     pass. Where the noise could hide such progress, an evaluation loss that stands still decides; without one it
     cannot be told.
@@ -64,6 +67,8 @@ def loss_plateau(run: Run) -> Evidence | None:
             return None
     elif chance is None:
         _refuse_to_judge(run, loss, 3 * error / start)
+        if _right_from_the_start(run):
+            raise CannotTell("the first evaluations are right already: there may be no more to learn")
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
         f"loss is {figure(start)} at the start and no lower than {figure(best)} at any time up to "
@@ -87,6 +92,12 @@ def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if run.step_name == "step" and loss.step[0] > MIDDLE * run.last_step:
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+
+
+def _right_from_the_start(run: Run) -> bool:
+    """Say whether an accuracy is high at the first evaluation, as that of a model that knows its task."""
+    logged = [run[name].finite.value for name in ("eval_accuracy", "accuracy") if name in run]
+    return any(len(one) > 0 and KNOWS <= float(one[0]) <= 1 for one in logged)
 
 
 def _evaluation_stands(run: Run) -> bool:
