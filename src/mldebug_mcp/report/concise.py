@@ -30,14 +30,14 @@ RIVAL = 0.1
 simulated and of really trained healthy runs nearly all are, and no cause of these is worth a look."""
 LEAST_STEPS = 5
 """Steps below which nothing can be said to be as it should. Chosen by hand."""
-SETTINGS = frozenset({"lr_no_warmup", "trains_in_fp16"})
-"""Findings on how a run is set up, which one healthy run in ten shows: they are named, and need no long answer."""
+MAX_USUAL, MAX_USUAL_SUMMARY = 2, 48
+"""Findings that leave `healthy` in the lead are usual in healthy runs: so many are named in a few words each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is told of a run in which nothing was found."""
 
 
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
-    """Tell whether `healthy` leads by far, no cause with a name comes near, and nothing is seen that wants a word."""
+    """Tell whether `healthy` leads by far, no cause with a name comes near, and little is seen that wants a word."""
     leader, *others = diagnosis.hypotheses
     rivals = (one.probability for one in others if one.cause != "unknown")
     return (
@@ -45,7 +45,7 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
         and HARDLY_JUDGED not in diagnosis.notes
-        and {one.symptom for one in worth_showing(diagnosis.findings)} <= SETTINGS
+        and len(worth_showing(diagnosis.findings)) <= MAX_USUAL
     )
 
 
@@ -89,17 +89,29 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     seen = worth_showing(diagnosis.findings)
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
-    notes = ["nothing stands out", *([f"not logged: {', '.join(missing)}"] if missing else [])]
+    notes = [
+        "nothing stands out" if not seen else "seen in healthy runs too",
+        *([f"not logged: {', '.join(missing)}"] if missing else []),
+    ]
     return Diagnosis(
         run=_brief(diagnosis.run),
-        findings=[Finding(symptom=one.symptom, state=one.state) for one in seen],
+        findings=[
+            Finding(symptom=one.symptom, state=one.state, summary=shorten(one.summary, MAX_USUAL_SUMMARY))
+            for one in seen
+        ],
         hypotheses=[
             Hypothesis(cause="healthy", probability=leader, credence=credence(leader)),
             Hypothesis(cause="unknown", probability=round(1 - leader, 2), credence=credence(1 - leader)),
         ],
         next_steps=[],
-        notes=notes + diagnosis.notes,
+        notes=notes + _first_words(diagnosis.notes),
     )
+
+
+def _first_words(notes: list[str]) -> list[str]:
+    """Return the beginning of the first note, and how many there are."""
+    more = [f"{len(notes)} notes in all"] if len(notes) > 1 else []
+    return [*(shorten(note, MAX_USUAL_SUMMARY) for note in notes[:1]), *more]
 
 
 def _brief(run: RunSummary) -> RunSummary:
