@@ -74,7 +74,8 @@ FAULTS = (
     Fault("wrong_sign", "wrong_loss", wrong_sign, (1,)),
     Fault(
         "unsafe_log", "invalid_math", unsafe_log, (60, 300), ("tabular", "images", "sequences", "pixels"),
-        ("exploding_gradients", "fp16_overflow"),
+        # What underflows is the softmax of logits that start far too large.
+        ("exploding_gradients", "fp16_overflow", "bad_init"),
     ),
     Fault(
         "unsafe_root", "invalid_math", unsafe_root, (0.3, 0.6), VECTORS,
