@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.symptoms.run.loss_spike import find_spikes
-from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, MAX_WINDOWS, blocks, drift, mad, median_of_three, noise, sample
+from mldebug_mcp.symptoms.spikes import MAX_WINDOWS
+from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
 
 COUNT = 1_000_000
 NORMAL = np.random.default_rng(0).normal(size=COUNT)

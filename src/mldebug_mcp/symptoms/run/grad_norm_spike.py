@@ -6,7 +6,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import baseline, mad, spikes
+from mldebug_mcp.symptoms.spikes import baseline, spikes
+from mldebug_mcp.symptoms.statistics import mad
 from mldebug_mcp.text import figure
 
 FACTOR = 10.0

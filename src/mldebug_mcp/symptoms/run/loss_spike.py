@@ -10,18 +10,8 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import (
-    Baseline,
-    Spike,
-    baseline,
-    heaviness,
-    median_of_three,
-    noise,
-    positive,
-    relative_noise,
-    spikes,
-    start_level,
-)
+from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
+from mldebug_mcp.symptoms.statistics import heaviness, median_of_three, noise, positive, relative_noise, start_level
 from mldebug_mcp.text import figure
 
 SIGMAS = 8.0

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
-from mldebug_mcp.symptoms.statistics import Spike
+from mldebug_mcp.symptoms.spikes import Spike
 from mldebug_mcp.text import figure
 
 LEAST = 2
