@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
@@ -94,7 +95,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
-        run=_brief(diagnosis.run),
+        run=_brief(diagnosis.run, most=1 if seen else len(USUAL)),
         findings=[
             Finding(symptom=one.symptom, state=one.state, summary=shorten(one.summary, MAX_USUAL_SUMMARY))
             for one in seen
@@ -114,10 +115,10 @@ def _first_words(notes: list[str]) -> list[str]:
     return [*(shorten(note, MAX_USUAL_SUMMARY) for note in notes[:1]), *more]
 
 
-def _brief(run: RunSummary) -> RunSummary:
-    """Return what was read; the whole path stands in the next call."""
+def _brief(run: RunSummary, most: int) -> RunSummary:
+    """Return what was read, with so many last values at most; the whole path stands in the next call."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
-    last = {name: float(f"{value:.3g}") for name, value in run.last.items()}
+    last = {name: float(f"{value:.3g}") for name, value in islice(run.last.items(), most)}
     return RunSummary(path=path, formats=run.formats, steps=run.steps, metrics=list(last), last=last)
 
 
