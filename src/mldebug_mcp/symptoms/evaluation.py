@@ -7,6 +7,8 @@ import re
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 
+ACCURACIES = ("eval_accuracy", "accuracy")
+"""What accuracies are called, that of evaluation first."""
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
 # Parts of a detector's or a VAE's loss, which move by rules of their own.
 _PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
@@ -40,3 +42,8 @@ def quality_metrics(run: Run) -> list[Series]:
     if not names:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
     return [run[name] for name in names]
+
+
+def as_share(accuracy: float) -> float:
+    """Return an accuracy as a share; above 1 it is in per cent."""
+    return accuracy / 100 if accuracy > 1 else accuracy

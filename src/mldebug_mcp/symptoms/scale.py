@@ -22,3 +22,8 @@ def uniform_loss(run: Run) -> float | None:
         if count is not None and count >= 2:
             return math.log(count)
     return None
+
+
+def predicts_tokens(run: Run) -> bool:
+    """Say whether a run trains a language model, by its kind or, where that is not known, by its vocabulary."""
+    return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)

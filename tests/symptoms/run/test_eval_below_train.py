@@ -35,3 +35,8 @@ def test_half_a_nat_below_is_present_for_tokens_only() -> None:
 def test_half_of_a_loss_that_has_nearly_gone_is_absent() -> None:
     loss, evaluations = decay(200, 3.5, 0.25, 12), dict.fromkeys(range(100, 201, 10), 0.1)
     assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations)) is State.ABSENT
+
+
+def test_a_negative_evaluation_loss_is_on_no_scale_to_compare_and_absent() -> None:
+    loss, evaluations = np.full(100, 2.0), dict.fromkeys(range(10, 101, 10), -1.0)
+    assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations)) is State.ABSENT

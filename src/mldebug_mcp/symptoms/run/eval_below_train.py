@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
+from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import aligned, start_level
 from mldebug_mcp.text import figure
 
@@ -17,10 +17,10 @@ They hardly do so by this factor.
 """
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The losses of language models are in nats on one scale and trained with little dropout: half a nat is a wide gap."""
-SHARE_OF_START = 0.08
-"""... and of what the loss was at first: of a loss that has nearly gone, half is nothing."""
 LEAST_GAP = 0.05
 """Nats: below this both are small."""
+SHARE_OF_START = 0.08
+"""... and below this share of what the loss was at first: of a loss that has nearly gone, half is nothing."""
 
 
 @symptom(
@@ -43,11 +43,10 @@ def eval_below_train(run: Run) -> Evidence | None:
     ratio = evaluation[late] / train[late]
     gap = float(np.median(train[late] - evaluation[late]))
     factor = float(np.median(ratio))
-    limit, wide = (FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS) if _predicts_tokens(run) else (FAR_BELOW, LEAST_GAP)
-    far = factor < limit and gap >= wide
-    start = start_level(run["loss"].finite.value)
-    least = max(LEAST_GAP, SHARE_OF_START * start)
-    if not (0 <= factor < FAR_BELOW or far) or gap < least or (ratio < 1).mean() < 0.9:
+    wide_for_tokens = predicts_tokens(run) and gap >= GAP_OF_TOKENS
+    limit = FAR_BELOW_OF_TOKENS if wide_for_tokens else FAR_BELOW
+    least = max(LEAST_GAP, SHARE_OF_START * start_level(run["loss"].finite.value))
+    if not 0 <= factor < limit or gap < least or (ratio < 1).mean() < 0.9:
         return None
     return Evidence(
         f"eval_loss is {figure(float(np.median(evaluation[late])))} where the training loss is "
@@ -55,7 +54,3 @@ def eval_below_train(run: Run) -> Evidence | None:
         steps=(float(steps[late][0]),),
         values={"factor": factor, "gap": gap},
     )
-
-
-def _predicts_tokens(run: Run) -> bool:
-    return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
@@ -40,7 +41,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
     uniform = uniform_loss(run)
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
-        if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ("eval_accuracy", "accuracy")):
+        if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
             raise CannotTell("the number of classes or tokens is not known")
         uniform = MAX_LN_VOCABULARY
     first = float(loss.value[0])

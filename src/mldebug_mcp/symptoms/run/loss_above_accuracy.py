@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, end_level, start_level
 from mldebug_mcp.text import figure
@@ -45,8 +46,8 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     _, right, level = aligned(accuracy, loss)
     if len(level) < 4:
         raise CannotTell("loss and accuracy were not logged at the same steps")
-    share, end = _share(end_level(right)), end_level(level)
-    classes = _classes(run, knows=_share(float(right[0])) > KNOWS and float(level[0]) < FELL * end)
+    share, end = as_share(end_level(right)), end_level(level)
+    classes = _classes(run, knows=as_share(float(right[0])) > KNOWS and float(level[0]) < FELL * end)
     if not LEAST_ACCURACY <= share < 1 or classes < 2:
         return None
     most = -share * math.log(share) - (1 - share) * math.log(1 - share) + (1 - share) * math.log(max(classes - 1, 1))
@@ -62,20 +63,14 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     )
 
 
-def _share(value: float) -> float:
-    """Return an accuracy as a share; above 1 it is in per cent."""
-    return value / 100 if value > 1 else value
-
-
 def _classes(run: Run, *, knows: bool) -> int:
     """Return the number of classes: configured, or that of which a guess has the first loss; 0 where neither tells.
 
     A model that knows its task from the first evaluation on did not begin by guessing.
     """
-    for name in ("num_labels", "num_classes"):
-        count = run.setting(name)
-        if count is not None and count >= 2:
-            return int(count)
+    configured = run.setting("num_labels")
+    if configured is not None and configured >= 2:
+        return int(configured)
     if knows:
         return 0
     first: Series = run["loss"].finite

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level
@@ -52,10 +53,9 @@ def loss_at_chance(run: Run) -> Evidence | None:
 
 def _by_accuracy(run: Run) -> float:
     """Return the loss of a uniform guess that is right as often as the log says: it guesses 1 / accuracy classes."""
-    name = next((one for one in ("eval_accuracy", "accuracy") if one in run), None)
+    name = next((one for one in ACCURACIES if one in run), None)
     right = run[name].finite.value if name is not None else np.empty(0)
-    accuracy = float(np.median(right)) if len(right) >= LEAST_ACCURACIES else 0.0
-    accuracy = accuracy / 100 if accuracy > 1 else accuracy
+    accuracy = as_share(float(np.median(right))) if len(right) >= LEAST_ACCURACIES else 0.0
     if not 0 < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")
     return -math.log(accuracy)

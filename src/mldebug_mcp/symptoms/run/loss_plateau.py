@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
@@ -96,7 +96,7 @@ def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
 
 def _right_from_the_start(run: Run) -> bool:
     """Say whether an accuracy is high at the first evaluation, as that of a model that knows its task."""
-    logged = [run[name].finite.value for name in ("eval_accuracy", "accuracy") if name in run]
+    logged = [run[name].finite.value for name in ACCURACIES if name in run]
     return any(len(one) > 0 and KNOWS <= float(one[0]) <= 1 for one in logged)
 
 

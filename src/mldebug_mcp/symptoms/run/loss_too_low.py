@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
+from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import end_level
 from mldebug_mcp.text import figure
 
@@ -27,7 +27,7 @@ def loss_too_low(run: Run) -> Evidence | None:
     Not this when: only the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label,
     or written by a template; the loss is scaled. The bound was chosen by hand.
     """
-    if run.kind not in LANGUAGE_MODELS and run.setting("vocab_size") is None:
+    if not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
     losses = [series.finite for series in evaluation_losses(run)]
     losses = [series for series in losses if len(series) >= 2]
