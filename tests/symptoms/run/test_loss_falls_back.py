@@ -47,4 +47,4 @@ def test_a_smooth_descent_in_noise_is_sound() -> None:
 
 
 def test_a_short_log_cannot_tell() -> None:
-    assert state(NAME, run_of(loss=CLIMB[120:170])) is State.UNKNOWN
+    assert state(NAME, run_of(loss=CLIMB[140:170])) is State.UNKNOWN

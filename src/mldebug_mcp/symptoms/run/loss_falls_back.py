@@ -6,21 +6,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise
 from mldebug_mcp.text import figure
 
-SIGMAS = 6.0
-SHARE = 0.08
+SIGMAS = 7.0
+SHARE = 0.1
 """A fall by this share of the level, this many standard errors deep. Chosen by hand."""
 BACK = 0.5
 """Of the fall: so much of it is lost again afterwards."""
 STEADY = 0.6
-"""Of the fall: before it the loss keeps within this, else it is the end of a rise or a part of steady progress."""
+"""Of the fall: before it the loss keeps within this, else it is the end of a rise, unless it goes far below that."""
+BELOW = 0.3
+"""Of the fall: by so much it may fail to go below all that came shortly before."""
+CUT = 0.8
+"""A learning rate that falls below this share of itself from one record to the next is cut."""
 
 
 @symptom(
-    needs=("loss",), sources=("bekman_mle",), points=60, not_for=("grpo", "ppo", "rl"), whole_run=True, background=0.01
+    needs=("loss",), sources=("bekman_mle",), points=40, not_for=("grpo", "ppo", "rl"), whole_run=True, background=0.01
 )
 def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.
@@ -30,33 +34,43 @@ def loss_falls_back(run: Run) -> Evidence | None:
     (`loss_epoch_steps`); the loss stays low. The numbers were chosen by hand.
     """
     loss = run["loss"].finite
-    width = max(8, len(loss) // 25)
-    if len(loss) < 5 * width:
-        raise CannotTell(f"{len(loss)} finite values; {5 * width} are needed")
-    level, brief = _medians(loss.value, width), _medians(loss.value, width // 2)
-    at = np.arange(2 * width, len(loss) - 2 * width)
-    before, after = level[at - width], level[at]
-    wander = np.max([np.abs(brief[at - 2 * width + part * (width // 2)] - before) for part in range(4)], axis=0)
-    drop = before - after
-    error = 1.25 * noise(loss.value) * np.sqrt(2 / width)
-    later = np.array([level[one + width :].max() for one in at])
-    seen = (
-        (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
-        & (wander < STEADY * drop)
-        & (later - after > BACK * drop)
-    )
-    places = [int(at[one]) for one in _peaks(drop, seen, width) if not _explained(run, loss, int(at[one]))]
-    if not places:
+    falls: dict[int, tuple[float, float]] = {}
+    for width in sorted({max(6, len(loss) // 25), max(8, len(loss) // 12)}):
+        for place, levels in _falls(loss.value, width).items():
+            if all(abs(place - other) > 2 * width for other in falls) and not _explained(run, loss, place):
+                falls[place] = levels
+    if not falls:
         return None
-    first = places[0]
-    falls = [(float(level[one - width]), float(level[one])) for one in places]
+    places = sorted(falls)
+    before, after = falls[places[0]]
     more = f"; {len(places)} such falls" if len(places) > 1 else ""
     return Evidence(
-        f"loss falls from {figure(falls[0][0])} to {figure(falls[0][1])} at {run.step_name} "
-        f"{figure(float(loss.step[first]))} and climbs back{more}",
+        f"loss falls from {figure(before)} to {figure(after)} at {run.step_name} "
+        f"{figure(float(loss.step[places[0]]))} and climbs back{more}",
         steps=tuple(float(loss.step[one]) for one in places[:10]),
-        values={"before": falls[0][0], "after": falls[0][1], "falls": len(places)},
+        values={"before": before, "after": after, "falls": len(places)},
     )
+
+
+def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
+    """Return where the medians of `width` values fall and climb back, and the levels before and after."""
+    level, brief = _medians(values, width), _medians(values, width // 2)
+    at = np.arange(2 * width, len(values) - 2 * width + 1)
+    if not len(at):
+        return {}
+    before, after, earlier = level[at - width], level[at], level[at - 2 * width]
+    drop = before - after
+    error = 1.25 * noise(values) * np.sqrt(2 / width)
+    later = np.array([level[one + width :].max() for one in at])
+    shortly = np.array([brief[one - 2 * width : one - width // 2 + 1].min() for one in at])
+    lowest = np.array([level[max(0, one - 4 * width) : one - width + 1].min() for one in at])
+    seen = (
+        (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
+        & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
+        & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
+        & (later - after > BACK * drop)
+    )
+    return {int(at[one]): (float(before[one]), float(after[one])) for one in _peaks(drop, seen, width)}
 
 
 def _medians(values: Floats, width: int) -> Floats:
@@ -81,8 +95,8 @@ def _explained(run: Run, loss: Series, place: int) -> bool:
     first, last = float(loss.step[max(0, place - 4)]), float(loss.step[min(len(loss) - 1, place + 4)])
     if "learning_rate" in run:
         rate = run["learning_rate"].finite
-        before, after = rate.at(first), rate.at(last)
-        if before and after is not None and after < 0.8 * before:
+        near = rate.value[(rate.step >= first) & (rate.step <= last)]
+        if (near[1:] < CUT * near[:-1]).any():
             return True
     if "epoch" in run:
         epoch = run["epoch"].finite

@@ -114,7 +114,11 @@ def _alone(values: Floats) -> list[Spike]:
         stands_out = stands_out and on_log == top and (log_sigmas > ALONE_LOG_SIGMAS or times > FAR_ALONE)
     beside = float(np.median(np.delete(rest[top - 2 : top + 3], 2)))
     height = float(rest[top]) - beside
-    if not stands_out or height < max(SHARE_OF_LEVEL * abs(beside), SHARE_OF_PROGRESS * (start - float(rest.min()))):
+    if (
+        not stands_out
+        or height <= 0
+        or height < max(SHARE_OF_LEVEL * abs(beside), SHARE_OF_PROGRESS * (start - float(rest.min())))
+    ):
         return []
     return [Spike(fall + top, fall + top, fall + top, beside, height, recovered=True)]
 
