@@ -131,7 +131,7 @@ FAULTS = (
         "unshuffled", "unshuffled_data", unshuffled, (8, 16), ("tabular", "images", "sequences"), ("bad_data_pocket",)
     ),
     Fault(
-        "overfitting", "overfitting", few_examples, (1, 2, 4), ("tabular", "images", "gpt", "regression"),
+        "overfitting", "overfitting", few_examples, (1, 2, 4, 12, 24), ("tabular", "images", "gpt", "regression"),
         ("duplicated_data",),
     ),
     Fault(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
-from mldebug_mcp.logs.run import Run, Series
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 
+NEAR = 5
+"""Training records whose median stands for the training loss at an evaluation."""
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
@@ -47,3 +51,18 @@ def quality_metrics(run: Run) -> list[Series]:
 def as_share(accuracy: float) -> float:
     """Return an accuracy as a share; above 1 it is in per cent."""
     return accuracy / 100 if accuracy > 1 else accuracy
+
+
+def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
+    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,)."""
+    evaluation = evaluation.finite
+    until = np.searchsorted(loss.step, evaluation.step, side="right")
+    keep = until > 0
+    ends = until[keep]
+    train = np.empty(len(ends))
+    full = ends >= NEAR
+    train[~full] = [np.median(loss.value[:end]) for end in ends[~full]]
+    if full.any():
+        windows = np.lib.stride_tricks.sliding_window_view(loss.value, NEAR)
+        train[full] = np.median(windows[ends[full] - NEAR], axis=1)
+    return evaluation.step[keep], train, evaluation.value[keep]

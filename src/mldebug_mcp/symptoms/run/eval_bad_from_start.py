@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5
 GAP = 0.3
 """Nats, and half of the training loss: far more than the gap of a model that has just begun to generalise worse."""
-NEAR = 5
-"""Training records whose median stands for the training loss at an evaluation."""
 
 
 @symptom(
@@ -29,7 +27,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     training loss has long been near zero; the evaluation precedes training. Factor and gap were chosen by hand.
     """
     loss = run["loss"].finite
-    compared = [one for one in (_levels(loss, series) for series in evaluation_losses(run)) if len(one[0])]
+    compared = [one for one in (beside_training(loss, series) for series in evaluation_losses(run)) if len(one[0])]
     if not compared:
         raise CannotTell("no training loss was logged before an evaluation")
     step, train, evaluation = compared[0] if len(compared) == 1 else max(compared, key=lambda one: len(one[0]))
@@ -56,18 +54,3 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             "factor": float(np.median(evaluation / train)) if np.all(train) else float("nan"),
         },
     )
-
-
-def _levels(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
-    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,)."""
-    evaluation = evaluation.finite
-    until = np.searchsorted(loss.step, evaluation.step, side="right")
-    keep = until > 0
-    ends = until[keep]
-    train = np.empty(len(ends))
-    full = ends >= NEAR
-    train[~full] = [np.median(loss.value[:end]) for end in ends[~full]]
-    if full.any():
-        windows = np.lib.stride_tricks.sliding_window_view(loss.value, NEAR)
-        train[full] = np.median(windows[ends[full] - NEAR], axis=1)
-    return evaluation.step[keep], train, evaluation.value[keep]

@@ -1,0 +1,52 @@
+"""Evaluation far worse than training, which is not good yet either."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import start_level
+from mldebug_mcp.text import figure
+
+FACTOR = 1.4
+SHARE_OF_START = 0.1
+"""The evaluation loss is so many times the training loss, and both the gap and the training loss are this share of what
+the loss was at first. No healthy run of benchmarks/faults comes near. Chosen by hand."""
+LEAST_EVALUATIONS = 4
+
+
+@symptom(
+    needs=("loss", "eval_loss"),
+    sources=("slavv_37",),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+    background=0.01,
+    follows=("eval_above_start", "loss_divergence", "loss_nonfinite"),
+)
+def eval_gap_wide(run: Run) -> Evidence | None:
+    """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
+
+    Training rows are not known by heart, and held-out ones are far worse all the same. Not this when: the training
+    loss has nearly gone, as where a small set is memorised (`eval_gap_grows`, `loss_zero`).
+    """
+    loss = run["loss"].finite
+    steps, train, evaluation = beside_training(loss, run["eval_loss"])
+    if len(steps) < LEAST_EVALUATIONS:
+        raise CannotTell(f"{len(steps)} evaluations that training precedes; {LEAST_EVALUATIONS} are needed")
+    start = start_level(loss.value)
+    later = slice(len(steps) // 2, None)
+    far = (evaluation > FACTOR * train) & (evaluation - train > SHARE_OF_START * start)
+    level = float(np.median(train[later]))
+    if start <= 0 or level < SHARE_OF_START * start or not far[later].all():
+        return None
+    first = len(far) - int(np.argmin(far[::-1])) if not far.all() else 0
+    reached = float(np.median(evaluation[later]))
+    return Evidence(
+        f"from {run.step_name} {figure(float(steps[first]))} on the evaluation loss is far above the training loss: "
+        f"{figure(reached)} and {figure(level)} in the later half of {len(steps)} evaluations; training began at "
+        f"{figure(start)}",
+        steps=(float(steps[first]),),
+        values={"eval": reached, "train": level, "start": start, "factor": reached / level},
+    )

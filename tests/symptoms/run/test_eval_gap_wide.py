@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+AT = range(25, 401, 25)
+LOSS = decay(400, 2.3, 0.5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_twice_as_bad_as_training_is_present(seed: int) -> None:
+    run = run_of(loss=noisy(LOSS, 0.05, seed), eval_loss={step: 2 * float(LOSS[step - 1]) for step in AT})
+    assert state("eval_gap_wide", run) is State.PRESENT
+
+
+def test_the_first_evaluation_of_the_gap_is_named() -> None:
+    levels = {step: float(LOSS[step - 1]) + (0.7 if step >= 150 else 0.0) for step in AT}
+    assert seen("eval_gap_wide", run_of(loss=noisy(LOSS, 0.05), eval_loss=levels)).steps == [150]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_gap_of_a_quarter_is_absent(seed: int) -> None:
+    run = run_of(loss=noisy(LOSS, 0.05, seed), eval_loss={step: 1.25 * float(LOSS[step - 1]) for step in AT})
+    assert state("eval_gap_wide", run) is State.ABSENT
+
+
+def test_a_gap_at_one_evaluation_is_absent() -> None:
+    levels = {step: (3.0 if step == 300 else float(LOSS[step - 1])) for step in AT}
+    assert state("eval_gap_wide", run_of(loss=noisy(LOSS, 0.05), eval_loss=levels)) is State.ABSENT
+
+
+def test_a_memorised_training_set_is_another_symptom() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.01, 30), eval_loss=dict.fromkeys(AT, 2.0))
+    assert state("eval_gap_wide", run) is State.ABSENT
+
+
+def test_three_evaluations_cannot_tell() -> None:
+    run = run_of(loss=noisy(LOSS, 0.05), eval_loss=dict.fromkeys((100, 200, 300), 3.0))
+    assert state("eval_gap_wide", run) is State.UNKNOWN
+
+
+def test_without_an_evaluation_it_cannot_be_told() -> None:
+    assert state("eval_gap_wide", run_of(loss=np.ones(20))) is State.UNKNOWN
