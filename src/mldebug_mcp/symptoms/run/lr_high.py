@@ -13,6 +13,7 @@ from mldebug_mcp.text import figure
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
     background=0.05,
+    follows=("lr_extreme",),
     setting=True,
 )
 def lr_high(run: Run) -> Evidence | None:

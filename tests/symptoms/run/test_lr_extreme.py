@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import run_of, seen, state
+
+FULL: dict[str, Scalar] = {"finetuning_type": "full"}
+LORA: dict[str, Scalar] = {"lora_r": 16}
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "config"),
+    [
+        ("sft", 3e-3, FULL),
+        ("sft", 2e-2, LORA),
+        ("preference", 1e-3, FULL),
+        ("pretraining", 0.1, {"optim": "adamw_torch"}),
+        ("supervised", 0.1, {"optim": "adam"}),
+    ],
+)
+def test_a_rate_an_order_of_magnitude_above_the_usual_is_present(
+    kind: str, rate: float, config: dict[str, Scalar]
+) -> None:
+    finding = seen("lr_extreme", run_of(learning_rate=[rate] * 20, kind=kind, config=config))
+    assert finding.values["factor"] > 15
+    assert finding.values["peak"] == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "config"),
+    [
+        ("sft", 5e-4, FULL),
+        ("sft", 3e-3, LORA),
+        ("pretraining", 0.02, {"optim": "adamw_torch"}),
+        ("supervised", 1e-3, {"optim": "adam"}),
+    ],
+)
+def test_a_rate_a_few_times_above_the_usual_is_absent(kind: str, rate: float, config: dict[str, Scalar]) -> None:
+    assert state("lr_extreme", run_of(learning_rate=[rate] * 20, kind=kind, config=config)) is State.ABSENT
+
+
+@pytest.mark.parametrize("config", [{}, {"optim": "sgd"}], ids=["optimizer unknown", "not Adam"])
+def test_what_the_rate_is_for_must_be_known(config: dict[str, Scalar]) -> None:
+    run = run_of(learning_rate=[1.0] * 20, kind="supervised", config=config)
+    assert state("lr_extreme", run) is State.UNKNOWN
