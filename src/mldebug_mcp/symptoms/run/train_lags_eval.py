@@ -1,0 +1,54 @@
+"""Training loss that hardly falls while evaluation improves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import start_level
+from mldebug_mcp.text import figure
+
+STAYS = 0.6
+"""Of what it was at first: the training loss keeps so much."""
+BELOW, ALWAYS = 1.17, 1.12
+"""The training loss is so many times the evaluation loss as a rule, and at each later evaluation."""
+GAP = 0.08
+"""Of the first training loss: so far apart are they."""
+GROWN = 1.2
+"""Times: so much farther apart than at the first evaluation. A set that is easier is so from the start."""
+LEAST_EVALUATIONS = 4
+
+
+@symptom(
+    needs=("loss", "eval_loss"),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+    background=0.01,
+    follows=("loss_scale_suspicious", "loss_falls_back"),
+)
+def train_lags_eval(run: Run) -> Evidence | None:
+    """The training loss stays near where it began, while the evaluation loss falls well below it.
+
+    What is evaluated is learnt, and what is trained on cannot be fitted. Not this when: the training loss falls too
+    (`eval_below_train`); the evaluation set is easier from the first evaluation on; the training loss is a multiple
+    (`loss_scale_suspicious`). The numbers were chosen by hand on benchmarks/faults: none of its healthy runs has it.
+    """
+    loss = run["loss"].finite
+    steps, train, evaluation = beside_training(loss, run["eval_loss"])
+    if len(steps) < LEAST_EVALUATIONS or not (evaluation > 0).all():
+        raise CannotTell(f"{LEAST_EVALUATIONS} evaluations above zero that training precedes are needed")
+    start, times = start_level(loss.value), train / evaluation
+    later = slice(len(steps) // 2, None)
+    level, reached = float(np.median(train[later])), float(np.median(evaluation[later]))
+    typical = float(np.median(times[later]))
+    apart = typical > BELOW and float(times[later].min()) > ALWAYS and level - reached > GAP * start
+    if not apart or level < STAYS * start or typical - 1 < GROWN * (float(times[0]) - 1):
+        return None
+    return Evidence(
+        f"loss stays at {figure(level)} of {figure(start)} at first, while eval_loss falls to {figure(reached)} "
+        f"(medians of the later half of {len(steps)} evaluations)",
+        steps=(float(steps[later][0]),),
+        values={"start": start, "train": level, "eval": reached, "factor": typical},
+    )
