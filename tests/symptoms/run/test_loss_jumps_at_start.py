@@ -11,7 +11,7 @@ NAME = "loss_jumps_at_start"
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_pretrained_model_that_is_ruined_in_the_first_steps_is_seen(seed: int) -> None:
-    loss = noisy(decay(200, 4.5, 1.5, 30), 0.05, seed)
+    loss = noisy(decay(200, 4.5, 1.5), 0.05, seed)
     loss[0] = 0.7
     finding = seen(NAME, run_of(loss=loss))
     assert finding.values["first"] == 0.7
@@ -20,7 +20,7 @@ def test_a_pretrained_model_that_is_ruined_in_the_first_steps_is_seen(seed: int)
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_fresh_model_that_gets_worse_at_first_is_seen(seed: int) -> None:
-    loss = noisy(decay(200, 2.7, 1.0, 40), 0.03, seed)
+    loss = noisy(decay(200, 2.7, 1.0), 0.03, seed)
     loss[2:6] = 5.0
     assert state(NAME, run_of(loss=loss)) is State.PRESENT
 
@@ -34,11 +34,11 @@ def test_a_low_first_record_in_noise_is_none(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_loss_that_only_falls_is_sound(seed: int) -> None:
-    assert state(NAME, run_of(loss=noisy(decay(200, 4.5, 1.5, 30), 0.1, seed))) is State.ABSENT
+    assert state(NAME, run_of(loss=noisy(decay(200, 4.5, 1.5), 0.1, seed))) is State.ABSENT
 
 
 def test_a_leap_in_the_middle_is_another_symptom() -> None:
-    loss = noisy(decay(200, 2.7, 1.0, 40), 0.03)
+    loss = noisy(decay(200, 2.7, 1.0), 0.03)
     loss[80:84] = 5.0
     assert state(NAME, run_of(loss=loss)) is State.ABSENT
 

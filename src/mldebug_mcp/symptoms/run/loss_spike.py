@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -94,7 +95,7 @@ def _above_the_noise(values: Floats, width: int, base: Baseline) -> list[Spike]:
     farther = _farther(values if relative is None else np.log(values), [*once, *lasting]) if once else 1.0
     # Heavy-tailed noise makes single outliers, hardly ever two side by side: only they must reach farther.
     once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first // base.stride] * farther]
-    more = [spike for spike in lasting if not any(_overlap(spike, other) for other in once)]
+    more = [_with_peak(spike, values) for spike in lasting if not any(_overlap(spike, other) for other in once)]
     return sorted([*once, *more], key=lambda spike: spike.first)
 
 
@@ -160,6 +161,13 @@ def _farther(curve: Floats, candidates: list[Spike]) -> float:
         quiet[max(0, spike.first - 1) : spike.last + 2 + 2 * (spike.last - spike.first + 1)] = False
     most = (len(curve) / 0.018) ** (1 / 3) / 1.134 / SIGMAS
     return float(min(max(1.0, heaviness(curve[quiet]) / 1.02) ** TAIL_POWER, max(1.0, most)))
+
+
+def _with_peak(spike: Spike, values: Floats) -> Spike:
+    """Return a spike of the median of three as high as the highest record in it."""
+    first = max(0, spike.first - 1)
+    peak = first + int(np.argmax(values[first : spike.last + 2]))
+    return replace(spike, peak=peak, height=float(values[peak]) - spike.level)
 
 
 def _overlap(one: Spike, other: Spike) -> bool:
