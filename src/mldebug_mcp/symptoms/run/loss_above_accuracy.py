@@ -25,7 +25,13 @@ MOST_CLASSES = 1000
 """Of those that the number is guessed for; ln of it bounds the loss of a fresh classifier."""
 
 
-@symptom(needs=("loss",), points=6, not_for=("grpo", "ppo", "rl", "preference", "diffusion"), background=0.02)
+@symptom(
+    needs=("loss",),
+    points=6,
+    not_for=("grpo", "ppo", "rl", "preference", "diffusion"),
+    background=0.02,
+    follows=("train_lags_eval",),
+)
 def loss_above_accuracy(run: Run) -> Evidence | None:
     """The loss is higher than a calibrated classifier of this accuracy can have, and has stopped falling.
 

@@ -19,7 +19,14 @@ SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
 
-@symptom(needs=("loss",), sources=("bekman_mle",), points=5, not_for=("grpo", "ppo", "rl"), background=0.01)
+@symptom(
+    needs=("loss",),
+    sources=("bekman_mle",),
+    points=5,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.01,
+    follows=("loss_falls_back",),
+)
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+NAME = "eval_gap_at_zero"
+AT = range(25, 401, 25)
+GONE = decay(400, 2.3, 0.01, 15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_that_stays_at_half_while_training_is_known_by_heart_is_seen(seed: int) -> None:
+    finding = seen(NAME, run_of(loss=noisy(GONE, 0.1, seed), eval_loss=dict.fromkeys(AT, 1.2)))
+    assert finding.values["eval"] == 1.2
+    assert finding.steps[0] < 150
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_that_is_nearly_gone_too_is_sound(seed: int) -> None:
+    run = run_of(loss=noisy(GONE, 0.1, seed), eval_loss={step: float(GONE[step - 1]) + 0.1 for step in AT})
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_a_training_loss_well_above_zero_is_another_symptom() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.5), eval_loss=dict.fromkeys(AT, 1.5))
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_three_evaluations_cannot_tell() -> None:
+    assert state(NAME, run_of(loss=GONE, eval_loss=dict.fromkeys((100, 200, 300), 1.2))) is State.UNKNOWN
+
+
+def test_without_an_evaluation_it_cannot_be_told() -> None:
+    assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
