@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import beside_training
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import aligned, start_level
+from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 FAR_BELOW = 0.65
@@ -37,7 +38,7 @@ def eval_below_train(run: Run) -> Evidence | None:
     Not this when: dropout or augmentation explains a modest gap; the training loss is a mean over an epoch of fast
     progress; the training loss is summed over micro-batches (`loss_scale_suspicious`). The factors were chosen by hand.
     """
-    steps, train, evaluation = aligned(run["loss"].finite, run["eval_loss"].finite)
+    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
     late = slice(len(steps) // 2, None)
     if len(steps[late]) < 1:
         raise CannotTell("no training loss was logged before an evaluation")
