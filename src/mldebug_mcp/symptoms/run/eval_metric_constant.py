@@ -19,7 +19,7 @@ SATURATED = 0.85
     sources=("remote_gpu_trainer",),
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
-    follows=("loss_zero", "loss_constant", "loss_plateau"),
+    follows=("eval_metric_zero", "loss_zero", "loss_constant", "loss_plateau"),
 )
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or zero throughout.

@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
 from mldebug_mcp.text import figure
 
@@ -17,6 +18,8 @@ EVEN = 0.35
 A learning curve bends: an exponential or a power law that starts anew has less than a quarter there, a straight line
 a half.
 """
+KNOWS = 0.8
+"""Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
 EARLY = 0.05
 """The log must begin within this share of the run, or among its first 20 steps: later on every curve is straight."""
 
@@ -25,16 +28,16 @@ EARLY = 0.05
     needs=("loss",),
     sources=("axolotl_stability",),
     points=20,
-    not_for=("grpo", "ppo", "rl"),
+    not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
     follows=("loss_plateau",),
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
 
-    Not this when: the log is an excerpt from the middle of a run; the rate still warms up; there is no progress at
-    all (`loss_plateau`). Time counts by the learning rate spent, where it is logged, so that a decay of the rate does
-    not bend the curve. The shares were chosen on synthetic curves.
+    Not this when: the model knows something already; the log is an excerpt from the middle of a run; the rate still
+    warms up; there is no progress at all (`loss_plateau`). Time counts by the learning rate spent, where it is logged,
+    so that a decay of the rate does not bend the curve. The shares were chosen on synthetic curves.
     """
     loss = run["loss"].finite
     if loss.step[0] > max(20.0, EARLY * run.last_step):
@@ -47,6 +50,12 @@ def loss_slow(run: Run) -> Evidence | None:
     fall = start - end
     if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
         return None
+    uniform = uniform_loss(run)
+    if uniform is not None and start < KNOWS * uniform:
+        raise CannotTell(
+            f"the loss begins at {figure(start)}, far below the {figure(uniform)} of a uniform guess: a model that "
+            "knows something already may learn the rest slowly"
+        )
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall
     if later < EVEN or later > 1.0:

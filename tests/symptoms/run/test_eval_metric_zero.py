@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+NAME = "eval_metric_zero"
+AT = range(25, 201, 25)
+LOSS = decay(200)
+
+
+def test_an_accuracy_of_zero_throughout_is_present() -> None:
+    finding = seen(NAME, run_of(loss=LOSS, eval_accuracy=dict.fromkeys(AT, 0.0)))
+    assert finding.values["evaluations"] == len(AT)
+
+
+def test_a_constant_accuracy_above_zero_is_another_symptom() -> None:
+    assert state(NAME, run_of(loss=LOSS, eval_accuracy=dict.fromkeys(AT, 0.1))) is State.ABSENT
+
+
+def test_an_accuracy_that_begins_at_zero_is_sound() -> None:
+    run = run_of(loss=LOSS, eval_accuracy={step: max(0.0, step / 200 - 0.5) for step in AT})
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_a_metric_that_is_no_share_is_not_judged() -> None:
+    assert state(NAME, run_of(loss=LOSS, eval_perplexity=dict.fromkeys(AT, 0.0))) is State.UNKNOWN
+
+
+def test_without_evaluation_it_cannot_be_told() -> None:
+    assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
