@@ -177,7 +177,7 @@ def shown(case: Case, experiment: Experiment, records: list[Record], *, configur
     if not differs(both[0], both[1], experiment):
         return False
     told = configured and bool(experiment.config)
-    return case.rules.shown is None or told or case.rules.shown(records, usual)
+    return case.rules.shown is None or told or case.rules.shown(*both)
 
 
 def differs(logged: list[Record], usual: list[Record], experiment: Experiment) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.faults.faults import data, healthy, loss, optimizer, repeated
-from benchmarks.faults.faults.fault import Fault, evaluation_below
+from benchmarks.faults.faults.fault import Fault, evaluation_below, rate_is_logged
 
 TASKS = ("lightning_tabular", "lightning_sequences")
 FAULTS = (
@@ -11,7 +11,7 @@ FAULTS = (
     Fault("lightning_rate_low", "lr_too_low", optimizer.rate_times, (0.001,), TASKS, optimizer.FLAT),
     Fault(
         "lightning_schedule_ends_early", "lr_schedule_bug", optimizer.schedule_ends_early, (0.15,), TASKS,
-        ("lr_too_low",),
+        ("lr_too_low",), shown=rate_is_logged,
     ),
     Fault("lightning_not_in_optimizer", "params_not_training", optimizer.not_in_optimizer, (1,), TASKS, optimizer.FLAT),
     Fault("lightning_clipped_tight", "clip_too_tight", optimizer.clipped_tight, (0.001,), TASKS, optimizer.FLAT),

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from benchmarks.faults.faults.fault import CLASSIFIED, SMALL, Fault
+from benchmarks.faults.faults.fault import CLASSIFIED, SMALL, Fault, explodes, starts_badly
 from benchmarks.faults.loop import Setup
 
 
@@ -70,8 +70,9 @@ FAULTS = (
         "exploding", "exploding_gradients", exploding, (1, 4), SMALL,
         # Where nothing overflows, activations that leave every unit saturated give a flat loss.
         ("lr_too_high", "bad_init", "no_signal", "params_not_training", "dead_units"),
+        shown=explodes,
     ),
-    Fault("large_head", "bad_init", large_head, (30, 100), CLASSIFIED),
+    Fault("large_head", "bad_init", large_head, (30, 100), CLASSIFIED, shown=starts_badly),
     Fault(
         "deep_sigmoid", "vanishing_gradients", deep_sigmoid, (6, 12), SMALL,
         ("lr_too_low", "no_signal", "bad_init", "dead_units"),

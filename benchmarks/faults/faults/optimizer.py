@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from benchmarks.faults.experiment import Record
-from benchmarks.faults.faults.fault import Fault
+from benchmarks.faults.faults.fault import Fault, rate_is_logged
 from benchmarks.faults.loop import Setup
 
 
@@ -136,10 +136,13 @@ FAULTS = (
     ),
     Fault("rate_low", "lr_too_low", rate_times, (0.002, 0.0005), also=FLAT),
     Fault("no_warmup", "insufficient_warmup", no_warmup, (15, 40), ("gpt", "sft"), ("lr_too_high",)),
-    Fault("schedule_ends_early", "lr_schedule_bug", schedule_ends_early, (0.15, 0.4), also=("lr_too_low",)),
+    Fault(
+        "schedule_ends_early", "lr_schedule_bug", schedule_ends_early, (0.15, 0.4),
+        also=("lr_too_low",), shown=rate_is_logged,
+    ),
     Fault(
         "schedule_restarts", "lr_schedule_bug", schedule_restarts, (3, 10),
-        also=("lr_too_high", "resume_state_lost"),
+        also=("lr_too_high", "resume_state_lost"), shown=rate_is_logged,
     ),
     Fault("frozen", "params_not_training", frozen, (1,), also=("no_signal",)),
     Fault("not_in_optimizer", "params_not_training", not_in_optimizer, (1,), also=FLAT),
