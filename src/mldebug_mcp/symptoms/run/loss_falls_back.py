@@ -70,7 +70,18 @@ def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
         & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
         & (later - after > BACK * drop)
     )
-    return {int(at[one]): (float(before[one]), float(after[one])) for one in _peaks(drop, seen, width)}
+    return {
+        _steepest(values, int(at[one]), width): (float(before[one]), float(after[one]))
+        for one in _peaks(drop, seen, width)
+    }
+
+
+def _steepest(values: Floats, place: int, width: int) -> int:
+    """Return where the curve falls most from three values to the next three, within a width of a place."""
+    three = np.convolve(values, np.ones(3), mode="valid")
+    first = max(3, place - width)
+    near = np.arange(first, min(len(three), place + width + 1))
+    return first + int(np.argmax(three[near - 3] - three[near]))
 
 
 def _medians(values: Floats, width: int) -> Floats:
