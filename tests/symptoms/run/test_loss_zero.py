@@ -28,5 +28,13 @@ def test_a_loss_that_is_memorised_late_is_absent() -> None:
     assert state("loss_zero", run_of(loss=decay(200, 2.0, 0.0, 30))) is State.ABSENT
 
 
+def test_a_loss_that_is_learnt_to_be_zero_is_absent() -> None:
+    assert state("loss_zero", run_of(loss=decay(400, 2.0, 0.0, 150))) is State.ABSENT
+
+
+def test_a_loss_that_drops_to_zero_in_one_record_is_present() -> None:
+    assert state("loss_zero", run_of(loss=np.concatenate([np.full(10, 2.0), np.zeros(190)]))) is State.PRESENT
+
+
 def test_of_a_policy_loss_it_cannot_be_told() -> None:
     assert state("loss_zero", run_of(loss=np.zeros(20), kind="grpo")) is State.UNKNOWN

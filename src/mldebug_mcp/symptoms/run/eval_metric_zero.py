@@ -12,7 +12,13 @@ MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 
 
-@symptom(sources=("slavv_37",), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.004)
+@symptom(
+    sources=("slavv_37",),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+    background=0.004,
+    follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
+)
 def eval_metric_zero(run: Run) -> Evidence | None:
     """The accuracy, as a share of all answers, is exactly zero at every evaluation.
 

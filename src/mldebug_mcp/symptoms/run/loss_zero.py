@@ -10,14 +10,16 @@ from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4
 """No real data set is fitted to this cross-entropy within the first tenth of a run."""
+AT_ONCE = 0.05
+"""Of the loss at the start: what it comes from in one record. From less it has come down by learning."""
 
 
 @symptom(needs=("loss",), sources=("unsloth_faq",), not_for=("grpo", "ppo", "rl"), background=0.002)
 def loss_zero(run: Run) -> Evidence | None:
-    """The training loss is zero, or nearly, from early on.
+    """The training loss is zero, or nearly, from early on, and was not learnt to be so.
 
-    Not this when: the loss falls to zero late, by memorising; the run is RL, where a policy loss of zero is normal; a
-    single record is all there is, and its gradient is not zero.
+    Not this when: the loss falls to zero record by record, by memorising, or late; the run is RL, where a policy loss
+    of zero is normal; a single record is all there is, and its gradient is not zero.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -27,6 +29,8 @@ def loss_zero(run: Run) -> Evidence | None:
     zero = np.abs(loss.value) < NEARLY_ZERO
     start = int(np.argmax(zero))
     if not zero.any() or start > max(1, len(loss) // 10) or zero[start:].mean() < 0.5:
+        return None
+    if start >= 3 and loss.value[start - 1] < AT_ONCE * np.median(loss.value[:3]):
         return None
     first = float(loss.step[start])
     return Evidence(
