@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, state
+from tests.runs import decay, noisy, run_of, state
 
 
 @pytest.mark.parametrize("classes", [2, 10, 1000])
@@ -33,3 +33,20 @@ def test_an_accuracy_tells_how_many_classes_a_uniform_guess_has() -> None:
     guessing, learning = dict.fromkeys(range(10, 101, 10), 0.03), dict.fromkeys(range(10, 101, 10), 0.25)
     assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=guessing)) is State.PRESENT
     assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=learning)) is State.ABSENT
+
+
+def test_a_loss_that_stays_above_that_of_a_guess_is_present() -> None:
+    run = run_of(loss=noisy(decay(200, 4.9, 4.6), 0.01), kind="supervised", config={"num_labels": 32})
+    assert state("loss_at_chance", run) is State.PRESENT
+
+
+def test_a_summed_loss_is_another_symptom() -> None:
+    loss = decay(200, 4 * 3.46, 4 * 1.5)
+    run = run_of(
+        loss=loss,
+        eval_loss={step: float(loss[step - 1]) / 4 for step in range(20, 201, 20)},
+        kind="supervised",
+        config={"num_labels": 32},
+    )
+    assert state("loss_scale_suspicious", run) is State.PRESENT
+    assert state("loss_at_chance", run) is State.ABSENT

@@ -9,8 +9,9 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level
+from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
 NEAR = 0.03
@@ -30,18 +31,20 @@ LEAST_ACCURACIES = 4
     background=0.002,
 )
 def loss_at_chance(run: Run) -> Evidence | None:
-    """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess.
+    """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.
 
-    Not this when: the log ends after a few steps; the loss is no cross-entropy. Unknown where neither the number of
-    classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess does.
+    Not this when: the log ends after a few steps; the loss is no cross-entropy, is summed (`loss_scale_suspicious`) or
+    has risen to where it is (`loss_divergence`). Unknown where neither the number of classes nor that of tokens is
+    known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess does.
     """
     loss = run["loss"].finite
-    end, uniform = end_level(loss.value), uniform_loss(run)
+    start, end, uniform = start_level(loss.value), end_level(loss.value), uniform_loss(run)
     near = NEAR
+    worse = uniform is not None and uniform < end < start * (1 + NEAR)
     if uniform is None:
         uniform = math.log(2) if abs(end - math.log(2)) <= 0.01 else _by_accuracy(run)
         near = NEAR_BY_ACCURACY
-    if abs(end - uniform) > near * uniform:
+    if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
     return Evidence(
         f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}; a uniform guess has "
