@@ -168,7 +168,10 @@ def noisy_judge(run: GrpoRun, severity: float) -> None:
 
 
 FAULTS = (
-    Fault("trl_sft_rate_high", "lr_too_high", rate_times, (30, 300), SFT, ("exploding_gradients",)),
+    Fault(
+        "trl_sft_rate_high", "lr_too_high", rate_times, (30, 300), SFT,
+        ("exploding_gradients", "insufficient_warmup"),
+    ),
     Fault("trl_sft_rate_low", "lr_too_low", rate_times, (0.001,), SFT, ("params_not_training", "no_signal")),
     Fault("trl_sft_no_warmup", "insufficient_warmup", without_warmup, (30,), SFT, ("lr_too_high",)),
     Fault("trl_prompts_count", "prompt_not_masked", prompts_count, (1,), SFT, shown=evaluation_below),

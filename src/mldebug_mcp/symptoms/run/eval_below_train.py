@@ -30,7 +30,7 @@ SHARE_OF_START = 0.08
     points=2,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.02,
-    follows=("train_lags_eval",),
+    follows=("loss_falls_back", "loss_scale_suspicious", "train_lags_eval"),
 )
 def eval_below_train(run: Run) -> Evidence | None:
     """The evaluation loss lies far below the training loss, time after time.

@@ -30,7 +30,7 @@ MOST_CLASSES = 1000
     points=6,
     not_for=("grpo", "ppo", "rl", "preference", "diffusion"),
     background=0.02,
-    follows=("train_lags_eval",),
+    follows=("loss_falls_back", "train_lags_eval"),
 )
 def loss_above_accuracy(run: Run) -> Evidence | None:
     """The loss is higher than a calibrated classifier of this accuracy can have, and has stopped falling.

@@ -43,6 +43,8 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     answers = [_against_evaluation(run, accumulated), _at_start(run, accumulated)]
     if all(answer is None for answer in answers):
         raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
+    if answers[0] is False:  # an evaluation on the same scale says more than a first loss that happens to be a multiple
+        return None
     return next((answer for answer in answers if isinstance(answer, Evidence)), None)
 
 

@@ -13,7 +13,7 @@ FACTOR = 15.0
 @symptom(
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
-    background=0.008,
+    background=0.004,
     setting=True,
 )
 def lr_extreme(run: Run) -> Evidence | None:

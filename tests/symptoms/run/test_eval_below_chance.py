@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+NAME = "eval_below_chance"
+AT = range(25, 401, 25)
+LOSS = decay(400, 1.6, 0.1)
+FIVE: dict[str, Scalar] = {"num_labels": 5}
+
+
+@pytest.mark.parametrize("scale", [1, 100], ids=["shares", "per cent"])
+def test_an_accuracy_far_below_that_of_a_guess_is_present(scale: float) -> None:
+    accuracy = {step: scale * (0.04 if step % 50 else 0.06) for step in AT}
+    if scale == 100:
+        accuracy[25] = 20.0
+    finding = seen(NAME, run_of(loss=LOSS, eval_accuracy=accuracy, config=FIVE))
+    assert finding.values["chance"] == pytest.approx(0.2)
+    assert finding.values["accuracy"] == pytest.approx(0.05, abs=0.011)
+
+
+def test_an_accuracy_of_a_guess_is_sound_here() -> None:
+    run = run_of(loss=LOSS, eval_accuracy=dict.fromkeys(AT, 0.19), config=FIVE)
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_where_nothing_is_learnt_it_is_absent() -> None:
+    run = run_of(loss=np.full(400, 1.6), eval_accuracy=dict.fromkeys(AT, 0.05), config=FIVE)
+    assert state(NAME, run) is State.ABSENT
+
+
+@pytest.mark.parametrize("config", [{}, FIVE], ids=["classes unknown", "no accuracy"])
+def test_what_is_not_known_cannot_be_told(config: dict[str, Scalar]) -> None:
+    accuracy = dict.fromkeys(AT, 0.01) if not config else {25: 0.01}
+    assert state(NAME, run_of(loss=LOSS, eval_accuracy=accuracy, config=config)) is State.UNKNOWN
