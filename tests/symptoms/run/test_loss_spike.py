@@ -124,3 +124,17 @@ def test_what_did_not_move_is_not_said_to() -> None:
     loss[250:253] += 3
     finding = seen("loss_spike", run_of(loss=loss, seq_len=length, loss_scale=np.full(400, 1024.0)))
     assert not [name for name in finding.values if name.startswith(("seq_len", "loss_scale"))]
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_a_lone_jump_in_a_thinned_log_that_still_falls_is_present(records: int) -> None:
+    loss = noisy(decay(50, 2.3, 0.4, 4), 0.05, 4)
+    loss[22 : 22 + records] *= 1.8
+    finding = seen("loss_spike", run_of(loss=loss, every=5))
+    assert finding.steps == [5 * 23]
+    assert finding.values["width_records"] == records
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_thinned_log_that_only_falls_has_no_lone_jump(seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(50, 2.3, 0.4, 4), 0.08, seed), every=5)) is State.ABSENT

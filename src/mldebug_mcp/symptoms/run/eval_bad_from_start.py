@@ -35,7 +35,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     if not far[0] or far.mean() < 0.8:
         return None
     start = float(np.median(loss.value[:3]))
-    if train[0] < 0.3 * start and len(loss.between(0, float(step[0]))) > 20:
+    if train[0] < 0.5 * start and len(loss.between(0, float(step[0]))) > 20:
         raise CannotTell(
             f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the training loss had already gone "
             f"from {figure(start)} to {figure(float(train[0]))}: whether they ever were close is not known"

@@ -23,9 +23,11 @@ LEAST_EVALUATIONS = 4
 @symptom(
     needs=("loss",),
     sources=("slavv_37",),
+    points=10,
     not_for=("grpo", "ppo", "rl", "preference"),
     whole_run=True,
     background=0.004,
+    follows=("loss_constant", "loss_nonfinite", "loss_zero"),
 )
 def eval_below_chance(run: Run) -> Evidence | None:
     """Evaluation is right far less often than a uniform guess would be, though the training loss has fallen.

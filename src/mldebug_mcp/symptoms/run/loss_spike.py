@@ -10,10 +10,10 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
+from mldebug_mcp.symptoms.lone_spike import lone_spike
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.statistics import (
-    MAD_TO_STD,
     heaviness,
     median_of_three,
     noise,
@@ -39,13 +39,6 @@ TAIL_POWER = 8
 
 Fitted on Student's t with 3 degrees of freedom, 60 to 2000 points: at most 2 % of such curves show one. The bound is
 where 1 % of such curves have their largest value.
-"""
-ALONE_SIGMAS, ALONE, ALONE_LOG_SIGMAS, FAR_ALONE = 7.0, 4.0, 4.0, 6.0
-"""A record stands alone if it is so many standard deviations off, as it is or on the logarithm, and so many times as
-far as any other record; on the logarithm by no less than the third number, unless it is as many times as far as the
-fourth.
-
-Of curves with noise of Student's t with 3 degrees of freedom at most 2 % have such a record. Chosen by hand.
 """
 EXCERPT, EXCERPT_FACTOR = 8, 1.5
 """Below so many records no noise can be estimated: the records before the jump must lie close together."""
@@ -81,7 +74,7 @@ def find_spikes(values: Floats) -> list[Spike]:
         return _in_excerpt(values)
     width = int(np.clip(len(values) // 20, 6, 50))
     base = baseline(values, width)
-    return _above_the_noise(values, width, base) or _alone(values)
+    return _above_the_noise(values, width, base) or lone_spike(values, SHARE_OF_LEVEL, SHARE_OF_PROGRESS)
 
 
 def _above_the_noise(values: Floats, width: int, base: Baseline) -> list[Spike]:
@@ -97,46 +90,6 @@ def _above_the_noise(values: Floats, width: int, base: Baseline) -> list[Spike]:
     once = [spike for spike in once if spike.height > SIGMAS * sigma[spike.first // base.stride] * farther]
     more = [_with_peak(spike, values) for spike in lasting if not any(_overlap(spike, other) for other in once)]
     return sorted([*once, *more], key=lambda spike: spike.first)
-
-
-def _alone(values: Floats) -> list[Spike]:
-    """Return the one record of a curve that stands out from the records on both sides of it as no other does."""
-    start = start_level(values)
-    # Noise that multiplies is large in the fall: of a curve that comes down to a tenth, what follows is judged.
-    fall = int(np.argmax(median_of_three(values) < start / 10)) if start > 0 else 0
-    rest = values[fall:]
-    if len(rest) < 2 * SHORT:
-        return []
-    top, sigmas, times = _farthest(rest)
-    stands_out = sigmas > ALONE_SIGMAS and times > ALONE
-    if positive(rest):
-        on_log, log_sigmas, log_times = _farthest(np.log(rest))
-        stands_out = stands_out or (log_sigmas > ALONE_SIGMAS and log_times > ALONE)
-        stands_out = stands_out and on_log == top and (log_sigmas > ALONE_LOG_SIGMAS or times > FAR_ALONE)
-    beside = float(np.median(np.delete(rest[top - 2 : top + 3], 2)))
-    height = float(rest[top]) - beside
-    if (
-        not stands_out
-        or height <= 0
-        or height < max(SHARE_OF_LEVEL * abs(beside), SHARE_OF_PROGRESS * (start - float(rest.min())))
-    ):
-        return []
-    return [Spike(fall + top, fall + top, fall + top, beside, height, recovered=True)]
-
-
-def _farthest(curve: Floats) -> tuple[int, float, float]:
-    """Return the record farthest above the median of the four around it, but for the first three and the last.
-
-    Also its distance in standard deviations of these distances, and in multiples of the largest one elsewhere.
-    """
-    around = np.concatenate([curve[2:0:-1], curve, curve[-2:-4:-1]])
-    away = curve - np.median([around[:-4], around[1:-3], around[3:-1], around[4:]], axis=0)
-    top = 3 + int(np.argmax(away[3:-1]))
-    size = np.abs(away)
-    sigma = MAD_TO_STD * float(np.median(size)) * (1 + 10 / len(curve))
-    elsewhere = max(float(size[: max(0, top - 2)].max(initial=0.0)), float(size[top + 3 :].max(initial=0.0)))
-    far = float(away[top])
-    return top, far / sigma if sigma > 0 else math.inf, far / elsewhere if elsewhere > 0 else math.inf
 
 
 def _in_excerpt(values: Floats) -> list[Spike]:
