@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.faults.report import Judged
-from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_weight
+from benchmarks.faults.report import Judged, calibration_error
+from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_weight
 from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates, independent
-from mldebug_mcp.diagnose.ranking import rank
+from mldebug_mcp.diagnose.ranking import Ranked, rank
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
 
@@ -17,24 +18,33 @@ from mldebug_mcp.models import Finding
 def fit(judged: Sequence[Judged]) -> Fitted:
     """Return the numbers counted on the runs of the tuning part whose log shows their fault.
 
-    The weight is fitted on folds: each run is judged with counts of the runs of the other tasks, so that a weight is
-    not chosen on the very counts that it was made with.
+    Weight and sharpness are fitted on folds: each run is judged with counts of the runs of the other tasks, so that
+    they are not chosen on the very counts that they were made with.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
-    tasks = sorted({one.task for one in used})
-    folds = {task: _counted([one for one in used if one.task != task]) for task in tasks}
-
+    folds = {task: _counted([one for one in used if one.task != task]) for task in {one.task for one in used}}
     runs = [_labelled(one) for one in used]
     where = {id(run): one for run, one in zip(runs, used, strict=True)}
 
     def probabilities(run: LabelledRun, weight: float) -> Mapping[str, float]:
-        numbers = folds[where[id(run)].task]
-        findings = [Finding(symptom=symptom, state=state) for symptom, state in run.states.items()]
-        ranked = rank(candidates(where[id(run)].kind, {}, numbers), independent(findings), backgrounds(numbers), weight)
-        return {item.id: item.probability for item in ranked}
+        one = where[id(run)]
+        return {item.id: item.probability for item in _ranked(one, folds[one.task], weight)}
 
     weight = fit_weight(runs, probabilities)
-    return _counted(used).model_copy(update={"weight": weight})
+
+    def error(sharpness: float) -> float:
+        return calibration_error([_judged(one, _ranked(one, folds[one.task], weight, sharpness)) for one in used])
+
+    return _counted(used).model_copy(update={"weight": weight, "sharpness": fit_sharpness(error)})
+
+
+def _ranked(one: Judged, numbers: Fitted, weight: float, sharpness: float = 1.0) -> list[Ranked]:
+    findings = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
+    return rank(candidates(one.kind, {}, numbers), independent(findings), backgrounds(numbers), weight, sharpness)
+
+
+def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
+    return replace(one, causes=[item.id for item in ranked], probability=ranked[0].probability)
 
 
 def _labelled(one: Judged) -> LabelledRun:
@@ -65,7 +75,8 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in rows["causes"].items())
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in rows["healthy"].items())
     path.write_text(
-        f'{{\n  "provenance": {json.dumps(rows["provenance"])},\n  "weight": {rows["weight"]},\n'
+        f'{{\n  "provenance": {json.dumps(rows["provenance"])},\n'
+        f'  "weight": {rows["weight"]},\n  "sharpness": {rows["sharpness"]},\n'
         f'  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n',
         encoding="utf-8",
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_weight, fitted, moved
+from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_weight, fitted, moved
 from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
@@ -41,6 +41,10 @@ def test_a_word_counts_as_much_as_four_runs() -> None:
 def test_the_weight_under_which_the_right_causes_are_most_probable_is_found() -> None:
     runs = [LabelledRun(("bad_batch",), {})] * 3
     assert fit_weight(runs, lambda _, weight: {"bad_batch": 1 - abs(weight - 0.6)}) == pytest.approx(0.6)
+
+
+def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> None:
+    assert fit_sharpness(lambda sharpness: abs(sharpness - 1.1)) == pytest.approx(1.1)
 
 
 def test_numbers_that_were_counted_move_what_the_ranking_uses() -> None:

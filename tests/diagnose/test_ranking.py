@@ -97,3 +97,17 @@ def test_what_was_not_logged_changes_nothing() -> None:
 )  # fmt: skip
 def test_credence_uses_the_words_of_estimative_probability(probability: float, words: str) -> None:
     assert credence(probability) == words
+
+
+@given(problems(), st.floats(0.5, 2.0))
+def test_sharpness_raises_probabilities_to_a_power_and_changes_no_order(
+    problem: tuple[list[Candidate], dict[str, float], dict[str, State]], sharpness: float
+) -> None:
+    candidates, background, states = problem
+    plain = rank(candidates, findings(**states), background)
+    sharp = {
+        item.id: item.probability for item in rank(candidates, findings(**states), background, sharpness=sharpness)
+    }
+    total = sum(item.probability**sharpness for item in plain)
+    for item in plain:
+        assert sharp[item.id] == pytest.approx(item.probability**sharpness / total, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Numbers counted on labelled runs: frequencies, backgrounds, and the weight of evidence.
+"""Numbers counted on labelled runs: frequencies, backgrounds, the weight of evidence and the sharpness of credences.
 
 The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
 
@@ -6,7 +6,8 @@ The words in PLAYBOOK.md are where a frequency starts; runs with a known cause m
 
 where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. A word thus
 counts as much as four runs. The background of a symptom is moved in the same way by healthy runs. The weight is the one
-under which the labelled causes are most probable. What was counted stands in `fitted.json` with where it comes from;
+under which the labelled causes are most probable, the sharpness the one under which probabilities come nearest to how
+often they are right. What was counted stands in `fitted.json` with where it comes from;
 `python -m benchmarks.faults fit` writes it.
 """
 
@@ -25,6 +26,7 @@ from mldebug_mcp.models import State
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
 WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(19))
+SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 
 Counts = dict[str, tuple[int, int]]
@@ -32,12 +34,13 @@ Counts = dict[str, tuple[int, int]]
 
 
 class Fitted(BaseModel):
-    """What was counted, on what, and the weight that was fitted."""
+    """What was counted, on what, and the weight and sharpness that were fitted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     provenance: str
     weight: float = WEIGHT
+    sharpness: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
 
@@ -98,6 +101,15 @@ def fit_weight(
         return sum((1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
 
     return min(WEIGHTS, key=score)
+
+
+def fit_sharpness(error: Callable[[float], float]) -> float:
+    """Return the sharpness under which credences are best calibrated.
+
+    Args:
+        error: The calibration error of labelled runs under a sharpness, counted on other runs than these.
+    """
+    return min(SHARPNESSES, key=error)
 
 
 @lru_cache(maxsize=1)

@@ -104,10 +104,9 @@ def judge_causes(
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
     judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
-    # The weight is fitted on logs; what a probe measures, it measures one thing at a time.
-    ranked = rank(
-        judged, independent(findings), backgrounds(probed=probed), fitted().weight if only is None else WEIGHT
-    )
+    # Weight and sharpness are fitted on logs; what a probe measures, it measures one thing at a time.
+    weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
+    ranked = rank(judged, independent(findings), backgrounds(probed=probed), weight, sharpness)
     ties = tied(ranked)
     return [_hypothesis(known, item, path, kind, ties.get(item.id, [])) for item in ranked]
 

@@ -7,11 +7,12 @@ nothing wrong:
     bits(present) = weight * log2(P(s | c) / background)
     bits(absent)  = weight * log2(1 - frequency)
     bits(unknown) = 0
-    score(c)      = log2(prior(c)) + sum of bits;        probability = scores normalised
+    score(c)      = sharpness * (log2(prior(c)) + sum of bits);        probability = 2 ** score, normalised
 
-This is Bayes' rule (with `weight` 1) over all symptoms: those that a cause does not produce have P(s | c) =
-background, which cancels between causes, so only the listed ones count. `weight` below 1 tempers the evidence,
-because symptoms are correlated.
+This is Bayes' rule (with `weight` and `sharpness` 1) over all symptoms: those that a cause does not produce have
+P(s | c) = background, which cancels between causes, so only the listed ones count. `weight` below 1 tempers the
+evidence, because symptoms are correlated. `sharpness` is what is known as temperature scaling: it changes no order, and
+makes the probability of the leading cause as large as it is often right.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ def rank(
     findings: Sequence[Finding],
     background: Mapping[str, float],
     weight: float = WEIGHT,
+    sharpness: float = 1.0,
 ) -> list[Ranked]:
     """Return the candidates with their probabilities, most probable first; the probabilities sum to 1.
 
@@ -103,6 +105,7 @@ def rank(
         findings: At most one per symptom.
         background: How often a healthy run shows each symptom.
         weight: Power to which the evidence is raised.
+        sharpness: Power to which the probabilities are raised before they are made to sum to 1.
     """
     states = {finding.symptom: finding.state for finding in findings}
     evidence = [
@@ -115,7 +118,8 @@ def rank(
         for candidate in candidates
     ]
     scores = [
-        math.log2(candidate.prior) + sum(said.values()) for candidate, said in zip(candidates, evidence, strict=True)
+        sharpness * (math.log2(candidate.prior) + sum(said.values()))
+        for candidate, said in zip(candidates, evidence, strict=True)
     ]
     highest = max(scores)
     masses = [2 ** (score - highest) for score in scores]

@@ -54,15 +54,15 @@ def as_share(accuracy: float) -> float:
 
 
 def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
-    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,)."""
+    """Return steps, training level and evaluation loss at each evaluation that training precedes, each (n,).
+
+    The level is the median of the last records since the evaluation before, at most `NEAR` of them: where training is
+    logged once between two evaluations it is that record, for earlier ones are out of date.
+    """
     evaluation = evaluation.finite
     until = np.searchsorted(loss.step, evaluation.step, side="right")
     keep = until > 0
     ends = until[keep]
-    train = np.empty(len(ends))
-    full = ends >= NEAR
-    train[~full] = [np.median(loss.value[:end]) for end in ends[~full]]
-    if full.any():
-        windows = np.lib.stride_tricks.sliding_window_view(loss.value, NEAR)
-        train[full] = np.median(windows[ends[full] - NEAR], axis=1)
+    since = np.maximum(np.concatenate([[0], ends[:-1]]), ends - NEAR)
+    train = np.array([np.median(loss.value[min(first, end - 1) : end]) for first, end in zip(since, ends, strict=True)])
     return evaluation.step[keep], train, evaluation.value[keep]

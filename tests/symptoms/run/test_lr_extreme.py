@@ -13,9 +13,9 @@ LORA: dict[str, Scalar] = {"lora_r": 16}
 @pytest.mark.parametrize(
     ("kind", "rate", "config"),
     [
-        ("sft", 3e-3, FULL),
+        ("sft", 5e-3, FULL),
         ("sft", 2e-2, LORA),
-        ("preference", 1e-3, FULL),
+        ("preference", 5e-3, FULL),
         ("pretraining", 0.1, {"optim": "adamw_torch"}),
         ("supervised", 0.1, {"optim": "adam"}),
     ],
@@ -32,6 +32,7 @@ def test_a_rate_an_order_of_magnitude_above_the_usual_is_present(
     ("kind", "rate", "config"),
     [
         ("sft", 5e-4, FULL),
+        ("grpo", 1e-3, LORA),
         ("sft", 3e-3, LORA),
         ("pretraining", 0.02, {"optim": "adamw_torch"}),
         ("supervised", 1e-3, {"optim": "adam"}),

@@ -8,6 +8,8 @@ from mldebug_mcp.symptoms.run.lr_high import lr_high
 
 FACTOR = 15.0
 """Times the upper end of what is usual: three times the margin of `lr_high`. Chosen by hand."""
+SMALLEST_MODELS = 3e-3
+"""... and above this: a model of a few layers, made from scratch, takes what is far too much for a large one."""
 
 
 @symptom(
@@ -22,4 +24,5 @@ def lr_extreme(run: Run) -> Evidence | None:
     Not this when: it is some times above the range, as for small models (`lr_high`); what is usual is not known.
     """
     high = lr_high(run)
-    return high if high is not None and high.values["factor"] > FACTOR else None
+    extreme = high is not None and high.values["factor"] > FACTOR and high.values["peak"] > SMALLEST_MODELS
+    return high if extreme else None
