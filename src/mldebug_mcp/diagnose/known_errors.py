@@ -8,10 +8,10 @@ from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.symptoms.messages import fatal
 
-FIRST, LESS = 4.0, 1.0
+FIRST, LESS = 6.0, 1.5
 """Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
 
-Sixteen to one: a message is mostly what its row says. Chosen by hand.
+Sixty-four to one: a message is mostly what its row says. Chosen by hand.
 """
 
 

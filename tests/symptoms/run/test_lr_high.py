@@ -15,12 +15,12 @@ LORA: dict[str, Scalar] = {"lora_r": 16}
     ("kind", "rate", "config"),
     [
         ("sft", 1e-3, FULL),
-        ("sft", 5e-3, LORA),
-        ("sft", 5e-3, {}),
+        ("sft", 4e-3, LORA),
+        ("sft", 4e-3, {}),
         ("preference", 1e-4, FULL),
         ("preference", 1e-3, LORA),
         ("grpo", 1e-4, FULL),
-        ("supervised", 0.1, {"optim": "adamw_torch"}),
+        ("supervised", 0.03, {"optim": "adamw_torch"}),
     ],
 )
 def test_a_rate_far_above_the_usual_is_present(kind: str, rate: float, config: dict[str, Scalar]) -> None:
@@ -53,4 +53,10 @@ def test_what_the_rate_is_for_must_be_known(kind: str, rate: float, config: dict
 
 
 def test_the_configured_rate_is_enough() -> None:
-    assert state("lr_high", run_of(loss=[1.0] * 9, kind="sft", config={"learning_rate": 1e-2})) is State.PRESENT
+    assert state("lr_high", run_of(loss=[1.0] * 9, kind="sft", config={"learning_rate": 4e-3})) is State.PRESENT
+
+
+def test_of_a_rate_that_is_extreme_another_symptom_tells() -> None:
+    run = run_of(learning_rate=[0.1] * 20, kind="sft", config=LORA)
+    assert state("lr_high", run) is State.UNKNOWN
+    assert state("lr_extreme", run) is State.PRESENT

@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import beside_training
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
 from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
 from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
@@ -22,13 +23,13 @@ benchmarks/faults one does. Chosen by hand."""
     not_for=("grpo", "ppo", "rl", "preference"),
     whole_run=True,
     background=0.01,
-    follows=("eval_gap_grows", "loss_divergence", "loss_nonfinite"),
+    follows=("loss_divergence", "loss_nonfinite"),
 )
 def eval_gap_at_zero(run: Run) -> Evidence | None:
     """The training loss has nearly gone, and the evaluation loss stays at a good part of what training began with.
 
     Training rows are known by heart. Not this when: both have nearly gone; the training loss is still well above zero
-    (`eval_gap_wide`). Where the evaluation loss rises too, `eval_gap_grows` says more.
+    (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more.
     """
     loss = run["loss"].finite
     steps, train, evaluation = beside_training(loss, run["eval_loss"])
@@ -36,6 +37,8 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
         raise CannotTell(f"{len(steps)} evaluations that training precedes; {LEAST_EVALUATIONS} are needed")
     start, later = start_level(loss.value), slice(len(steps) // 2, None)
     level, reached = float(np.median(train[later])), float(np.median(evaluation[later]))
+    if eval_gap_grows(run) is not None:
+        raise CannotTell("the evaluation loss rises, which says more")
     if not 0 <= level < SHARE_OF_START * start or reached - level < LEFT * start:
         return None
     return Evidence(

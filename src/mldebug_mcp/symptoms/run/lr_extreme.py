@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.run.lr_high import lr_high
-
-FACTOR = 15.0
-"""Times the upper end of what is usual: three times the margin of `lr_high`. Chosen by hand."""
-SMALLEST_MODELS = 3e-3
-"""... and above this: a model of a few layers, made from scratch, takes what is far too much for a large one."""
+from mldebug_mcp.symptoms.run.lr_high import extreme, too_high
 
 
 @symptom(
@@ -23,6 +18,5 @@ def lr_extreme(run: Run) -> Evidence | None:
 
     Not this when: it is some times above the range, as for small models (`lr_high`); what is usual is not known.
     """
-    high = lr_high(run)
-    extreme = high is not None and high.values["factor"] > FACTOR and high.values["peak"] > SMALLEST_MODELS
-    return high if extreme else None
+    found = too_high(run)
+    return found if found is not None and extreme(found) else None

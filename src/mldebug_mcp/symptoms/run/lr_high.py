@@ -7,21 +7,39 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.tuning import GENEROUS_ABOVE, peak_rate, usual_rates
 from mldebug_mcp.text import figure
 
+EXTREME = 15.0
+"""Times the upper end of what is usual: three times the margin that makes a rate high. Chosen by hand."""
+SMALLEST_MODELS = 3e-3
+"""... and above this: a model of a few layers, made from scratch, takes what is far too much for a large one."""
+
 
 @symptom(
     needs=(),
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
     background=0.05,
-    follows=("lr_extreme",),
     setting=True,
 )
 def lr_high(run: Run) -> Evidence | None:
     """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
 
     Not this when: the optimizer is none of the Adam family, whose rates have other scales; LoRA is trained, for which
-    ten times the rate of full fine-tuning is usual. Five times the upper end counts as far above.
+    ten times the rate of full fine-tuning is usual. Five times the upper end counts as far above. Where it is so far
+    above that `lr_extreme` says more, this is unknown.
     """
+    found = too_high(run)
+    if found is not None and extreme(found):
+        raise CannotTell("it is more than an order of magnitude above, which says more")
+    return found
+
+
+def extreme(found: Evidence) -> bool:
+    """Say whether a rate that is too high is so by more than an order of magnitude."""
+    return found.values["factor"] > EXTREME and found.values["peak"] > SMALLEST_MODELS
+
+
+def too_high(run: Run) -> Evidence | None:
+    """Return what is seen of a peak rate far above the usual, None if it is not; CannotTell if none is known."""
     ranges = usual_rates(run)
     peak, step = peak_rate(run)
     exceeded = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
