@@ -107,7 +107,8 @@ def fit_sharpness(error: Callable[[float], float]) -> float:
     """Return the sharpness under which credences are best calibrated.
 
     Args:
-        error: The calibration error of labelled runs under a sharpness, counted on other runs than these.
+        error: How far, under a sharpness, the mean credence of the leading cause of labelled runs is from how often it
+            is right, with numbers counted on other runs than these.
     """
     return min(SHARPNESSES, key=error)
 
