@@ -81,7 +81,7 @@ FAULTS = (
         "long_after_it_is_done", "healthy", long_after_it_is_done, (2,),
         ("tabular", "sequences", "diffusion", "pixels"),
     ),
-    Fault("dropout", "healthy", dropout, (0.1, 0.2)),
+    Fault("dropout", "healthy", dropout, (0.1, 0.2, 0.5)),
     Fault("hard_examples", "healthy", hard_examples, (0.3,)),
     Fault("short", "healthy", short, (60, 120)),
     # Not the two towers: the target of a pair is its place in the batch.

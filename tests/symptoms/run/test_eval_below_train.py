@@ -17,6 +17,18 @@ def test_the_gap_of_dropout_is_absent() -> None:
     assert state("eval_below_train", run) is State.ABSENT
 
 
+def test_an_evaluation_that_comes_to_lie_below_training_is_present() -> None:
+    loss = decay(100, 3, 2)
+    levels = {25: 2.6, 50: 1.8, 75: 1.2, 100: 1.1}
+    assert state("eval_below_train", run_of(loss=loss, eval_loss=levels)) is State.PRESENT
+
+
+def test_an_evaluation_that_was_as_far_below_from_the_first_on_is_absent() -> None:
+    loss = decay(100, 3, 2)
+    run = run_of(loss=loss, eval_loss={step: 0.55 * float(loss[step - 1]) for step in (25, 50, 75, 100)})
+    assert state("eval_below_train", run) is State.ABSENT
+
+
 def test_two_small_losses_are_absent() -> None:
     run = run_of(loss=np.full(100, 0.04), eval_loss={50: 0.01, 100: 0.01})
     assert state("eval_below_train", run) is State.ABSENT

@@ -11,10 +11,12 @@ from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
-FAR_BELOW = 0.65
-"""Dropout, augmentation and the lag of a running mean put the training loss above the evaluation loss.
+FAR_BELOW, FROM_THE_START, GROWN = 0.65, 0.35, 0.7
+"""Of the training loss, if it has come down to this share of the quotient that the first evaluation had, or to the
+second number in any case.
 
-They hardly do so by this factor.
+Dropout, augmentation, the lag of a running mean and an easier set put the training loss above the evaluation loss from
+the start; rows that are known by heart, or labels that cannot be learnt, do so as training goes on.
 """
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The losses of language models are in nats on one scale and trained with little dropout: half a nat is a wide gap."""
@@ -33,10 +35,11 @@ SHARE_OF_START = 0.08
     follows=("loss_falls_back", "loss_scale_suspicious", "train_lags_eval"),
 )
 def eval_below_train(run: Run) -> Evidence | None:
-    """The evaluation loss lies far below the training loss, time after time.
+    """The evaluation loss has come to lie far below the training loss, time after time.
 
-    Not this when: dropout or augmentation explains a modest gap; the training loss is a mean over an epoch of fast
-    progress; the training loss is summed over micro-batches (`loss_scale_suspicious`). The factors were chosen by hand.
+    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
+    is a mean over an epoch of fast progress; it is summed over micro-batches (`loss_scale_suspicious`). The factors
+    were chosen by hand.
     """
     steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
     late = slice(len(steps) // 2, None)
@@ -45,8 +48,10 @@ def eval_below_train(run: Run) -> Evidence | None:
     ratio = evaluation[late] / train[late]
     gap = float(np.median(train[late] - evaluation[late]))
     factor = float(np.median(ratio))
-    wide_for_tokens = predicts_tokens(run) and gap >= GAP_OF_TOKENS
-    limit = FAR_BELOW_OF_TOKENS if wide_for_tokens else FAR_BELOW
+    first = float(evaluation[0] / train[0]) if train[0] > 0 else 0.0
+    limit = max(min(FAR_BELOW, GROWN * first), FROM_THE_START)
+    if predicts_tokens(run) and gap >= GAP_OF_TOKENS:
+        limit = FAR_BELOW_OF_TOKENS
     least = max(LEAST_GAP, SHARE_OF_START * start_level(run["loss"].finite.value))
     if not 0 <= factor < limit or gap < least or (ratio < 1).mean() < 0.9:
         return None
