@@ -47,3 +47,18 @@ def test_two_evaluations_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state("eval_gap_grows", run_of(loss=decay(40), eval_box_loss=decay(40))) is State.UNKNOWN
+
+
+def test_a_small_rise_is_present_where_each_evaluation_is_above_the_one_before() -> None:
+    levels = dict(
+        zip(range(100, 1001, 100), [0.66, 0.55, 0.52, 0.494, 0.489, 0.485, 0.487, 0.489, 0.491, 0.493], strict=True)
+    )
+    run = run_of(loss=decay(1000, 1.2, 0.26), eval_loss=levels)
+    assert seen("eval_gap_grows", run).steps == [600]
+
+
+def test_a_small_rise_that_turns_back_is_absent() -> None:
+    levels = dict(
+        zip(range(100, 1001, 100), [0.66, 0.55, 0.52, 0.494, 0.489, 0.485, 0.491, 0.488, 0.492, 0.489], strict=True)
+    )
+    assert state("eval_gap_grows", run_of(loss=decay(1000, 1.2, 0.26), eval_loss=levels)) is State.ABSENT

@@ -20,6 +20,8 @@ SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
 
 A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
 """
+IN_A_ROW = 4
+"""Evaluations each of which is above the one before it: a rise however small, for wandering turns back."""
 LEAST_POINTS = 3
 
 
@@ -55,8 +57,10 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
     after = evaluation.value[best + 1 :]
     rise = last - lowest
-    share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
-    least = max(LEAST_RISE * abs(lowest), share * abs(float(evaluation.value[0])), 2 * noise(evaluation.value))
+    least = LEAST_RISE * abs(lowest)
+    if len(after) < IN_A_ROW or (np.diff(evaluation.value[best:]) <= 0).any():
+        share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
+        least = max(least, share * abs(float(evaluation.value[0])), 2 * noise(evaluation.value))
     if rise <= 0 or rise < least or len(after) < 2:
         return None
     train = ""

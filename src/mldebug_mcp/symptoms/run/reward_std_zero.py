@@ -26,7 +26,7 @@ def reward_std_zero(run: Run) -> Evidence | None:
     Not this when: it happens now and then; less than 80 % of the groups are concerned. At the end of a run that has
     solved its task it is expected: read it with the level of the reward.
     """
-    series, dead = _dead(run)
+    series, dead = without_variance(run)
     if len(dead) < LEAST_RECORDS:
         raise CannotTell(f"{series.name} has {len(dead)} value(s); {LEAST_RECORDS} are needed")
     later = dead[len(dead) // 2 :]
@@ -42,7 +42,8 @@ def reward_std_zero(run: Run) -> Evidence | None:
     )
 
 
-def _dead(run: Run) -> tuple[Series, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def without_variance(run: Run) -> tuple[Series, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return the metric that tells of variance within groups, and in which of its records there is none."""
     if "frac_reward_zero_std" in run:
         series = run["frac_reward_zero_std"].finite
         return series, series.value >= HIGH_SHARE

@@ -1,0 +1,52 @@
+"""Training loss that has nearly gone after some epochs, with no evaluation beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+LEFT = 0.05
+"""Of what it was at first."""
+EPOCHS = 3.0
+"""Epochs at least: rows that are seen for the first time are not known by heart. Both were chosen by hand."""
+
+
+@symptom(
+    needs=("loss", "epoch"),
+    sources=("goodfellow_ch11",),
+    points=5,
+    not_for=("grpo", "ppo", "rl", "diffusion"),
+    whole_run=True,
+    background=0.1,
+    follows=("loss_zero", "loss_constant"),
+)
+def loss_gone_by_epochs(run: Run) -> Evidence | None:
+    """The training loss has nearly gone after several epochs, and nothing is evaluated on rows that were held out.
+
+    Not this when: there is an evaluation loss, which tells whether it was learnt or learnt by heart; the data are gone
+    through less than three times.
+    """
+    if any(name.startswith("eval_") for name in run.series) and _evaluated(run):
+        raise CannotTell("an evaluation tells more")
+    loss, epochs = run["loss"].finite, float(np.max(run["epoch"].finite.value, initial=0.0))
+    edge = max(1, len(loss) // 20)  # of a handful of records the first alone tells where it began
+    start, end = float(np.median(loss.value[:edge])), float(np.median(loss.value[-edge:]))
+    if epochs < EPOCHS or start <= 0 or not 0 <= end < LEFT * start:
+        return None
+    onset = float(loss.step[int(np.argmax(loss.value < LEFT * start))])
+    return Evidence(
+        f"loss goes from {figure(start)} to {figure(end)} in {figure(epochs)} epochs, with no evaluation logged",
+        steps=(onset,),
+        values={"start": start, "end": end, "epochs": epochs},
+    )
+
+
+def _evaluated(run: Run) -> bool:
+    try:
+        return any(len(series.finite) for series in evaluation_losses(run))
+    except CannotTell:
+        return False

@@ -1,0 +1,30 @@
+"""No reward variance in the few records there are."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.policy import NOT_POLICY
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.reward_std_zero import LEAST_RECORDS, without_variance
+from mldebug_mcp.text import figure
+
+
+@symptom(
+    any_of=("frac_reward_zero_std", "reward_std"), sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.1
+)
+def no_variance_in_excerpt(run: Run) -> Evidence | None:
+    """In every one of a few records, too few to speak of the run, nearly all groups have the same reward.
+
+    A sound run has such records now and then. With ten records and more it is `reward_std_zero` that tells.
+    """
+    series, dead = without_variance(run)
+    if not 0 < len(dead) < LEAST_RECORDS:
+        raise CannotTell(f"{series.name} has {len(dead)} value(s): of excerpts of fewer than {LEAST_RECORDS} only")
+    if not dead.all():
+        return None
+    return Evidence(
+        f"{series.name} is {figure(float(series.value[-1]))} at {run.step_name} {figure(float(series.step[-1]))}: "
+        f"groups without variance in all {len(dead)} record(s) there are",
+        steps=(float(series.step[0]),),
+        values={"records": float(len(dead))},
+    )
