@@ -40,8 +40,8 @@ def fit(judged: Sequence[Judged]) -> Fitted:
 
 
 def _ranked(one: Judged, numbers: Fitted, weight: float, sharpness: float = 1.0) -> list[Ranked]:
-    findings = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
-    return rank(candidates(one.kind, {}, numbers), independent(findings), backgrounds(numbers), weight, sharpness)
+    findings = independent(_findings(one))
+    return rank(candidates(one.kind, {}, numbers), findings, backgrounds(numbers), weight, sharpness)
 
 
 def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
@@ -49,7 +49,14 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
 
 
 def _labelled(one: Judged) -> LabelledRun:
-    return LabelledRun((one.label.cause, *one.label.also), one.states)
+    """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
+    return LabelledRun(
+        (one.label.cause, *one.label.also), {finding.symptom: finding.state for finding in independent(_findings(one))}
+    )
+
+
+def _findings(one: Judged) -> list[Finding]:
+    return [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
 
 
 def _counted(ones: Sequence[Judged]) -> Fitted:

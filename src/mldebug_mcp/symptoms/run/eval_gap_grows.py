@@ -20,8 +20,8 @@ SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
 
 A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
 """
-IN_A_ROW = 4
-"""Evaluations each of which is above the one before it: a rise however small, for wandering turns back."""
+IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
+"""Evaluations each of which is above the one before it make a rise out of less, for wandering turns back."""
 LEAST_POINTS = 3
 
 
@@ -57,10 +57,13 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
     after = evaluation.value[best + 1 :]
     rise = last - lowest
-    least = LEAST_RISE * abs(lowest)
-    if len(after) < IN_A_ROW or (np.diff(evaluation.value[best:]) <= 0).any():
-        share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
-        least = max(least, share * abs(float(evaluation.value[0])), 2 * noise(evaluation.value))
+    in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
+    share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
+    least = max(
+        LEAST_RISE * abs(lowest),
+        (SHARE_IN_A_ROW if in_a_row else share) * abs(float(evaluation.value[0])),
+        0.0 if in_a_row else 2 * noise(evaluation.value),
+    )
     if rise <= 0 or rise < least or len(after) < 2:
         return None
     train = ""

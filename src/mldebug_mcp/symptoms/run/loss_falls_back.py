@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import noise, start_level
 from mldebug_mcp.text import figure
 
 SIGMAS = 7.0
@@ -19,6 +19,8 @@ STEADY = 0.6
 """Of the fall: before it the loss keeps within this, else it is the end of a rise, unless it goes far below that."""
 BELOW = 0.3
 """Of the fall: by so much it may fail to go below all that came shortly before."""
+NEAR_ZERO = 0.2
+"""Of the loss at the start: what it falls from. Where the loss has nearly gone, it falls by half again and again."""
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut."""
 
@@ -66,6 +68,7 @@ def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     lowest = np.array([level[max(0, one - 4 * width) : one - width + 1].min() for one in at])
     seen = (
         (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
+        & (before > NEAR_ZERO * start_level(values))
         & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
         & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
         & (later - after > BACK * drop)

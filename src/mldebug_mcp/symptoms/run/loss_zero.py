@@ -11,7 +11,7 @@ from mldebug_mcp.text import figure
 NEARLY_ZERO = 1e-4
 """No real data set is fitted to this cross-entropy within the first tenth of a run."""
 AT_ONCE = 0.05
-"""Of the loss at the start: what it comes from in one record. From less it has come down by learning."""
+"""Of the loss at the start: what it comes from. Shortly after less than that it has come down by learning."""
 
 
 @symptom(needs=("loss",), sources=("unsloth_faq",), not_for=("grpo", "ppo", "rl"), background=0.002)
@@ -30,7 +30,7 @@ def loss_zero(run: Run) -> Evidence | None:
     start = int(np.argmax(zero))
     if not zero.any() or start > max(1, len(loss) // 10) or zero[start:].mean() < 0.5:
         return None
-    if start >= 3 and loss.value[start - 1] < AT_ONCE * np.median(loss.value[:3]):
+    if start >= 3 and loss.value[max(0, start - 5) : start].min() < AT_ONCE * np.median(loss.value[:3]):
         return None
     first = float(loss.step[start])
     return Evidence(
