@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import MAX_DEPTH, RunBuilder
 from mldebug_mcp.logs.run import Floats
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
@@ -51,8 +48,6 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
 
 
 def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:
-    import polars as pl
-
     for column in frame.iter_columns():
         if isinstance(column.dtype, pl.Struct):
             if depth < MAX_DEPTH:
@@ -62,8 +57,6 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
 
 
 def _floats(column: pl.Series) -> Floats:
-    import polars as pl
-
     floats = column.cast(pl.Float64, strict=False).to_numpy()
     # What cannot be written to is polars' own: copied, so that it can use that memory for the next block.
     return floats if floats.flags.writeable else floats.copy()
@@ -91,6 +84,4 @@ def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:
 
 
 def _may_spell_numbers(column: pl.Series) -> bool:
-    import polars as pl
-
     return column.dtype == pl.String and bool(column.str.contains(_MAY_SPELL_A_NUMBER).any())
