@@ -25,16 +25,20 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
         frame: The table; nested columns become `outer/inner`.
         stand_ins: Numbers that stand for others, such as for NaN; their negatives stand for the negatives.
     """
-    values: dict[str, Floats] = {}
-    logged: dict[str, NDArray[np.bool_]] = {}
+    numbers: dict[str, pl.Series] = {}
     for name, column in _leaves(frame):
         if column.dtype.is_numeric():
-            floats = _floats(column)
-            if column.null_count():
-                logged[name] = _shared(_present(column, floats), logged.values())
-            values[name] = _with_stand_ins(floats, stand_ins or {})
+            numbers[name] = column.cast(pl.Float64, strict=False)
         elif _may_spell_numbers(column):
             return None
+    values: dict[str, Floats] = {}
+    logged: dict[str, NDArray[np.bool_]] = {}
+    # All at once: column by column, each value of one that has nulls would be looked at by itself.
+    table = pl.DataFrame(numbers).to_numpy(order="fortran")
+    for (name, column), floats in zip(numbers.items(), table.T, strict=True):
+        if column.null_count():
+            logged[name] = _shared(_present(column, floats), logged.values())
+        values[name] = _with_stand_ins(floats, stand_ins or {})
     rows = frame.height
     if values and len(logged) < len(values):
         builder.columns(values, logged)
@@ -54,12 +58,6 @@ def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[t
                 yield from _leaves(column.struct.unnest(), f"{prefix}{column.name}/", depth + 1)
         else:
             yield prefix + column.name, column
-
-
-def _floats(column: pl.Series) -> Floats:
-    floats = column.cast(pl.Float64, strict=False).to_numpy()
-    # What cannot be written to is polars' own: copied, so that it can use that memory for the next block.
-    return floats if floats.flags.writeable else floats.copy()
 
 
 def _present(column: pl.Series, floats: Floats) -> NDArray[np.bool_]:
