@@ -76,10 +76,17 @@ def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
     """
     width = windows.shape[1]
     half = width // 2
-    slope = (np.median(windows[:, width - half :], axis=1) - np.median(windows[:, :half], axis=1)) / (width - half)
+    slope = (_medians(windows[:, width - half :]) - _medians(windows[:, :half])) / (width - half)
     away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
-    away -= np.median(away, axis=1)[:, np.newaxis]
-    return np.median(windows, axis=1), MAD_TO_STD * np.median(np.abs(away), axis=1)
+    away -= _medians(away)[:, np.newaxis]
+    return _medians(windows), MAD_TO_STD * _medians(np.abs(away))
+
+
+def _medians(rows: Floats) -> Floats:
+    """Return the median of each row, as numpy does: of rows as short as windows, sorting them all is faster."""
+    ordered, half = np.sort(rows, axis=1), rows.shape[1] // 2
+    middle = ordered[:, half] if rows.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+    return np.where(np.isnan(ordered[:, -1]), np.nan, middle)
 
 
 @dataclass(frozen=True, slots=True)
