@@ -14,7 +14,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from mldebug_mcp.errors import CatalogueError, InputError
+from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
     from mldebug_mcp.access import Access
@@ -58,11 +58,11 @@ def _preparing_diagnosis() -> Iterator[None]:
 
 
 def _prepare_diagnosis() -> None:
-    from mldebug_mcp.diagnose.diagnosis import prepare
+    with suppress(Exception):  # the diagnosis meets it again, and says so
+        from mldebug_mcp.diagnose.diagnosis import prepare
 
-    with suppress(CatalogueError):  # the diagnosis meets it again, and says so
         prepare()
-    import_module("mldebug_mcp.report.terminal")
+        import_module("mldebug_mcp.report.terminal")
 
 
 def do_batch(options: argparse.Namespace) -> int:
