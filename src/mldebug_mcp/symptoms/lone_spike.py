@@ -80,7 +80,7 @@ def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
 
 
 def _farthest(curve: Floats) -> _Farthest:
-    level = _level_around(curve)
+    level = level_around(curve)
     away = curve - level
     at = _SIDE + int(np.argmax(away[_SIDE:-1]))
     size = np.abs(away)
@@ -89,7 +89,7 @@ def _farthest(curve: Floats) -> _Farthest:
     return _Farthest(at, float(level[at]), float(away[at]) / elsewhere if elsewhere > 0 else math.inf, away)
 
 
-def _level_around(curve: Floats) -> Floats:
+def level_around(curve: Floats) -> Floats:
     """Return the median of the three records on each side of every record, mirrored at the ends, shape (n,)."""
     padded, level = np.pad(curve, _SIDE, mode="reflect"), np.empty_like(curve)
     for first in range(0, len(curve), _BATCH):

@@ -76,13 +76,13 @@ def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
     """
     width = windows.shape[1]
     half = width // 2
-    slope = (_medians(windows[:, width - half :]) - _medians(windows[:, :half])) / (width - half)
+    slope = (row_medians(windows[:, width - half :]) - row_medians(windows[:, :half])) / (width - half)
     away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
-    away -= _medians(away)[:, np.newaxis]
-    return _medians(windows), MAD_TO_STD * _medians(np.abs(away))
+    away -= row_medians(away)[:, np.newaxis]
+    return row_medians(windows), MAD_TO_STD * row_medians(np.abs(away))
 
 
-def _medians(rows: Floats) -> Floats:
+def row_medians(rows: Floats) -> Floats:
     """Return the median of each row, as numpy does: of rows as short as windows, sorting them all is faster."""
     ordered, half = np.sort(rows, axis=1), rows.shape[1] // 2
     middle = ordered[:, half] if rows.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
