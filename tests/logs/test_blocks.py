@@ -126,6 +126,15 @@ def test_a_key_that_only_appears_late_is_learned_by_the_block(log: Path) -> None
     assert run["eval_loss"].value.tolist() == [2.5]
 
 
+def test_metrics_keep_the_order_of_a_log_however_many_they_are(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    names = [f"metric{number * 37 % 100}" for number in range(100)]
+    path.write_text("".join(json.dumps({"step": step} | dict.fromkeys(names, 1.5)) + "\n" for step in range(50)))
+    run = assert_both_ways_agree(path)
+    assert isinstance(run, Run)
+    assert list(run.series) == names
+
+
 def test_a_last_record_without_a_line_end_is_read_once(log: Path) -> None:
     path = log.with_suffix(".jsonl")
     path.write_text("\n".join(f'{{"step": {step}, "loss": 1.5}}' for step in range(500)))

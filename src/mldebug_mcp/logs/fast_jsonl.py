@@ -113,7 +113,8 @@ class FastRecords:
         except (pl.exceptions.PolarsError, ValueError):
             return False
         new = {key: kind for key, dtype in found.items() if key not in self._types and (kind := _readable(dtype))}
-        self._types |= new
+        # Of more than 32 keys polars forgets the order.
+        self._types |= {key: new[key] for key in sorted(new, key=lambda key: (block.find(f'"{key}"'.encode()), key))}
         return bool(new)
 
     def _taken(self, parsed: Parsed | None) -> bool:
