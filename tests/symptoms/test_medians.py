@@ -7,7 +7,7 @@ import pytest
 
 from mldebug_mcp.symptoms import lone_spike
 from mldebug_mcp.symptoms.lone_spike import level_around
-from mldebug_mcp.symptoms.spikes import row_medians
+from mldebug_mcp.symptoms.statistics import row_medians
 
 
 @pytest.mark.parametrize("width", [1, 2, 6, 7, 50])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import MAD_TO_STD, mad, median_of_three, sample
+from mldebug_mcp.symptoms.statistics import MAD_TO_STD, mad, median_of_three, row_medians, sample
 
 MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
@@ -80,13 +80,6 @@ def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
     away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
     away -= row_medians(away)[:, np.newaxis]
     return row_medians(windows), MAD_TO_STD * row_medians(np.abs(away))
-
-
-def row_medians(rows: Floats) -> Floats:
-    """Return the median of each row, as numpy does: of rows as short as windows, sorting them all is faster."""
-    ordered, half = np.sort(rows, axis=1), rows.shape[1] // 2
-    middle = ordered[:, half] if rows.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
-    return np.where(np.isnan(ordered[:, -1]), np.nan, middle)
 
 
 @dataclass(frozen=True, slots=True)
