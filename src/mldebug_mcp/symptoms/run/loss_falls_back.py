@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import noise, row_medians
 from mldebug_mcp.text import figure
 
 SIGMAS = 7.0
@@ -22,6 +22,10 @@ BELOW = 0.3
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut."""
 
+MOST = 2_000
+"""Points that windows are moved over: of a longer curve medians of neighbours stand for it, as the time and the memory
+that it takes grow with the square of the points."""
+
 
 @symptom(
     needs=("loss",), sources=("bekman_mle",), points=40, not_for=("grpo", "ppo", "rl"), whole_run=True, background=0.01
@@ -34,10 +38,13 @@ def loss_falls_back(run: Run) -> Evidence | None:
     (`loss_epoch_steps`); the loss stays low. The numbers were chosen by hand.
     """
     loss = run["loss"].finite
+    stride = -(-len(loss) // MOST)
+    curve = _thinned(loss.value, stride)
     falls: dict[int, tuple[float, float]] = {}
-    for width in sorted({max(6, len(loss) // 25), max(8, len(loss) // 12)}):
-        for place, levels in _falls(loss.value, width).items():
-            if all(abs(place - other) > 2 * width for other in falls) and not _explained(run, loss, place):
+    for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
+        for thinned_place, levels in _falls(curve, width).items():
+            place = thinned_place if stride == 1 else _steepest(loss.value, thinned_place * stride, 2 * stride)
+            if all(abs(place - other) > 2 * width * stride for other in falls) and not _explained(run, loss, place):
                 falls[place] = levels
     if not falls:
         return None
@@ -50,6 +57,11 @@ def loss_falls_back(run: Run) -> Evidence | None:
         steps=tuple(float(loss.step[one]) for one in places[:10]),
         values={"before": before, "after": after, "falls": len(places)},
     )
+
+
+def _thinned(values: Floats, stride: int) -> Floats:
+    """Return the median of each `stride` values in a row, shape (n // stride,)."""
+    return values if stride == 1 else row_medians(values[: len(values) // stride * stride].reshape(-1, stride))
 
 
 def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
