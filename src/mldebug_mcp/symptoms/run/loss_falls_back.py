@@ -73,9 +73,9 @@ def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     before, after, earlier = level[at - width], level[at], level[at - 2 * width]
     drop = before - after
     error = 1.25 * noise(values) * np.sqrt(2 / width)
-    later = np.array([level[one + width :].max() for one in at])
-    shortly = np.array([brief[one - 2 * width : one - width // 2 + 1].min() for one in at])
-    lowest = np.array([level[max(0, one - 4 * width) : one - width + 1].min() for one in at])
+    later = np.maximum.accumulate(level[::-1])[::-1][at + width]
+    shortly = _lowest(brief, 2 * width - width // 2 + 1)[at - 2 * width]
+    lowest = _lowest(np.concatenate([np.full(2 * width, np.inf), level]), 3 * width + 1)[at - 2 * width]
     seen = (
         (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
         & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
@@ -98,8 +98,12 @@ def _steepest(values: Floats, place: int, width: int) -> int:
 
 def _medians(values: Floats, width: int) -> Floats:
     """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
-    out: Floats = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
-    return out
+    return row_medians(np.lib.stride_tricks.sliding_window_view(values, width))
+
+
+def _lowest(values: Floats, width: int) -> Floats:
+    """Return the smallest value of each stretch of `width` values, shape (n - width + 1,)."""
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 
 def _peaks(drop: Floats, seen: NDArray[np.bool_], width: int) -> list[int]:
