@@ -111,3 +111,30 @@ def test_a_reader_that_stops_early_gets_no_complaint(examples: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout == '{\n  "run":'
+
+
+def test_what_cannot_be_loaded_beside_a_log_is_told_by_the_diagnosis_alone(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails() -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("mldebug_mcp.diagnose.diagnosis.prepare", fails)
+    assert main(["diagnose", str(examples / "loss_spike")]) == 0
+    printed = capsys.readouterr()
+    assert "loss_spike: loss jumps" in printed.out
+    assert not printed.err
+
+
+def test_linear_algebra_gets_one_thread_unless_a_user_says_more_or_a_process_of_the_user_inherits_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    main(["explain", "lr_too_high"])
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "4"
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    main(["probe", "no such batch"])
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
+    main(["explain", "lr_too_high"])
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
+    assert capsys.readouterr().out

@@ -23,6 +23,7 @@ def read(path: Path, *, fast: bool) -> Run | str:
     with (
         patch.object(blocks, "FAST_BYTES", 1 if fast else NEVER),
         patch.object(blocks, "BLOCK_BYTES", 2000),
+        patch.object(blocks, "_EDGE_BYTES", 300),
         patch.object(fast_jsonl, "PIECE_BYTES", 300),
     ):
         try:
@@ -123,6 +124,15 @@ def test_a_key_that_only_appears_late_is_learned_by_the_block(log: Path) -> None
     assert isinstance(run, Run)
     assert len(run["loss"]) == 499
     assert run["eval_loss"].value.tolist() == [2.5]
+
+
+def test_metrics_keep_the_order_of_a_log_however_many_they_are(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    names = [f"metric{number * 37 % 100}" for number in range(100)]
+    path.write_text("".join(json.dumps({"step": step} | dict.fromkeys(names, 1.5)) + "\n" for step in range(50)))
+    run = assert_both_ways_agree(path)
+    assert isinstance(run, Run)
+    assert list(run.series) == names
 
 
 def test_a_last_record_without_a_line_end_is_read_once(log: Path) -> None:

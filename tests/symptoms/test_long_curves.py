@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.symptoms.run.loss_falls_back import loss_falls_back
 from mldebug_mcp.symptoms.run.loss_spike import find_spikes
 from mldebug_mcp.symptoms.spikes import MAX_WINDOWS
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
@@ -57,3 +59,14 @@ def test_a_jump_in_a_long_curve_is_found_wherever_it_stands_among_the_windows() 
         curve[at : at + 2] = 6
         (found,) = find_spikes(curve)
         assert (found.first, found.last) in ((at, at + 1), (at, at + 2))
+
+
+def test_where_a_loss_of_a_million_records_falls_back_is_told_to_the_record() -> None:
+    place, share = 400_000, np.arange(COUNT) / COUNT
+    curve = 1.5 + 2 * np.exp(-6 * share) + 0.15 * NORMAL
+    curve[place:] -= 0.7 * np.exp(-(share[place:] - share[place]) / 0.15)
+    step = np.arange(float(COUNT))
+    run = Run("", (), {"loss": Series("loss", step, curve)})
+    found = loss_falls_back(run)
+    assert found is not None
+    assert found.steps[0] == pytest.approx(place, abs=2)

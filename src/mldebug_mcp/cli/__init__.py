@@ -11,23 +11,28 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from mldebug_mcp.cli.commands import DONE, UNUSABLE, do_serve
+from mldebug_mcp.cli.commands import DONE, UNUSABLE, do_probe, do_serve
 from mldebug_mcp.cli.parser import make_parser
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import clean
 
+_LIGHT = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
+"""Settings by which numpy and pydantic start faster: no threads for linear algebra, no search for plugins."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     # What is imported and read stays to the end: looking for garbage in it takes a twentieth of the time ...
-    gc.set_threshold(100_000)
+    gc.set_threshold(250_000)
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
         parser.error("--root and --python before a command are for the server; the command line may read everything")
     # For what this process loads; the library leaves the settings of its caller alone.
     os.environ |= OFFLINE
+    if options.command not in (do_serve, do_probe):  # those start processes of the user's, which inherit this
+        os.environ |= _LIGHT | os.environ
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         return command(options)

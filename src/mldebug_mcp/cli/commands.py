@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from mldebug_mcp.errors import InputError
@@ -23,13 +26,9 @@ _USUAL_THRESHOLD = gc.get_threshold()
 
 def do_diagnose(options: argparse.Namespace) -> int:
     """Diagnose a run."""
-    from concurrent.futures import ThreadPoolExecutor
-
     from mldebug_mcp.logs import read_run
 
-    with ThreadPoolExecutor(1) as beside:
-        # Compiled code parses a large log: meanwhile Python is free to load what a diagnosis needs.
-        beside.submit(_prepare_diagnosis)
+    with _preparing_diagnosis():
         run = read_run(options.path, options.config, options.run)
     from mldebug_mcp.diagnose import diagnose
 
@@ -43,11 +42,27 @@ def do_diagnose(options: argparse.Namespace) -> int:
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
 
 
-def _prepare_diagnosis() -> None:
-    from mldebug_mcp.diagnose.diagnosis import prepare
+@contextmanager
+def _preparing_diagnosis() -> Iterator[None]:
+    """Load what a diagnosis needs beside the reading of a log, from when that has loaded what it needs itself.
 
-    prepare()
-    import_module("mldebug_mcp.report.terminal")
+    Compiled code parses a large log: meanwhile Python is free.
+    """
+    from mldebug_mcp.progress import listening
+
+    thread = Thread(target=_prepare_diagnosis)
+    with listening(lambda _: None if thread.ident else thread.start()):
+        yield
+    if thread.ident:
+        thread.join()
+
+
+def _prepare_diagnosis() -> None:
+    with suppress(Exception):  # the diagnosis meets it again, and says so
+        from mldebug_mcp.diagnose.diagnosis import prepare
+
+        prepare()
+        import_module("mldebug_mcp.report.terminal")
 
 
 def do_batch(options: argparse.Namespace) -> int:

@@ -9,13 +9,23 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from mldebug_mcp.models import Call, Explanation, Hypothesis, NextStep
-from mldebug_mcp.models.batch import BatchFinding
-from mldebug_mcp.models.errors import ErrorMatch, FirstError
-from mldebug_mcp.models.knowledge import EntryHit, QuoteHit
-from mldebug_mcp.models.memory import CallSite, MemoryFinding
+from mldebug_mcp.models import (
+    BatchFinding,
+    Call,
+    EntryHit,
+    ErrorMatch,
+    Explanation,
+    FirstError,
+    Hypothesis,
+    NextStep,
+    QuoteHit,
+)
 from mldebug_mcp.text import clean, shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
 """What stands for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from mldebug_mcp.logs.source import MAX_LINE, LogFile
 from mldebug_mcp.progress import checkpoint
@@ -25,6 +25,10 @@ PIECE_BYTES = 256 * 1024
 PATIENCE = 32
 """Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
+_EDGE_BYTES = 64 * 1024
+"""The end of a block, in which its last line ends as a rule."""
+_THREADS = 2
+"""Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -47,7 +51,7 @@ def blocks(file: LogFile) -> Iterator[bytes]:
     with file.stream() as stream:
         if stream.read(len(_BOM)) != _BOM:
             stream.seek(0)
-        while data := stream.read(max(0, min(BLOCK_BYTES, file.size - stream.tell()))):
+        while data := stream.read(_next_size(stream, file.size)):
             checkpoint(f"reading {shorten(file.path.name, 60)}: {stream.tell():,} of {file.size:,} bytes")
             end = first_line_end(data) if skipping else _last_line_end(data)
             if skipping:
@@ -65,14 +69,14 @@ def blocks(file: LogFile) -> Iterator[bytes]:
 
 
 def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[tuple[bytes, Result]]:
-    """Yield each block with what `work` makes of it; meanwhile a thread works on the next one."""
+    """Yield each block with what `work` makes of it; meanwhile threads work on the next ones."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1) as thread:
+    with ThreadPoolExecutor(_THREADS) as threads:
         waiting: deque[tuple[bytes, Future[Result]]] = deque()
         for block in blocks:
-            waiting.append((block, thread.submit(work, block)))
-            if len(waiting) > 1:
+            waiting.append((block, threads.submit(work, block)))
+            if len(waiting) > _THREADS:
                 one, result = waiting.popleft()
                 yield one, result.result()
         for one, result in waiting:
@@ -107,6 +111,21 @@ def whole_lines(data: bytes) -> bytes:
 def first_line_end(data: bytes) -> int:
     """Return where the first line ends, its end included, or 0 if it does not."""
     return data.find(b"\n") + 1 or data.find(b"\r") + 1
+
+
+def _next_size(stream: BinaryIO, size: int) -> int:
+    """Return how many bytes to read next: up to the last line end within a block, if that is near.
+
+    What is read beyond it has to be cut off, which copies the whole block.
+    """
+    start = stream.tell()
+    if size - start <= BLOCK_BYTES:
+        return max(0, size - start)
+    edge = start + max(0, BLOCK_BYTES - _EDGE_BYTES)
+    stream.seek(edge)
+    end = _last_line_end(stream.read(start + BLOCK_BYTES - edge))
+    stream.seek(start)
+    return edge + end - start if end else BLOCK_BYTES
 
 
 def _last_line_end(data: bytes) -> int:

@@ -127,7 +127,7 @@ class RunBuilder:
                 if count == size:
                     column.extend([range(self._rows, self._rows + size)], column_values)
                 else:
-                    column.extend(parts[key], column_values[held[key]])
+                    column.extend(parts[key], column_values, held[key])
         self._rows += size
 
     @property

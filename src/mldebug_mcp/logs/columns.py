@@ -15,9 +15,6 @@ from mldebug_mcp.logs.run import Floats
 
 Rows = NDArray[np.int64]
 
-_LARGE = 1 << 17
-"""Values from which on a column grows by an eighth, not to twice its size: the system moves so large an array without
-a copy."""
 _SPARSE = 8
 """Values per stretch below which rows are kept one by one."""
 
@@ -50,10 +47,16 @@ class Column:
         self._new_rows.append(row)
         self._new_values.append(value)
 
-    def extend(self, parts: Sequence[Rows | range], values: Floats) -> None:
-        """Take many values, shape (n,), and their n rows in ascending parts, such as `stretches_of` makes."""
+    def extend(self, parts: Sequence[Rows | range], values: Floats, at: Rows | None = None) -> None:
+        """Take many values and their rows, in ascending parts such as `stretches_of` makes.
+
+        Args:
+            parts: The rows, as many as values are taken.
+            values: The values, shape (n,).
+            at: Which of them are taken, by index; by default all.
+        """
         self._settle()
-        self._add(parts, values)
+        self._add(parts, values, at)
 
     def arrays(self) -> tuple[Rows, Floats]:
         """Return rows and values, both of shape (n,)."""
@@ -102,12 +105,15 @@ class Column:
             self._add(stretches_of(rows), np.frombuffer(self._new_values, dtype=np.float64))
             self._new_rows, self._new_values = array("q"), array("d")
 
-    def _add(self, parts: Sequence[Rows | range], values: Floats) -> None:
+    def _add(self, parts: Sequence[Rows | range], values: Floats, at: Rows | None = None) -> None:
         self._stretches = None
-        end = self._count + len(values)
+        end = self._count + len(values if at is None else at)
         if self._lent or end > len(self._room):
             self._make_room(end)
-        self._room[self._count : end] = values
+        if at is None:
+            self._room[self._count : end] = values
+        else:
+            values.take(at, out=self._room[self._count : end], mode="clip")  # other modes make a copy first
         self._count = end
         for part in parts:
             last = self._rows[-1] if self._rows else None
@@ -117,13 +123,9 @@ class Column:
                 self._rows.append(part)
 
     def _make_room(self, least: int) -> None:
-        size = max(least, self._count * 2 if self._count < _LARGE else self._count * 9 // 8)
-        if self._lent:
-            before, self._room = self._room[: self._count], np.empty(size)
-            self._room[: self._count] = before
-            self._lent = False
-        else:
-            self._room.resize(size, refcheck=False)
+        before, self._room = self._room[: self._count], np.empty(max(least, 2 * self._count))
+        self._room[: self._count] = before
+        self._lent = False
 
 
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:

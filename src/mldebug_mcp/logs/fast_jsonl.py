@@ -8,21 +8,18 @@ little. Bare NaN and Infinity, which polars refuses, are replaced by numbers tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
+from polars.datatypes import DataTypeClass
 
 from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.frames import add_frame
 from mldebug_mcp.logs.json_values import parse_json
-
-if TYPE_CHECKING:
-    import polars as pl
-    from polars.datatypes import DataTypeClass
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
@@ -59,14 +56,19 @@ class FastRecords:
                 if kind is not None:
                     self._types[key] = kind
 
+    def knowing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass blocks on; take note of the keys of the first one before any is parsed."""
+        for block in blocks:
+            if not self._types:
+                self._learn_from(_whole_lines(block))
+            yield block
+
     def parse(self, block: bytes) -> Parsed | None:
         """Parse the whole lines of a block if polars reads them exactly.
 
-        Nothing is taken yet: this may run in another thread than `take`.
+        Nothing is taken yet: this may run in other threads than `take`.
         """
         block = _whole_lines(block)
-        if not self._types:
-            self._learn_from(block)
         types = dict(self._types)
         by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types)
         if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
@@ -106,14 +108,13 @@ class FastRecords:
 
     def _infer(self, block: bytes) -> bool:
         """Take note of the keys that polars finds in a block; return whether any is new."""
-        import polars as pl
-
         try:
             found = pl.scan_ndjson(block, infer_schema_length=None).collect_schema()
         except (pl.exceptions.PolarsError, ValueError):
             return False
         new = {key: kind for key, dtype in found.items() if key not in self._types and (kind := _readable(dtype))}
-        self._types |= new
+        # Of more than 32 keys polars forgets the order.
+        self._types |= {key: new[key] for key in sorted(new, key=lambda key: (block.find(f'"{key}"'.encode()), key))}
         return bool(new)
 
     def _taken(self, parsed: Parsed | None) -> bool:
@@ -129,8 +130,6 @@ def _whole_lines(block: bytes) -> bytes:
 
 
 def _parsed(block: bytes, types: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-    import polars as pl
-
     try:
         frame = pl.read_ndjson(block, schema=types)
     except (pl.exceptions.PolarsError, ValueError):
@@ -145,8 +144,6 @@ def _parsed(block: bytes, types: Mapping[str, pl.DataType]) -> pl.DataFrame | No
 
 
 def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
-    import polars as pl
-
     if isinstance(value, bool):
         return pl.Boolean()
     if isinstance(value, int | float):
@@ -162,8 +159,6 @@ def _type_of(value: object, depth: int = 0) -> pl.DataType | None:
 
 def _readable(dtype: pl.DataType | DataTypeClass) -> pl.DataType | None:
     """Return the type as which a column of this type is read, or None if it is not read by the block."""
-    import polars as pl
-
     if dtype.is_numeric():
         return pl.Float64()
     if isinstance(dtype, pl.Struct):
@@ -176,8 +171,6 @@ def _readable(dtype: pl.DataType | DataTypeClass) -> pl.DataType | None:
 
 def _values_in(frame: pl.DataFrame) -> int:
     """Return how many keys had a value; an object counts for itself and for what it holds."""
-    import polars as pl
-
     count = 0
     for column in frame.iter_columns():
         count += len(column) - column.null_count()

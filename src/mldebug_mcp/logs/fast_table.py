@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, blocks, lines_of, pieces
 from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
@@ -20,8 +21,6 @@ from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from mldebug_mcp.logs.table import Rows
 
 _SAMPLE = 100
@@ -76,8 +75,6 @@ class _Table:
     """Reads blocks of rows whose columns are of one type each."""
 
     def __init__(self, builder: RunBuilder, rows: Rows, delimiter: str, body: bytes) -> None:
-        import polars as pl
-
         self._builder = builder
         self._rows = rows
         self._delimiter = delimiter
@@ -102,8 +99,6 @@ class _Table:
         return empty is not None
 
     def _parsed(self, block: bytes) -> pl.DataFrame | None:
-        import polars as pl
-
         header = self._delimiter.join(self._types).encode() + b"\n"
         try:
             frame = pl.read_csv(

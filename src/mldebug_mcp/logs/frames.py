@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import MAX_DEPTH, RunBuilder
 from mldebug_mcp.logs.run import Floats
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
 """Matches at least what `numbers.parse_number` takes."""
@@ -28,16 +25,20 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
         frame: The table; nested columns become `outer/inner`.
         stand_ins: Numbers that stand for others, such as for NaN; their negatives stand for the negatives.
     """
-    values: dict[str, Floats] = {}
-    logged: dict[str, NDArray[np.bool_]] = {}
+    numbers: dict[str, pl.Series] = {}
     for name, column in _leaves(frame):
         if column.dtype.is_numeric():
-            floats = _floats(column)
-            if column.null_count():
-                logged[name] = _shared(_present(column, floats), logged.values())
-            values[name] = _with_stand_ins(floats, stand_ins or {})
+            numbers[name] = column.cast(pl.Float64, strict=False)
         elif _may_spell_numbers(column):
             return None
+    values: dict[str, Floats] = {}
+    logged: dict[str, NDArray[np.bool_]] = {}
+    # All at once: column by column, each value of one that has nulls would be looked at by itself.
+    table = pl.DataFrame(numbers).to_numpy(order="fortran")
+    for (name, column), floats in zip(numbers.items(), table.T, strict=True):
+        if column.null_count():
+            logged[name] = _shared(_present(column, floats), logged.values())
+        values[name] = _with_stand_ins(floats, stand_ins or {})
     rows = frame.height
     if values and len(logged) < len(values):
         builder.columns(values, logged)
@@ -51,22 +52,12 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
 
 
 def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:
-    import polars as pl
-
     for column in frame.iter_columns():
         if isinstance(column.dtype, pl.Struct):
             if depth < MAX_DEPTH:
                 yield from _leaves(column.struct.unnest(), f"{prefix}{column.name}/", depth + 1)
         else:
             yield prefix + column.name, column
-
-
-def _floats(column: pl.Series) -> Floats:
-    import polars as pl
-
-    floats = column.cast(pl.Float64, strict=False).to_numpy()
-    # What cannot be written to is polars' own: copied, so that it can use that memory for the next block.
-    return floats if floats.flags.writeable else floats.copy()
 
 
 def _present(column: pl.Series, floats: Floats) -> NDArray[np.bool_]:
@@ -91,6 +82,4 @@ def _with_stand_ins(values: Floats, stand_ins: Mapping[float, float]) -> Floats:
 
 
 def _may_spell_numbers(column: pl.Series) -> bool:
-    import polars as pl
-
     return column.dtype == pl.String and bool(column.str.contains(_MAY_SPELL_A_NUMBER).any())

@@ -85,7 +85,7 @@ class Records:
         from mldebug_mcp.logs.fast_jsonl import FastRecords
 
         fast = self._fast = self._fast or FastRecords(self._builder)
-        for block, parsed in ahead(blocks, fast.parse):
+        for block, parsed in ahead(fast.knowing(blocks), fast.parse):
             for lines in fast.take(block, parsed):
                 fast.learn(self.take(lines_of(lines)))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.symptoms.statistics import row_medians
 
 NEAR = 5
 """Training records whose median stands for the training loss at an evaluation."""
@@ -64,5 +65,9 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
     keep = until > 0
     ends = until[keep]
     since = np.maximum(np.concatenate([[0], ends[:-1]]), ends - NEAR)
-    train = np.array([np.median(loss.value[min(first, end - 1) : end]) for first, end in zip(since, ends, strict=True)])
+    count = ends - np.minimum(since, ends - 1)
+    train = np.empty(len(ends))
+    for many in range(1, NEAR + 1):
+        here = count == many
+        train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
     return evaluation.step[keep], train, evaluation.value[keep]

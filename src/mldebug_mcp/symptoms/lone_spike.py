@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +21,8 @@ SIGMAS_ON_LOG, FAR = 4.0, 6.0
 """On the logarithm they must be so far off in any case, unless they are so many times as far as any other record."""
 LEAST = 24
 _SIDE = 3
+_BATCH = 1 << 15
+"""Records looked at together: what is worked out of them fits into the caches of a processor."""
 
 
 def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) -> list[Spike]:
@@ -32,48 +35,77 @@ def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) 
     """
     start = start_level(values)
     # Noise that multiplies is large in the fall: of a curve that comes down to a tenth, what follows is judged.
-    fall = int(np.argmax(median_of_three(values) < start / 10)) if start > 0 else 0
+    falls = start > 0 and float(values.min()) < start / 10
+    fall = int(np.argmax(median_of_three(values) < start / 10)) if falls else 0
     rest = values[fall:]
     if len(rest) < LEAST:
         return []
-    top = _stands_out(rest)
-    if top is None:
+    top = _farthest(rest)
+    height = float(rest[top.at]) - top.level
+    if height <= 0 or height < max(share_of_level * abs(top.level), share_of_progress * (start - float(rest.min()))):
         return []
-    level = float(np.median(_around(rest)[:, top]))
-    height = float(rest[top]) - level
-    if height <= 0 or height < max(share_of_level * abs(level), share_of_progress * (start - float(rest.min()))):
+    if not _stands_out(top, _farthest(np.log(rest)) if positive(rest) else None):
         return []
-    high = [at for at in (top - 1, top, top + 1) if rest[at] > level + height / 2]
-    return [Spike(fall + high[0], fall + high[-1], fall + top, level, height, recovered=True)]
+    high = [at for at in (top.at - 1, top.at, top.at + 1) if rest[at] > top.level + height / 2]
+    return [Spike(fall + high[0], fall + high[-1], fall + top.at, top.level, height, recovered=True)]
 
 
-def _stands_out(curve: Floats) -> int | None:
-    """Return the index of the record that stands alone, or None."""
-    top, sigmas, times = _farthest(curve)
-    alone = sigmas > SIGMAS and times > TIMES
-    if positive(curve):
-        on_log, log_sigmas, log_times = _farthest(np.log(curve))
-        alone = alone or (log_sigmas > SIGMAS and log_times > TIMES)
-        alone = alone and on_log == top and (log_sigmas > SIGMAS_ON_LOG or times > FAR)
-    return top if alone else None
+@dataclass(frozen=True, slots=True)
+class _Farthest:
+    """The record of a curve that is farthest above the median of the six around it, but for the first three and last.
 
-
-def _farthest(curve: Floats) -> tuple[int, float, float]:
-    """Return the record farthest above the median of the six around it, but for the first three and the last.
-
-    Also its distance in standard deviations of these distances, and in multiples of the largest one elsewhere.
+    Args:
+        at: Its index.
+        level: The median of the six around it.
+        times: Its distance in multiples of the largest one elsewhere.
+        away: The distance of each record from the median of the six around it, shape (n,).
     """
-    away = curve - np.median(_around(curve), axis=0)
-    top = _SIDE + int(np.argmax(away[_SIDE:-1]))
+
+    at: int
+    level: float
+    times: float
+    away: Floats
+
+    def sigmas(self) -> float:
+        """Return its distance in standard deviations of these distances."""
+        sigma = MAD_TO_STD * float(np.median(np.abs(self.away))) * (1 + 10 / len(self.away))
+        return float(self.away[self.at]) / sigma if sigma > 0 else math.inf
+
+
+def _stands_out(top: _Farthest, on_log: _Farthest | None) -> bool:
+    """Say whether a record stands alone, as it is or on the logarithm, where there is one."""
+    if not any(one.times > TIMES and one.sigmas() > SIGMAS for one in (top, on_log) if one is not None):
+        return False
+    return on_log is None or (on_log.at == top.at and (top.times > FAR or on_log.sigmas() > SIGMAS_ON_LOG))
+
+
+def _farthest(curve: Floats) -> _Farthest:
+    level = level_around(curve)
+    away = curve - level
+    at = _SIDE + int(np.argmax(away[_SIDE:-1]))
     size = np.abs(away)
-    sigma = MAD_TO_STD * float(np.median(size)) * (1 + 10 / len(curve))
-    before, after = size[: max(0, top - _SIDE)], size[top + _SIDE + 1 :]
+    before, after = size[: max(0, at - _SIDE)], size[at + _SIDE + 1 :]
     elsewhere = max(float(before.max(initial=0.0)), float(after.max(initial=0.0)))
-    far = float(away[top])
-    return top, far / sigma if sigma > 0 else math.inf, far / elsewhere if elsewhere > 0 else math.inf
+    return _Farthest(at, float(level[at]), float(away[at]) / elsewhere if elsewhere > 0 else math.inf, away)
 
 
-def _around(curve: Floats) -> Floats:
-    """Return the three records on each side of every record, mirrored at the ends, shape (6, n)."""
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(curve, _SIDE, mode="reflect"), 2 * _SIDE + 1)
-    return np.delete(windows, _SIDE, axis=1).T
+def level_around(curve: Floats) -> Floats:
+    """Return the median of the three records on each side of every record, mirrored at the ends, shape (n,)."""
+    padded, level = np.pad(curve, _SIDE, mode="reflect"), np.empty_like(curve)
+    for first in range(0, len(curve), _BATCH):
+        level[first : first + _BATCH] = _middle(padded[first : first + _BATCH + 2 * _SIDE])
+    return level
+
+
+def _middle(curve: Floats) -> Floats:
+    """Return the median of the six around each record but the outer three, shape (n - 6,).
+
+    Six by six they are not sorted: each three in a row are once, and of the threes on both sides the middle is taken.
+    """
+    lower, upper = np.minimum(curve[:-2], curve[1:-1]), np.maximum(curve[:-2], curve[1:-1])
+    high, other = np.maximum(upper, curve[2:]), np.minimum(upper, curve[2:])
+    threes = np.minimum(lower, other), np.maximum(lower, other), high
+    (a, b, c), (d, e, f) = ([part[side] for part in threes] for side in (np.s_[:-4], np.s_[4:]))
+    third = np.minimum(np.minimum(c, f), np.minimum(np.maximum(a, e), np.maximum(b, d)))
+    fourth = np.maximum(np.maximum(a, d), np.maximum(np.minimum(b, f), np.minimum(c, e)))
+    return np.asarray((third + fourth) / 2)

@@ -153,9 +153,14 @@ def _together(findings: Iterable[Finding]) -> Finding:
 def not_logged(symptom: Symptom, run: Run) -> tuple[tuple[str, ...], ...]:
     """Return what a run would have to log for a symptom to be judged: of each group, one metric."""
     needed = tuple((metric,) for metric in symptom.needs if metric not in run)
-    if symptom.any_of and not any(fnmatch.filter(run.series, pattern) for pattern in symptom.any_of):
+    if symptom.any_of and not any(_has(run, pattern) for pattern in symptom.any_of):
         return (*needed, symptom.any_of)
     return needed
+
+
+def _has(run: Run, pattern: str) -> bool:
+    """Say whether a run has a metric, or any that a pattern with `*` stands for."""
+    return bool(fnmatch.filter(run.series, pattern)) if "*" in pattern else pattern in run
 
 
 def _why_not(symptom: Symptom, run: Run) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import MAD_TO_STD, mad, median_of_three, sample
+from mldebug_mcp.symptoms.statistics import MAD_TO_STD, mad, median_of_three, row_medians, sample
 
 MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
@@ -76,10 +76,10 @@ def _levels_and_spreads(windows: Floats) -> tuple[Floats, Floats]:
     """
     width = windows.shape[1]
     half = width // 2
-    slope = (np.median(windows[:, width - half :], axis=1) - np.median(windows[:, :half], axis=1)) / (width - half)
+    slope = (row_medians(windows[:, width - half :]) - row_medians(windows[:, :half])) / (width - half)
     away = windows - slope[:, np.newaxis] * (np.arange(width) - (width - 1) / 2)
-    away -= np.median(away, axis=1)[:, np.newaxis]
-    return np.median(windows, axis=1), MAD_TO_STD * np.median(np.abs(away), axis=1)
+    away -= row_medians(away)[:, np.newaxis]
+    return row_medians(windows), MAD_TO_STD * row_medians(np.abs(away))
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,13 @@ def blocks(values: Floats, count: int = 40) -> Blocks:
     return Blocks(level, first[:-1], max(wobble, noise(values) / math.sqrt(points)))
 
 
+def row_medians(rows: Floats) -> Floats:
+    """Return the median of each row, shape (rows,), as numpy does: it is faster to sort short rows, shape (rows, n)."""
+    ordered, half = np.sort(rows, axis=1), rows.shape[1] // 2
+    middle = ordered[:, half] if rows.shape[1] % 2 else (ordered[:, half - 1] + ordered[:, half]) / 2
+    return np.where(np.isnan(ordered[:, -1]), np.nan, middle)
+
+
 def median_of_three(values: Floats) -> Floats:
     """Return each point's median with its two neighbours, shape (n,): single outliers are gone."""
     padded = np.concatenate([values[:1], values, values[-1:]])

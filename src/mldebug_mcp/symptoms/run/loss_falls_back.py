@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise, start_level
+from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
 from mldebug_mcp.text import figure
 
 SIGMAS = 7.0
@@ -24,6 +24,10 @@ NEAR_ZERO = 0.2
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut."""
 
+MOST = 2_000
+"""Points that windows are moved over: of a longer curve medians of neighbours stand for it, as the time and the memory
+that it takes grow with the square of the points."""
+
 
 @symptom(
     needs=("loss",), sources=("bekman_mle",), points=40, not_for=("grpo", "ppo", "rl"), whole_run=True, background=0.01
@@ -36,10 +40,13 @@ def loss_falls_back(run: Run) -> Evidence | None:
     (`loss_epoch_steps`); the loss stays low. The numbers were chosen by hand.
     """
     loss = run["loss"].finite
+    stride = -(-len(loss) // MOST)
+    curve = _thinned(loss.value, stride)
     falls: dict[int, tuple[float, float]] = {}
-    for width in sorted({max(6, len(loss) // 25), max(8, len(loss) // 12)}):
-        for place, levels in _falls(loss.value, width).items():
-            if all(abs(place - other) > 2 * width for other in falls) and not _explained(run, loss, place):
+    for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
+        for thinned_place, levels in _falls(curve, width).items():
+            place = thinned_place if stride == 1 else _steepest(loss.value, thinned_place * stride, 2 * stride)
+            if all(abs(place - other) > 2 * width * stride for other in falls) and not _explained(run, loss, place):
                 falls[place] = levels
     if not falls:
         return None
@@ -54,6 +61,11 @@ def loss_falls_back(run: Run) -> Evidence | None:
     )
 
 
+def _thinned(values: Floats, stride: int) -> Floats:
+    """Return the median of each `stride` values in a row, shape (n // stride,)."""
+    return values if stride == 1 else row_medians(values[: len(values) // stride * stride].reshape(-1, stride))
+
+
 def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     """Return where the medians of `width` values fall and climb back, and the levels before and after."""
     level, brief = _medians(values, width), _medians(values, width // 2)
@@ -63,9 +75,9 @@ def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     before, after, earlier = level[at - width], level[at], level[at - 2 * width]
     drop = before - after
     error = 1.25 * noise(values) * np.sqrt(2 / width)
-    later = np.array([level[one + width :].max() for one in at])
-    shortly = np.array([brief[one - 2 * width : one - width // 2 + 1].min() for one in at])
-    lowest = np.array([level[max(0, one - 4 * width) : one - width + 1].min() for one in at])
+    later = np.maximum.accumulate(level[::-1])[::-1][at + width]
+    shortly = _lowest(brief, 2 * width - width // 2 + 1)[at - 2 * width]
+    lowest = _lowest(np.concatenate([np.full(2 * width, np.inf), level]), 3 * width + 1)[at - 2 * width]
     seen = (
         (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
         & (before > NEAR_ZERO * start_level(values))
@@ -89,8 +101,12 @@ def _steepest(values: Floats, place: int, width: int) -> int:
 
 def _medians(values: Floats, width: int) -> Floats:
     """Return the median of each stretch of `width` values, shape (n - width + 1,)."""
-    out: Floats = np.median(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
-    return out
+    return row_medians(np.lib.stride_tricks.sliding_window_view(values, width))
+
+
+def _lowest(values: Floats, width: int) -> Floats:
+    """Return the smallest value of each stretch of `width` values, shape (n - width + 1,)."""
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).min(axis=1))
 
 
 def _peaks(drop: Floats, seen: NDArray[np.bool_], width: int) -> list[int]:

@@ -58,10 +58,10 @@ def _rise(rate: Floats) -> int | None:
     width = _width(rate)
     change = np.diff(rate, append=rate[-1])
     rises = change > 0
-    falls = np.flatnonzero(change[:-1] <= 1e-9 * peak)
-    if not len(falls):
+    falls = change[:-1] <= 1e-9 * peak
+    if not falls.any():
         return None
-    start = int(falls[0]) + 1  # from here on the first warmup is over
+    start = int(np.argmax(falls)) + 1  # from here on the first warmup is over
     if not rises[start:].any():
         return None
     for distance in (1, width):

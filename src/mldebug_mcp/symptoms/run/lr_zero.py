@@ -21,6 +21,8 @@ def lr_zero(run: Run) -> Evidence | None:
     """
     rate = run["learning_rate"].finite
     zero = np.abs(rate.value) <= 1e-12 * max(float(np.abs(rate.value).max()), 1e-12)
+    if not zero.any():
+        return None
     needed = max(LEAST_RECORDS, LEAST_SHARE * len(zero))
     edges = np.flatnonzero(np.diff(np.concatenate([[0], zero.astype(np.int8), [0]])))
     starts, ends = edges[::2], edges[1::2]

@@ -15,7 +15,8 @@ from mldebug_mcp.text import figure
 def no_variance_in_excerpt(run: Run) -> Evidence | None:
     """In every one of a few records, too few to speak of the run, nearly all groups have the same reward.
 
-    A sound run has such records now and then. With ten records and more it is `reward_std_zero` that tells.
+    Not this when: one of the records has some variance; there are ten records or more (`reward_std_zero`). A sound run
+    has such records now and then.
     """
     series, dead = without_variance(run)
     if not 0 < len(dead) < LEAST_RECORDS:
