@@ -19,7 +19,7 @@ STEADY = 0.6
 """Of the fall: before it the loss keeps within this, else it is the end of a rise, unless it goes far below that."""
 BELOW = 0.3
 """Of the fall: by so much it may fail to go below all that came shortly before."""
-NEAR_ZERO = 0.2
+NEAR_ZERO = 0.3
 """Of the loss at the start: what it falls from. Where the loss has nearly gone, it falls by half again and again."""
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut."""

@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
-STAYS = 0.72
+STAYS = 0.6
 """Of what it was at first: the training loss keeps so much."""
 BELOW, ALWAYS = 1.17, 1.12
 """The training loss is so many times the evaluation loss as a rule, and at each later evaluation."""
