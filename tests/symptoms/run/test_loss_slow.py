@@ -33,3 +33,8 @@ def test_no_progress_at_all_is_another_symptom() -> None:
 def test_an_excerpt_cannot_tell() -> None:
     loss = {50_000 + 10 * record: 3 - 0.001 * record for record in range(100)}
     assert state("loss_slow", run_of(loss=loss)) is State.UNKNOWN
+
+
+def test_a_run_of_sixty_steps_has_hardly_begun() -> None:
+    assert state("loss_slow", run_of(loss=np.linspace(2.3, 2.0, 60))) is State.UNKNOWN
+    assert state("loss_slow", run_of(loss=np.linspace(2.3, 2.0, 160))) is State.PRESENT

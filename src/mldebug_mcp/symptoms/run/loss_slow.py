@@ -20,6 +20,8 @@ a half.
 """
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
+LEAST_STEPS = 100
+"""A run of fewer steps has hardly begun: that it is slow yet says little."""
 EARLY = 0.05
 """The log must begin within this share of the run, or among its first 20 steps: later on every curve is straight."""
 
@@ -42,6 +44,8 @@ def loss_slow(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     if loss.step[0] > max(20.0, EARLY * run.last_step):
         raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
+    if run.step_name == "step" and run.last_step < LEAST_STEPS:
+        raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
     stride = -(-len(loss) // MAX_SAMPLE)
     spent = _spent(run, loss.step[::stride])
     cut = blocks(loss.value, 20)
