@@ -18,9 +18,9 @@ from benchmarks.faults.runs import cases, make
 FOLDER = Path(__file__).parent / "made"
 
 
-def train_missing(folder: Path, *, subset: bool, processes: int) -> None:
+def train_missing(folder: Path, *, subset: bool, fresh: int, processes: int) -> None:
     """Train the runs that have no label yet."""
-    missing = [case for case in cases(subset=subset) if not (folder / f"{case.name}.label.json").exists()]
+    missing = [case for case in cases(subset=subset, fresh=fresh) if not (folder / f"{case.name}.label.json").exists()]
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for number, name in enumerate(pool.imap_unordered(partial(make, folder=folder), missing), start=1):
@@ -36,6 +36,10 @@ def main() -> None:
     parser.add_argument("command", choices=["train", "fit", "report", "compare"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument(
+        "--fresh", type=int, default=0, help="train: the test part, with seeds moved by this; give it a --folder"
+    )
+    parser.add_argument("--beside", type=Path, help="report: a folder of fresh runs, for another column")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--tools", type=Path, default=Path(sys.executable), help=f"compare: a Python that has the other tools. {HOW}"
@@ -45,7 +49,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
-        train_missing(options.folder, subset=options.subset, processes=options.processes)
+        train_missing(options.folder, subset=options.subset, fresh=options.fresh, processes=options.processes)
     elif options.command == "fit":
         write(fit(judge(options.folder)))
     elif options.command == "compare":
@@ -53,9 +57,9 @@ def main() -> None:
         print(table(rows))
         _keep("comparison", rows, wanted=options.save)
     else:
-        judged = judge(options.folder)
-        print(report(judged))
-        _keep("accuracy", accuracy(judged), wanted=options.save)
+        judged, fresh = judge(options.folder), judge(options.beside) if options.beside is not None else []
+        print(report(judged, fresh))
+        _keep("accuracy", accuracy(judged, fresh), wanted=options.save)
 
 
 def _keep(name: str, rows: Rows, *, wanted: bool) -> None:

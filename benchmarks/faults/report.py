@@ -74,23 +74,25 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
     )
 
 
-def report(judged: Sequence[Judged]) -> str:
-    """Return the tables, for both parts."""
-    tables = [f"## {name} part\n\n{_per_cause(_faulty(ones))}" for name, ones in _parts(judged).items()]
-    return "\n\n".join([table(accuracy(judged)), *tables])
+def report(judged: Sequence[Judged], fresh: Sequence[Judged] = ()) -> str:
+    """Return the tables, for both parts and for fresh runs."""
+    parts = _parts(judged, fresh)
+    tables = [f"## {name} part\n\n{_per_cause(_faulty(ones))}" for name, ones in parts.items()]
+    return "\n\n".join([table(accuracy(judged, fresh)), *tables])
 
 
-def accuracy(judged: Sequence[Judged]) -> Rows:
+def accuracy(judged: Sequence[Judged], fresh: Sequence[Judged] = ()) -> Rows:
     """Return how often the diagnosis is right: one row per measure, one column per part."""
-    columns = {name: _measures(ones) for name, ones in _parts(judged).items()}
+    columns = {name: _measures(ones) for name, ones in _parts(judged, fresh).items()}
     measures = next(iter(columns.values()))
     return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
 
 
-def _parts(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+def _parts(judged: Sequence[Judged], fresh: Sequence[Judged]) -> dict[str, list[Judged]]:
     parts = {
         "tuning": [one for one in judged if one.label.tuning],
         "test": [one for one in judged if not one.label.tuning],
+        "test, fresh seeds": list(fresh),
     }
     return {name: ones for name, ones in parts.items() if ones}
 

@@ -7,7 +7,7 @@ import math
 import sys
 import zlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,16 +91,20 @@ class Label:
     tuning: bool
 
 
-def cases(*, subset: bool) -> Iterator[Case]:
+def cases(*, subset: bool = False, fresh: int = 0) -> Iterator[Case]:
     """Yield every run that can be trained here; tell which packages the others need.
 
-    The subset is one severity and one seed of each fault, on one task of each part, and of the tuning part alone where
-    a framework trains it.
+    Args:
+        subset: One severity and one seed of each fault, on one task of each part, and of the tuning part alone where a
+            framework trains it.
+        fresh: The test part alone, with seeds moved by this number: runs that nobody has looked at.
     """
     lacking = set()
     for case in (*_faulty(subset=subset), *_healthy(subset=subset)):
+        if fresh and case.tuning:
+            continue
         if case.trainable:
-            yield case
+            yield replace(case, seed=case.seed + fresh)
         else:
             lacking.add((case.task, " and ".join(case.subject.needs)))
     for task, packages in sorted(lacking):

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from mldebug_mcp import update_diagnosis
+from mldebug_mcp import diagnose_run, update_diagnosis
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Update
@@ -52,3 +54,23 @@ def test_what_does_not_exist_is_refused_with_what_does(
 ) -> None:
     with pytest.raises(InputError, match=told):
         update_diagnosis(findings, outcomes)  # type: ignore[arg-type]
+
+
+def test_the_error_that_ended_the_run_counts_as_in_the_diagnosis(tmp_path: Path) -> None:
+    error = "ValueError: Attempting to unscale FP16 gradients."
+    log = tmp_path / "train.log"
+    records = [f"{{'loss': {3 - step / 100:.4f}, 'epoch': {step / 100}}}" for step in range(1, 101)]
+    log.write_text("\n".join([*records, "Traceback (most recent call last):", error]), encoding="utf-8")
+    diagnosis = diagnose_run(log)
+    states = {finding.symptom: finding.state for finding in diagnosis.findings}
+    updated = update_diagnosis(states, {}, diagnosis.run.kind, error=error)
+    assert {one.cause: one.probability for one in updated.hypotheses} == pytest.approx(
+        {one.cause: one.probability for one in diagnosis.hypotheses}
+    )
+    forgotten = update_diagnosis(states, {}, diagnosis.run.kind)
+    assert forgotten.hypotheses[0].probability != pytest.approx(updated.hypotheses[0].probability)
+
+
+def test_an_error_that_is_not_known_says_nothing() -> None:
+    plain = update_diagnosis({"loss_spike": "present"}, {})
+    assert update_diagnosis({"loss_spike": "present"}, {}, error="no such error") == plain

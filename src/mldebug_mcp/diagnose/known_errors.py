@@ -25,8 +25,17 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
     if not known:
         return {}
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
+    return _told(row, f"the error in line {message.line} ({row.id})")
+
+
+def told_by_error(text: str) -> dict[str, dict[str, float]]:
+    """Return what an error message that ended a run says of each cause; nothing if it is not a known one."""
+    row = _row(match(text))
+    return {} if row is None else _told(row, f"the error that ended it ({row.id})")
+
+
+def _told(row: KnownError, said: str) -> dict[str, dict[str, float]]:
     causes = row.causes or ("unknown",)
-    said = f"the error in line {message.line} ({row.id})"
     return {cause: {said: max(FIRST - LESS * place, LESS)} for place, cause in enumerate(causes)}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from mldebug_mcp.diagnose.diagnosis import judge_causes
+from mldebug_mcp.diagnose.known_errors import told_by_error
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import FALSE_CONFIRMATION, SENSITIVITY, order_next_steps
 from mldebug_mcp.errors import InputError
@@ -28,7 +29,11 @@ BITS: Mapping[Outcome, float] = {
 
 
 def update_diagnosis(
-    findings: Mapping[str, State | str], outcomes: Mapping[str, Outcome], kind: str = "unknown", path: str = "LOG"
+    findings: Mapping[str, State | str],
+    outcomes: Mapping[str, Outcome],
+    kind: str = "unknown",
+    path: str = "LOG",
+    error: str = "",
 ) -> Update:
     """Rank the causes again, given what was found before and how checks turned out.
 
@@ -37,12 +42,13 @@ def update_diagnosis(
         outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
         kind: Kind of run, as the diagnosis gave it.
         path: The run, for the calls of the next steps.
+        error: The message of the error that ended the run, if one did: what it says of the causes counts too.
 
     Raises:
         InputError: a symptom, a check or an outcome does not exist; the message names those that do.
     """
     known_checks = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
-    told: dict[str, dict[str, float]] = {}
+    told = told_by_error(error)
     for check, outcome in outcomes.items():
         _require(check, known_checks, "check", "ids of checks stand in next_steps, such as lr_too_high.1")
         _require(outcome, BITS, "outcome", "use confirms or refutes")

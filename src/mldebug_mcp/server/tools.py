@@ -57,7 +57,7 @@ def diagnose_run(
 
 
 @answers
-def update_diagnosis(
+def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     findings: Annotated[
         dict[str, State],
         Field(description="The state of each symptom in the diagnosis, such as {'loss_spike': 'present'}"),
@@ -68,6 +68,7 @@ def update_diagnosis(
     ],
     kind: Annotated[str, Field(description="Kind of run: run.kind of the diagnosis", max_length=40)] = "unknown",
     path: Annotated[str, Field(description="The run, for the calls of the next steps", max_length=4096)] = "LOG",
+    error: Annotated[str, Field(description="The message of the error that ended the run, if one did")] = "",
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Update]:
     """Rank the causes again after a check that diagnose_run suggested: what is the most likely cause now, what else?
@@ -81,7 +82,7 @@ def update_diagnosis(
     from mldebug_mcp.diagnose.update import update_diagnosis as update
     from mldebug_mcp.report.concise import concise_update
 
-    return reply(update(findings, outcomes, kind, path), detail, concise_update)
+    return reply(update(findings, outcomes, kind, path, error), detail, concise_update)
 
 
 @answers
