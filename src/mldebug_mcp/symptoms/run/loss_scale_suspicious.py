@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import beside_training
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
-from mldebug_mcp.symptoms.statistics import aligned, start_level
+from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 NEAR_KNOWN = 0.15
@@ -52,10 +53,12 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     """Compare with the evaluation loss; False if on the same scale, None if that cannot be told."""
     if "eval_loss" not in run:
         return None
-    steps, train, evaluation = aligned(run["loss"].finite, run["eval_loss"].finite)
+    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
     keep = (train > 0) & (evaluation > 0)
     if not keep.any():
         return None
+    # The earlier half: later on rows that are known by heart lower the training loss alone.
+    keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
     quotient = train[keep] / evaluation[keep]
     factor = float(np.median(quotient))
     number = _whole(factor, accumulated)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+NAME = "eval_loss_constant"
+AT = range(25, 201, 25)
+LOSS = decay(200)
+
+
+def test_an_evaluation_loss_that_is_one_number_throughout_is_present() -> None:
+    finding = seen(NAME, run_of(loss=LOSS, eval_loss=dict.fromkeys(AT, 2.302585124969)))
+    assert finding.values["evaluations"] == len(AT)
+    assert finding.steps == [25]
+
+
+def test_one_that_changes_in_the_fifth_digit_is_absent() -> None:
+    levels = {step: 2.3025 - step * 1e-6 for step in AT}
+    assert state(NAME, run_of(loss=LOSS, eval_loss=levels)) is State.ABSENT
+
+
+def test_one_that_is_logged_with_two_digits_cannot_tell() -> None:
+    assert state(NAME, run_of(loss=LOSS, eval_loss=dict.fromkeys(AT, 2.3))) is State.UNKNOWN
+
+
+def test_two_evaluations_cannot_tell() -> None:
+    assert state(NAME, run_of(loss=LOSS, eval_loss={100: 2.302585, 200: 2.302585})) is State.UNKNOWN
+
+
+def test_without_an_evaluation_it_cannot_be_told() -> None:
+    assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
