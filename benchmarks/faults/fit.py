@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.faults.report import Judged
+from benchmarks.faults.report import Judged, calibration_error
 from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_weight
 from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.ranking import Ranked, rank
@@ -33,8 +33,7 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     weight = fit_weight(runs, probabilities)
 
     def error(sharpness: float) -> float:
-        ones = [_judged(one, _ranked(one, folds[one.task], weight, sharpness)) for one in used]
-        return abs(sum(one.probability - one.right(1) for one in ones)) / len(ones)
+        return calibration_error([_judged(one, _ranked(one, folds[one.task], weight, sharpness)) for one in used])
 
     return _counted(used).model_copy(update={"weight": weight, "sharpness": fit_sharpness(error)})
 

@@ -107,8 +107,7 @@ def fit_sharpness(error: Callable[[float], float]) -> float:
     """Return the sharpness under which credences are best calibrated.
 
     Args:
-        error: How far, under a sharpness, the mean credence of the leading cause of labelled runs is from how often it
-            is right, with numbers counted on other runs than these.
+        error: The calibration error of labelled runs under a sharpness, with numbers counted on other runs than these.
     """
     return min(SHARPNESSES, key=error)
 
