@@ -14,12 +14,13 @@ MOVES = ("approx_kl", "kl", "clip_ratio")
 LEAST_RECORDS = 10
 
 
-@symptom(any_of=MOVES, not_for=NOT_POLICY, background=0.004)
+@symptom(any_of=MOVES, not_for=NOT_POLICY, background=0.004, follows=("reward_std_zero",))
 def policy_stands_still(run: Run) -> Evidence | None:
     """The divergence of the policy from where it was, and its clipping, are exactly zero in every record.
 
     Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right: then
-    only a divergence from the reference would show movement. The number of records was chosen by hand.
+    only a divergence from the reference would show movement. Without variance of rewards there is nothing to move it
+    (`reward_std_zero`). The number of records was chosen by hand.
     """
     logged = {name: run[name].finite for name in MOVES if name in run}
     if min(len(series) for series in logged.values()) < LEAST_RECORDS:
