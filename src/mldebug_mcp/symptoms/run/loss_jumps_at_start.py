@@ -13,11 +13,9 @@ FACTOR, FACTOR_OF_ONE = 1.25, 1.4
 """Times the first record: two records of the beginning, or a single one where the log is short."""
 SIGMAS, SIGMAS_ON_LOG = 8.0, 6.0
 """Standard deviations of the noise later on, as it is and on the logarithm: one low first record is no jump."""
-ABOVE_ALL = 1.15
-"""Times all that comes after the first third, unless the first record itself ...
-"""
-HIGH_START = 1.5
-"""... is so many times the later level, so that it is no chance low."""
+ABOVE_ALL, HIGH_START = 1.15, 1.5
+"""Times all that comes after the first third; unless the first record is itself so many times the later level (the
+second number), so that it is no chance low."""
 SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
 
 
