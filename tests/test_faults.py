@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.faults.compare import compare
+from benchmarks.faults.compare import by_cause, compare
+from benchmarks.faults.compare import judge as ask
 from benchmarks.faults.figures import table
 from benchmarks.faults.others import RUNMEDIC, RUNWISE
 from benchmarks.faults.report import judge, report
@@ -96,7 +97,9 @@ def test_findings_of_other_tools_count_as_causes_that_exist() -> None:
 def test_a_comparison_goes_on_without_the_other_tools_and_says_how_to_get_them(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = compare(folder, folder / "no_such_python", sample=2, seed=0)
+    said = ask(folder, folder / "no_such_python", sample=2, seed=0)
+    rows = compare(said)
     assert [row[""] for row in rows] == ["mldebug-mcp"]
     assert "pip install runmedic" in capsys.readouterr().out
     assert table(rows).startswith("| | faulty runs |")
+    assert sum(int(row["runs"]) for row in by_cause(said)) == int(rows[0]["faulty runs"])

@@ -28,6 +28,12 @@ def test_the_readme_shows_what_the_commands_print(update_readme: ModuleType) -> 
     assert update_readme.filled(README) == README, "run: python docs/update_readme.py"
 
 
+def test_the_page_on_accuracy_shows_what_was_measured(update_readme: ModuleType) -> None:
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    assert update_readme.TABLE.search(page)
+    assert update_readme.filled(page) == page, "run: python docs/update_readme.py"
+
+
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     code = re.search(r"```python\n(.*?)```", README, re.DOTALL)

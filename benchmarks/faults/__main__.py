@@ -6,13 +6,14 @@ import argparse
 import multiprocessing
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults.compare import HOW, compare
+from benchmarks.faults import compare
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
-from benchmarks.faults.report import accuracy, judge, report
+from benchmarks.faults.report import accuracy, judge, per_cause, report
 from benchmarks.faults.runs import cases, make
 
 FOLDER = Path(__file__).parent / "made"
@@ -42,7 +43,10 @@ def main() -> None:
     parser.add_argument("--beside", type=Path, help="report: a folder of fresh runs, for another column")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
-        "--tools", type=Path, default=Path(sys.executable), help=f"compare: a Python that has the other tools. {HOW}"
+        "--tools",
+        type=Path,
+        default=Path(sys.executable),
+        help=f"compare: a Python that has the other tools. {compare.HOW}",
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
     parser.add_argument("--save", action="store_true", help="report, compare: keep the figures for the README")
@@ -53,19 +57,26 @@ def main() -> None:
     elif options.command == "fit":
         write(fit(judge(options.folder)))
     elif options.command == "compare":
-        rows = compare(options.folder, options.tools, options.sample, options.seed)
-        print(table(rows))
-        _keep("comparison", rows, wanted=options.save)
+        said = compare.judge(options.folder, options.tools, options.sample, options.seed)
+        _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, keep=options.save)
     else:
         judged, fresh = judge(options.folder), judge(options.beside) if options.beside is not None else []
         print(report(judged, fresh))
-        _keep("accuracy", accuracy(judged, fresh), wanted=options.save)
+        if options.save:
+            test = [one for one in judged if not one.label.tuning]
+            _keep({"accuracy": accuracy(judged, fresh), "causes": per_cause([*test, *fresh])})
 
 
-def _keep(name: str, rows: Rows, *, wanted: bool) -> None:
-    if wanted:
+def _show(tables: Mapping[str, Rows], *, keep: bool) -> None:
+    print("\n\n".join(table(rows) for rows in tables.values()))
+    if keep:
+        _keep(tables)
+
+
+def _keep(tables: Mapping[str, Rows]) -> None:
+    for name, rows in tables.items():
         keep(name, rows)
-        print("kept in figures.json; `python docs/update_readme.py` shows it in the README", file=sys.stderr)
+    print("kept in figures.json; `python docs/update_readme.py` shows them in the pages", file=sys.stderr)
 
 
 if __name__ == "__main__":

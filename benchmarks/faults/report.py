@@ -77,7 +77,7 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
 def report(judged: Sequence[Judged], fresh: Sequence[Judged] = ()) -> str:
     """Return the tables, for both parts and for fresh runs."""
     parts = _parts(judged, fresh)
-    tables = [f"## {name} part\n\n{_per_cause(_faulty(ones))}" for name, ones in parts.items()]
+    tables = [f"## {name} part\n\n{table(per_cause(ones))}" for name, ones in parts.items()]
     return "\n\n".join([table(accuracy(judged, fresh)), *tables])
 
 
@@ -135,14 +135,23 @@ def calibration_error(ones: Sequence[Judged], bins: int = 10) -> float:
     return float(sum(gaps))
 
 
-def _per_cause(faulty: Sequence[Judged]) -> str:
+def per_cause(ones: Sequence[Judged]) -> Rows:
+    """Return how often each injected cause is found, and what is said instead: one row per cause."""
     by_cause: dict[str, list[Judged]] = defaultdict(list)
-    for one in faulty:
+    for one in _faulty(ones):
         by_cause[one.label.cause].append(one)
-    lines = ["| injected cause | runs | first | first three | called instead |", "| --- | --- | --- | --- | --- |"]
-    for cause, ones in sorted(by_cause.items()):
-        wrong = Counter(one.causes[0] for one in ones if not one.right(1))
+    rows = []
+    for cause, found in sorted(by_cause.items()):
+        wrong = Counter(one.causes[0] for one in found if not one.right(1))
         instead = ", ".join(f"{name} ({count})" for name, count in wrong.most_common(3))
-        first, three = (share([one.right(places) for one in ones]) for places in (1, 3))
-        lines.append(f"| {cause} | {len(ones)} | {first} | {three} | {instead} |")
-    return "\n".join(lines)
+        first, three = (share([one.right(places) for one in found]) for places in (1, 3))
+        rows.append(
+            {
+                "injected cause": cause,
+                "runs": f"{len(found)}",
+                "first": first,
+                "first three": three,
+                "called instead": instead,
+            }
+        )
+    return rows

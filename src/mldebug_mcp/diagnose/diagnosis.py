@@ -161,13 +161,13 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
     numbers = numbers or fitted()
     chosen = {one.id: one.background for one in symptoms().values()}
-    settings = {one.id for one in symptoms().values() if one.setting}
+    as_chosen = {one.id for one in symptoms().values() if one.as_chosen}
     if probed:
         from mldebug_mcp.symptoms.probe import probe_symptoms
 
         chosen |= {one.id: one.background for one in probe_symptoms().values()}
     return {
-        symptom: background if symptom in settings else numbers.background(symptom, background)
+        symptom: background if symptom in as_chosen else numbers.background(symptom, background)
         for symptom, background in chosen.items()
     }
 

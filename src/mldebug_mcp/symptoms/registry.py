@@ -59,7 +59,7 @@ class Symptom:
     background: float
     follows: tuple[str, ...]
     instead: tuple[str, ...]
-    setting: bool
+    as_chosen: bool
     detect: Detector
 
     @property
@@ -82,7 +82,7 @@ def symptom(
     background: float = DEFAULT_BACKGROUND,
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
-    setting: bool = False,
+    as_chosen: bool = False,
 ) -> Callable[[Detector], Detector]:
     """Register a function as the symptom of its name.
 
@@ -98,15 +98,15 @@ def symptom(
             further evidence.
         instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
             present, the absence of this one is no evidence.
-        setting: It is seen in how the run is configured. How often sound runs are configured so is not counted on
-            benchmark runs, whose settings are drawn from a few: `background` stands as chosen.
+        as_chosen: `background` stands as chosen, whatever the healthy runs of the benchmark show: their settings are
+            drawn from a few, and hardly any of them is regularised as in life.
     """
 
     def register(detect: Detector) -> Detector:
         name = detect.__name__
         assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
         _SYMPTOMS[name] = Symptom(
-            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, setting, detect
+            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, as_chosen, detect
         )
         return detect
 

@@ -9,7 +9,7 @@ from mldebug_mcp.text import figure
 SMALL = 4.0
 
 
-@symptom(needs=(), sources=("mccandlish_2018",), whole_run=True, background=0.1, setting=True)
+@symptom(needs=(), sources=("mccandlish_2018",), whole_run=True, background=0.1, as_chosen=True)
 def batch_small(run: Run) -> Evidence | None:
     """The effective batch (per device, times accumulation, times devices) is at most four samples.
 

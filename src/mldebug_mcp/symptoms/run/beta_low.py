@@ -14,7 +14,7 @@ LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
 """Losses whose beta has another scale."""
 
 
-@symptom(sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, setting=True)
+@symptom(sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True)
 def beta_low(run: Run) -> Evidence | None:
     """Preference optimisation holds the policy to the reference by a beta far below the usual range.
 

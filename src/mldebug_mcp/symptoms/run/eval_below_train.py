@@ -31,7 +31,8 @@ SHARE_OF_START = 0.08
     sources=("kapoor_leakage",),
     points=2,
     not_for=("grpo", "ppo", "rl", "preference"),
-    background=0.02,
+    background=0.05,  # regularisation and a curriculum do it too
+    as_chosen=True,
     follows=("loss_falls_back", "loss_scale_suspicious", "train_lags_eval"),
 )
 def eval_below_train(run: Run) -> Evidence | None:

@@ -10,7 +10,7 @@ LOW = 0.05
 """Practice lies between 0.1 (RL on language models) and 1.0, the default of most configurations."""
 
 
-@symptom(needs=(), sources=("axolotl_stability", "opt_175b"), whole_run=True, background=0.01, setting=True)
+@symptom(needs=(), sources=("axolotl_stability", "opt_175b"), whole_run=True, background=0.01, as_chosen=True)
 def grad_clip_low(run: Run) -> Evidence | None:
     """The threshold that gradients are clipped to is configured to 0.05 or less.
 

@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.run.lr_high import extreme, too_high
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
     background=0.004,
-    setting=True,
+    as_chosen=True,
 )
 def lr_extreme(run: Run) -> Evidence | None:
     """The peak learning rate lies more than an order of magnitude above the range that is usual for such a run.

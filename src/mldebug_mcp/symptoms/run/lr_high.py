@@ -18,7 +18,7 @@ SMALLEST_MODELS = 3e-3
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
     background=0.05,
-    setting=True,
+    as_chosen=True,
 )
 def lr_high(run: Run) -> Evidence | None:
     """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.

@@ -13,7 +13,7 @@ from mldebug_mcp.text import figure
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
     not_for=("rl", "diffusion"),
     background=0.02,
-    setting=True,
+    as_chosen=True,
 )
 def lr_low(run: Run) -> Evidence | None:
     """The peak learning rate lies far below the range that is usual for this kind of run and tuning.

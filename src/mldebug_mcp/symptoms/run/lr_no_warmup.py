@@ -18,7 +18,7 @@ EARLY = 0.01
     points=5,
     not_for=("rl",),
     background=0.3,
-    setting=True,
+    as_chosen=True,
 )
 def lr_no_warmup(run: Run) -> Evidence | None:
     """The learning rate is at its peak from the first steps on.

@@ -24,7 +24,7 @@ OTHER = frozenset(
 KEYS = ("fp16", "mixed_precision", "precision", "dtype", "torch_dtype", "compute_type", "amp_dtype")
 
 
-@symptom(needs=(), sources=("bekman_mle",), whole_run=True, background=0.15, setting=True)
+@symptom(needs=(), sources=("bekman_mle",), whole_run=True, background=0.15, as_chosen=True)
 def trains_in_fp16(run: Run) -> Evidence | None:
     """Training runs in half precision (fp16), which holds no number above 65504.
 

@@ -9,7 +9,7 @@ KEYS = ("fp8", "mixed_precision", "precision", "compute_type", "fp8_format", "fp
 NAMES = ("fp8", "float8", "e4m3", "transformer-engine")
 
 
-@symptom(needs=(), sources=("axolotl_stability",), whole_run=True, background=0.03, setting=True)
+@symptom(needs=(), sources=("axolotl_stability",), whole_run=True, background=0.03, as_chosen=True)
 def trains_in_fp8(run: Run) -> Evidence | None:
     """Training computes in 8-bit floats (fp8), whose scales are made from the data.
 

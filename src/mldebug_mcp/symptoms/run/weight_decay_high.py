@@ -12,7 +12,7 @@ FACTOR = 2.0
 
 
 @symptom(
-    needs=(), sources=("axolotl_stability",), whole_run=True, not_for=("diffusion",), background=0.02, setting=True
+    needs=(), sources=("axolotl_stability",), whole_run=True, not_for=("diffusion",), background=0.02, as_chosen=True
 )
 def weight_decay_high(run: Run) -> Evidence | None:
     """The configured weight decay is twice what is usual, or more.
