@@ -46,7 +46,14 @@ SHORT = 12
 """In a log of fewer records the noise is hardly known: a jump must be by half the level and leave no doubt."""
 
 
-@symptom(needs=("loss",), sources=("axolotl_stability",), points=3, not_for=("grpo", "ppo", "rl"), background=0.005)
+@symptom(
+    needs=("loss",),
+    sources=("axolotl_stability",),
+    points=3,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.1,  # a large sound run has twenty (palm_2022)
+    as_chosen=True,
+)
 def loss_spike(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level and comes back.
 
