@@ -92,7 +92,7 @@ def _parts(judged: Sequence[Judged], fresh: Sequence[Judged]) -> dict[str, list[
     parts = {
         "tuning": [one for one in judged if one.label.tuning],
         "test": [one for one in judged if not one.label.tuning],
-        "test, fresh seeds": list(fresh),
+        "test, other seeds": list(fresh),
     }
     return {name: ones for name, ones in parts.items() if ones}
 

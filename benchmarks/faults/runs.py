@@ -97,7 +97,7 @@ def cases(*, subset: bool = False, fresh: int = 0) -> Iterator[Case]:
     Args:
         subset: One severity and one seed of each fault, on one task of each part, and of the tuning part alone where a
             framework trains it.
-        fresh: The test part alone, with seeds moved by this number: runs that nobody has looked at.
+        fresh: The test part alone, with seeds moved by this number.
     """
     lacking = set()
     for case in (*_faulty(subset=subset), *_healthy(subset=subset)):
