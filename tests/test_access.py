@@ -122,7 +122,7 @@ async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None
         "id",
         "device",
     }
-    no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry"}
+    no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry", "error"}
     tested = {(tool, argument) for tool, argument, _ in ARGUMENTS}
     for tool in tools:
         texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}

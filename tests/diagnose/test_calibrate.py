@@ -48,13 +48,12 @@ def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> N
 
 
 def test_numbers_that_were_counted_move_what_the_ranking_uses() -> None:
-    numbers = Fitted(
-        provenance="a test", causes={"bad_batch": {"loss_spike": (0, 96)}}, healthy={"loss_spike": (96, 96)}
-    )
+    name = "loss_spike_single"
+    numbers = Fitted(provenance="a test", causes={"bad_batch": {name: (0, 96)}}, healthy={name: (96, 96)})
     by_hand = {one.id: one for one in candidates("any", {}, Fitted(provenance="none"))}
     counted = {one.id: one for one in candidates("any", {}, numbers)}
-    assert counted["bad_batch"].frequency["loss_spike"] < 0.05 < by_hand["bad_batch"].frequency["loss_spike"]
-    assert backgrounds(numbers)["loss_spike"] > 0.9
+    assert counted["bad_batch"].frequency[name] < 0.05 < by_hand["bad_batch"].frequency[name]
+    assert backgrounds(numbers)[name] > 0.9
 
 
 def test_the_numbers_that_ship_name_only_causes_and_symptoms_that_exist_and_where_they_come_from() -> None:
