@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ |= _LIGHT | os.environ
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        code = command(options)
+        sys.stdout.flush()  # here and not at exit, where a reader that has gone could not be told from a fault
+        return code
     except MLDebugError as error:
         print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
         return UNUSABLE
