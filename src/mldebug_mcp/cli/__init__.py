@@ -37,7 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = command(options)
         sys.stdout.flush()  # here and not at exit, where a reader that has gone could not be told from a fault
-        return code
     except MLDebugError as error:
         print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
         return UNUSABLE
@@ -47,5 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return DONE
     except KeyboardInterrupt:
         return 130
+    else:
+        return code
     finally:
         gc.freeze()  # ... and at exit, when all of it is freed anyway, a fifth of a short command's
