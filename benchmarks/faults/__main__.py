@@ -58,7 +58,7 @@ def main() -> None:
         write(fit(judge(options.folder)))
     elif options.command == "compare":
         said = compare.judge(options.folder, options.tools, options.sample, options.seed)
-        _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, keep=options.save)
+        _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
     else:
         judged, fresh = judge(options.folder), judge(options.beside) if options.beside is not None else []
         print(report(judged, fresh))
@@ -67,9 +67,9 @@ def main() -> None:
             _keep({"accuracy": accuracy(judged, fresh), "causes": per_cause([*test, *fresh])})
 
 
-def _show(tables: Mapping[str, Rows], *, keep: bool) -> None:
+def _show(tables: Mapping[str, Rows], *, save: bool) -> None:
     print("\n\n".join(table(rows) for rows in tables.values()))
-    if keep:
+    if save:
         _keep(tables)
 
 

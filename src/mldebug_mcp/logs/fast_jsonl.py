@@ -19,7 +19,7 @@ from polars.datatypes import DataTypeClass
 from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.frames import add_frame
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_object
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
@@ -99,11 +99,8 @@ class FastRecords:
         if self._infer(block[: block.rfind(b"\n", 0, PIECE_BYTES) + 1]):
             return
         for line in islice(lines_of(block[:PIECE_BYTES]), _SAMPLE):
-            try:
-                record = parse_json(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
+            record = parse_object(line)
+            if record is not None:
                 self.learn({key: value for key, value in record.items() if value is not None})
 
     def _infer(self, block: bytes) -> bool:

@@ -25,6 +25,15 @@ def parse_json(text: str, each: Callable[[Object], Object] | None = None) -> obj
         raise ValueError("nested too deeply") from None
 
 
+def parse_object(text: str) -> Object | None:
+    """Return the object that `text` holds, or None if it holds none."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def parse_document(text: str) -> object:
     """Return the value of a whole document, with checkpoints: parsing a large one takes seconds."""
     count = 0

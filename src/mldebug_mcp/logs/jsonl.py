@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.logs.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_json, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
@@ -67,12 +67,9 @@ class Records:
         for line in lines:
             if not line.strip():
                 continue
-            try:
-                record = parse_json(line)
-            except ValueError:
-                record = None
-            self._last_is_broken = not isinstance(record, dict)
-            if not isinstance(record, dict):
+            record = parse_object(line)
+            self._last_is_broken = record is None
+            if record is None:
                 self.broken += 1
                 continue
             self.empty += not self._builder.record(record)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_object
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "mmcv"
@@ -42,11 +42,8 @@ def objects(file: LogFile, builder: RunBuilder) -> Iterator[dict[str, object]]:
     for line in file.lines():
         if not line.strip():
             continue
-        try:
-            record = parse_json(line)
-        except ValueError:
-            record = None
-        if isinstance(record, dict):
+        record = parse_object(line)
+        if record is not None:
             yield record
         else:
             broken += 1

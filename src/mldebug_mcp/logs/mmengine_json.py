@@ -7,7 +7,7 @@ that counts epochs; there the validation stands at the training step before it.
 from __future__ import annotations
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_object
 from mldebug_mcp.logs.mmcv_json import objects
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.source import LogFile
@@ -22,11 +22,8 @@ def matches(file: LogFile) -> bool:
     first = file.head.lstrip().partition("\n")[0]
     if not first.startswith("{") or not all(f'"{name}"' in first for name in _TRAINING):
         return False
-    try:
-        record = parse_json(first)
-    except ValueError:
-        return False
-    return isinstance(record, dict) and record.keys() >= _TRAINING and "mode" not in record
+    record = parse_object(first)
+    return record is not None and record.keys() >= _TRAINING and "mode" not in record
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:

@@ -20,7 +20,7 @@ from mldebug_mcp.access import is_file, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.json_values import parse_object
 from mldebug_mcp.logs.points import Points, add_points
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
@@ -189,11 +189,7 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
 def _object(text: object) -> dict[str, object] | None:
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="replace")
-    try:
-        value = parse_json(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    return parse_object(text) if isinstance(text, str) else None
 
 
 def _text(value: object) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.symptoms.statistics import row_medians
+from mldebug_mcp.symptoms.statistics import row_medians, start_level
 
 NEAR = 5
 """Training records whose median stands for the training loss at an evaluation."""
@@ -71,3 +72,44 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
         here = count == many
         train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
     return evaluation.step[keep], train, evaluation.value[keep]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Training and evaluation at each evaluation, and where both have come to.
+
+    Args:
+        steps: Steps of the evaluations that training precedes, shape (n,).
+        train: Training level at each (`beside_training`), shape (n,).
+        evaluation: Evaluation loss at each, shape (n,).
+        start: What the training loss was at first.
+        later: The later half of the evaluations.
+    """
+
+    steps: Floats
+    train: Floats
+    evaluation: Floats
+    start: float
+    later: slice
+
+    @property
+    def train_level(self) -> float:
+        """The median training level of the later half."""
+        return float(np.median(self.train[self.later]))
+
+    @property
+    def eval_level(self) -> float:
+        """The median evaluation loss of the later half."""
+        return float(np.median(self.evaluation[self.later]))
+
+
+def compared(run: Run, least: int) -> Compared:
+    """Compare `eval_loss` with the training loss.
+
+    Raises CannotTell if fewer than `least` evaluations stand behind a record of training.
+    """
+    loss = run["loss"].finite
+    steps, train, evaluation = beside_training(loss, run["eval_loss"])
+    if len(steps) < least:
+        raise CannotTell(f"{len(steps)} evaluations that training precedes; {least} are needed")
+    return Compared(steps, train, evaluation, start_level(loss.value), slice(len(steps) // 2, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_wide import eval_gap_wide
 from mldebug_mcp.text import figure
 
@@ -14,7 +14,7 @@ ABOVE = 1.25
 @symptom(
     needs=("loss", "eval_loss"),
     sources=("slavv_37",),
-    not_for=("grpo", "ppo", "rl", "preference"),
+    not_for=("grpo", "ppo", "rl", "preference", "sft"),  # what is fine-tuned knows something, and may well forget it
     whole_run=True,
     background=0.005,
     follows=("loss_divergence", "loss_nonfinite"),
@@ -27,8 +27,6 @@ def eval_above_start(run: Run) -> Evidence | None:
     (`eval_gap_wide`).
     """
     wide = eval_gap_wide(run)
-    if run.kind == "sft":
-        raise CannotTell("a model that is fine-tuned knows something at the start, and may well forget it")
     if wide is None or wide.values["eval"] < ABOVE * wide.values["start"]:
         return None
     return Evidence(

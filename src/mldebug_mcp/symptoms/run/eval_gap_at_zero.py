@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
 from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
-from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 LEFT = 0.2
@@ -31,19 +30,15 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     Training rows are known by heart. Not this when: both have nearly gone; the training loss is still well above zero
     (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more.
     """
-    loss = run["loss"].finite
-    steps, train, evaluation = beside_training(loss, run["eval_loss"])
-    if len(steps) < LEAST_EVALUATIONS:
-        raise CannotTell(f"{len(steps)} evaluations that training precedes; {LEAST_EVALUATIONS} are needed")
-    start, later = start_level(loss.value), slice(len(steps) // 2, None)
-    level, reached = float(np.median(train[later])), float(np.median(evaluation[later]))
+    both = compared(run, LEAST_EVALUATIONS)
+    start, level, reached = both.start, both.train_level, both.eval_level
     if eval_gap_grows(run) is not None:
         raise CannotTell("the evaluation loss rises, which says more")
     if not 0 <= level < SHARE_OF_START * start or reached - level < LEFT * start:
         return None
     return Evidence(
         f"loss has come from {figure(start)} to {figure(level)}, while eval_loss is {figure(reached)} (medians of the "
-        f"later half of {len(steps)} evaluations)",
-        steps=(float(steps[int(np.argmax(train < SHARE_OF_START * start))]),),
+        f"later half of {len(both.steps)} evaluations)",
+        steps=(float(both.steps[int(np.argmax(both.train < SHARE_OF_START * start))]),),
         values={"start": start, "train": level, "eval": reached},
     )

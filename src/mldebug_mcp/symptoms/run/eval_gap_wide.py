@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import beside_training
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import start_level
+from mldebug_mcp.symptoms.evaluation import compared
+from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
@@ -31,22 +30,16 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     Training rows are not known by heart, and held-out ones are far worse all the same. Not this when: the training
     loss has nearly gone, as where a small set is memorised (`eval_gap_grows`, `loss_zero`).
     """
-    loss = run["loss"].finite
-    steps, train, evaluation = beside_training(loss, run["eval_loss"])
-    if len(steps) < LEAST_EVALUATIONS:
-        raise CannotTell(f"{len(steps)} evaluations that training precedes; {LEAST_EVALUATIONS} are needed")
-    start = start_level(loss.value)
-    later = slice(len(steps) // 2, None)
-    far = (evaluation > FACTOR * train) & (evaluation - train > SHARE_OF_START * start)
-    level = float(np.median(train[later]))
-    if start <= 0 or level < SHARE_OF_START * start or not far[later].all():
+    both = compared(run, LEAST_EVALUATIONS)
+    start, level, reached = both.start, both.train_level, both.eval_level
+    far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * start)
+    if start <= 0 or level < SHARE_OF_START * start or not far[both.later].all():
         return None
-    first = len(far) - int(np.argmin(far[::-1])) if not far.all() else 0
-    reached = float(np.median(evaluation[later]))
+    first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
     return Evidence(
-        f"from {run.step_name} {figure(float(steps[first]))} on the evaluation loss is far above the training loss: "
-        f"{figure(reached)} and {figure(level)} in the later half of {len(steps)} evaluations; training began at "
+        f"from {run.step_name} {figure(first)} on the evaluation loss is far above the training loss: "
+        f"{figure(reached)} and {figure(level)} in the later half of {len(far)} evaluations; training began at "
         f"{figure(start)}",
-        steps=(float(steps[first]),),
+        steps=(first,),
         values={"eval": reached, "train": level, "start": start, "factor": reached / level},
     )

@@ -30,7 +30,7 @@ def loss_gone_by_epochs(run: Run) -> Evidence | None:
     Not this when: there is an evaluation loss, which tells whether it was learnt or learnt by heart; the data are gone
     through less than three times.
     """
-    if any(name.startswith("eval_") for name in run.series) and _evaluated(run):
+    if _evaluated(run):
         raise CannotTell("an evaluation tells more")
     loss, epochs = run["loss"].finite, float(np.max(run["epoch"].finite.value, initial=0.0))
     edge = max(1, len(loss) // 20)  # of a handful of records the first alone tells where it began

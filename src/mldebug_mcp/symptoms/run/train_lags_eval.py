@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 STAYS = 0.6
@@ -35,20 +34,18 @@ def train_lags_eval(run: Run) -> Evidence | None:
     (`eval_below_train`); the evaluation set is easier from the first evaluation on; the training loss is a multiple
     (`loss_scale_suspicious`). The numbers were chosen by hand on benchmarks/faults: none of its healthy runs has it.
     """
-    loss = run["loss"].finite
-    steps, train, evaluation = beside_training(loss, run["eval_loss"])
-    if len(steps) < LEAST_EVALUATIONS or not (evaluation > 0).all():
-        raise CannotTell(f"{LEAST_EVALUATIONS} evaluations above zero that training precedes are needed")
-    start, times = start_level(loss.value), train / evaluation
-    later = slice(len(steps) // 2, None)
-    level, reached = float(np.median(train[later])), float(np.median(evaluation[later]))
-    typical = float(np.median(times[later]))
-    apart = typical > BELOW and float(times[later].min()) > ALWAYS and level - reached > GAP * start
+    both = compared(run, LEAST_EVALUATIONS)
+    if not (both.evaluation > 0).all():
+        raise CannotTell("an evaluation loss is not above zero: there is no quotient to speak of")
+    start, level, reached = both.start, both.train_level, both.eval_level
+    times = both.train / both.evaluation
+    typical = float(np.median(times[both.later]))
+    apart = typical > BELOW and float(times[both.later].min()) > ALWAYS and level - reached > GAP * start
     if not apart or level < STAYS * start or typical - 1 < GROWN * (float(times[0]) - 1):
         return None
     return Evidence(
         f"loss stays at {figure(level)} of {figure(start)} at first, while eval_loss falls to {figure(reached)} "
-        f"(medians of the later half of {len(steps)} evaluations)",
-        steps=(float(steps[later][0]),),
+        f"(medians of the later half of {len(times)} evaluations)",
+        steps=(float(both.steps[both.later][0]),),
         values={"start": start, "train": level, "eval": reached, "factor": typical},
     )
