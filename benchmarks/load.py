@@ -87,7 +87,7 @@ class Load:
     def note(self, call: Call, outcome: str, milliseconds: float) -> None:
         """Take down how a call ended."""
         self.milliseconds[call.kind].append(milliseconds)
-        if outcome != call.outcome:
+        if outcome.partition(":")[0] != call.outcome:
             self.failures.append(f"{call.kind}: {outcome} instead of {call.outcome}: {json.dumps(call.params)[:200]}")
 
 
@@ -154,10 +154,11 @@ def mixed(folder: Path, count: int) -> Iterator[Call]:
 
 
 def outcome_of(answer: dict[str, Any]) -> str:
-    """Return how a call ended."""
+    """Return how a call ended, and behind a colon what was said if it was no answer."""
     if "error" in answer:
-        return "error"
-    return "refused" if answer["result"].get("isError") else "answer"
+        return f"error: {answer['error'].get('message', '')}"
+    result = answer["result"]
+    return f"refused: {result['content'][0]['text']}" if result.get("isError") else "answer"
 
 
 def resident_bytes(process: int) -> int:
