@@ -35,6 +35,24 @@ def test_json_is_the_full_answer_and_nothing_else(examples: Path, capsys: pytest
     assert {"healthy", "unknown"} <= {one["cause"] for one in answer["hypotheses"]}
 
 
+def test_the_outcome_of_a_check_is_named_as_it_is_printed_and_moves_the_causes(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(examples / "loss_spike")
+    main(["diagnose", run])
+    before = capsys.readouterr().out
+    assert "(bad_batch.1: seconds)" in before
+    assert main(["diagnose", run, "--outcome", "bad_batch.1=refutes"]) == 0
+    after = capsys.readouterr().out
+    assert "check bad_batch.1 refutes it" in after
+    assert "(bad_batch.1:" not in after
+    assert main(["diagnose", run, "--outcome", "bad_batch.1=perhaps"]) == 2
+    assert "use confirms or refutes" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["diagnose", run, "--outcome", "bad_batch.1"])
+    assert "write CHECK=confirms or CHECK=refutes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("run", "code"), [("healthy", 0), ("divergence", 1)])
 def test_check_tells_by_its_exit_code_whether_something_was_found(
     examples: Path, run: str, code: int, capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,16 @@ def test_an_outcome_moves_its_cause_the_right_way() -> None:
     assert probability(update_diagnosis(SEEN, {"lr_too_high.1": "refutes"}), "lr_too_high") < before
 
 
+def test_an_outcome_counts_in_a_diagnosis_as_in_its_update(examples: Path) -> None:
+    run, outcomes = examples / "loss_spike", {"bad_batch.1": "refutes"}
+    diagnosis = diagnose_run(run, outcomes=outcomes)  # type: ignore[arg-type]
+    update = update_diagnosis({}, outcomes, path=run)  # type: ignore[arg-type]
+    assert diagnosis.hypotheses == update.hypotheses
+    assert "bad_batch.1" not in [step.id for step in diagnosis.next_steps]
+    (against,) = (one.against for one in diagnosis.hypotheses if one.cause == "bad_batch")
+    assert against[0] == "check bad_batch.1 refutes it (-2.1 bits)"
+
+
 def test_a_check_that_was_made_is_not_proposed_again() -> None:
     before = update_diagnosis(SEEN, {})
     leading = before.next_steps[0].id
@@ -69,6 +79,34 @@ def test_the_error_that_ended_the_run_counts_as_in_the_diagnosis(tmp_path: Path)
     )
     forgotten = update_diagnosis(states, {}, diagnosis.run.kind)
     assert forgotten.hypotheses[0].probability != pytest.approx(updated.hypotheses[0].probability)
+
+
+def test_a_run_that_is_named_is_diagnosed_again_with_all_that_was_known(examples: Path) -> None:
+    run, reference = examples / "divergence", examples / "healthy"
+    diagnosis = diagnose_run(run, reference=reference)
+    again = update_diagnosis({}, {}, path=run, reference=reference)
+    assert [(one.cause, one.probability) for one in again.hypotheses] == [
+        (one.cause, one.probability) for one in diagnosis.hypotheses
+    ]
+    alone = update_diagnosis({}, {}, path=run)
+    assert alone.hypotheses[0].probability != again.hypotheses[0].probability
+
+
+def test_what_is_given_stands_against_what_the_run_shows(examples: Path) -> None:
+    run = examples / "loss_spike"
+    assert update_diagnosis({}, {}, path=run).hypotheses[0].cause == "bad_batch"
+    seen = {"loss_spike": "absent", "loss_spike_single": "absent", "loss_spike_high": "absent"}
+    assert update_diagnosis(seen, {}, path=run).hypotheses[0].cause == "healthy"
+
+
+def test_a_run_that_cannot_be_read_is_told_and_the_findings_count(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.jsonl"
+    update = update_diagnosis(SEEN, {}, path=gone)
+    assert probability(update, "lr_too_high") == probability(update_diagnosis(SEEN, {}), "lr_too_high")
+    assert "only the findings given count" in update.notes[0]
+    assert "gone.jsonl" in update.notes[0]
+    with pytest.raises(InputError, match=r"gone\.jsonl"):
+        update_diagnosis({}, {"lr_too_high.1": "confirms"}, path=gone)
 
 
 def test_an_error_that_is_not_known_says_nothing() -> None:

@@ -44,6 +44,7 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
         "update_diagnosis": [
             {"findings": {"loss_spike": "present"}, "outcomes": {"lr_too_high.1": "refutes"}, "path": "runs/7"},
             {"findings": {}, "outcomes": {}},
+            {"outcomes": {"bad_batch.1": "refutes"}, "path": runs[0]["path"]},
         ],
         "inspect_batch": [{"path": str(bad), "purpose": "sft"}, {"path": str(good), "purpose": "pretraining"}],
         "check_memory": [{"path": str(leak)}, {"path": str(leak), "focus": "activations"}, {"path": str(oom)}],

@@ -32,7 +32,8 @@ def do_diagnose(options: argparse.Namespace) -> int:
         run = read_run(options.path, options.config, options.run)
     from mldebug_mcp.diagnose import diagnose
 
-    answer = diagnose(run, read_run(options.reference) if options.reference else None)
+    reference = read_run(options.reference) if options.reference else None
+    answer = diagnose(run, reference, outcomes=dict(options.outcomes))
     if options.json:
         _print_json(answer)
     else:

@@ -69,9 +69,20 @@ def _add_diagnose(verbs: Commands) -> None:
     diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
     diagnose.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    diagnose.add_argument(
+        "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
+        help="how a check of an earlier diagnosis turned out, such as bad_batch.1=refutes (or =confirms); repeatable",
+    )  # fmt: skip
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
+
+
+def _outcome(text: str) -> tuple[str, str]:
+    check, equals, outcome = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} has no outcome; write CHECK=confirms or CHECK=refutes")
+    return check, outcome
 
 
 def _add_search(verbs: Commands) -> None:

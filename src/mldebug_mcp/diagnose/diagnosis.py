@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
+from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, rank
 from mldebug_mcp.diagnose.ties import describe_ties, tied
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
@@ -42,6 +44,8 @@ def diagnose_run(
     reference: str | Path | None = None,
     findings: Sequence[Finding] = (),
     run: str = "",
+    *,
+    outcomes: Mapping[str, Outcome] | None = None,
 ) -> Diagnosis:
     """Say what is seen in a training log, which causes that fits, and what to check next.
 
@@ -51,22 +55,30 @@ def diagnose_run(
         reference: The log or folder of a run that went well, to compare with.
         findings: What other verbs found on the same run; of two findings on one symptom these stand.
         run: Which run to read, where the path holds several; by default the fullest.
+        outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
+            whether it "confirms" or "refutes".
 
     Returns:
         Every symptom with its state, every cause with its probability, best first, and the next steps in order.
 
     Raises:
-        InputError: a path cannot be used; the message says why and what to do.
+        InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
     """
-    return diagnose(read_run(path, config, run), read_run(reference) if reference is not None else None, findings)
+    good = read_run(reference) if reference is not None else None
+    return diagnose(read_run(path, config, run), good, findings, outcomes)
 
 
-def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Diagnosis:
+def diagnose(
+    run: Run,
+    reference: Run | None = None,
+    findings: Sequence[Finding] = (),
+    outcomes: Mapping[str, Outcome] | None = None,
+) -> Diagnosis:
     """Diagnose a run that has been read; see `diagnose_run`."""
-    seen, problems = examine(run)
-    seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
-    comparison = compare(run, reference) if reference is not None else None
-    hypotheses = judge_causes(seen, run.kind, _together(_told(comparison), told_by_errors(run)), run.path)
+    checked = outcomes or {}
+    evidence = gather(run, reference, findings)
+    seen, told = evidence.findings, together(evidence.told, told_by_checks(checked))
+    hypotheses = without_made(judge_causes(seen, run.kind, told, run.path), checked)
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind, {})}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
@@ -78,9 +90,36 @@ def diagnose(run: Run, reference: Run | None = None, findings: Sequence[Finding]
         next_step=after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
-        comparison=comparison,
-        notes=[*run.notes, *problems, *([HARDLY_JUDGED] if hardly_judged(seen) else [])],
+        comparison=evidence.comparison,
+        notes=[*run.notes, *evidence.problems, *([HARDLY_JUDGED] if hardly_judged(seen) else [])],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a run before its causes are ranked.
+
+    Args:
+        kind: Kind of run.
+        findings: Every symptom with its state.
+        told: What else speaks for a cause, in bits, by cause and by what says so.
+        comparison: The run beside its reference, if there is one.
+        problems: Notes on symptoms that broke.
+    """
+
+    kind: str
+    findings: list[Finding]
+    told: Mapping[str, Mapping[str, float]]
+    comparison: Comparison | None = None
+    problems: Sequence[str] = ()
+
+
+def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Evidence:
+    """Examine a run; of two findings on one symptom those given stand."""
+    seen, problems = examine(run)
+    seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
+    comparison = compare(run, reference) if reference is not None else None
+    return Evidence(run.kind, seen, together(_told(comparison), told_by_errors(run)), comparison, problems)
 
 
 def prepare() -> None:
@@ -108,7 +147,8 @@ def judge_causes(
     weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
     ranked = rank(judged, independent(findings), backgrounds(probed=probed), weight, sharpness)
     ties = tied(ranked)
-    return [_hypothesis(known, item, path, kind, ties.get(item.id, [])) for item in ranked]
+    absent = {finding.symptom for finding in findings if finding.state is State.ABSENT}
+    return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), absent=absent) for item in ranked]
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
@@ -184,19 +224,22 @@ def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
     return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
 
 
-def _together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+def together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return what several sources say of the causes as one."""
     causes = {cause for told in tellings for cause in told}
     return {cause: {said: bits for told in tellings for said, bits in told.get(cause, {}).items()} for cause in causes}
 
 
-def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str, tied_with: list[str]) -> Hypothesis:
+def _hypothesis(
+    known: Catalogue, item: Ranked, path: str, kind: str, *, tied_with: list[str], absent: Collection[str]
+) -> Hypothesis:
     cause = known.causes[item.id]
     short = Hypothesis(
         cause=item.id,
         probability=item.probability,
         credence=credence(item.probability),
-        because=_said(item, +1),
-        against=_said(item, -1),
+        because=_said(item, +1, absent),
+        against=_said(item, -1, absent),
         tied_with=tied_with,
     )
     if item.probability < LEADING:
@@ -211,12 +254,12 @@ def _hypothesis(known: Catalogue, item: Ranked, path: str, kind: str, tied_with:
     )
 
 
-def _said(item: Ranked, sign: int) -> list[str]:
-    """Return what the findings say for (+1) or against (-1) a cause, strongest first."""
-    said = sorted((bits, symptom) for symptom, bits in item.bits.items() if bits * sign > 0.05)
+def _said(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
+    """Return what speaks for (+1) or against (-1) a cause, strongest first."""
+    said = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > 0.05)
     return [
-        f"{symptom}{' is absent' if sign < 0 else ''} ({bits:+.1f} bits)"
-        for bits, symptom in (reversed(said) if sign > 0 else said)
+        f"{what}{' is absent' if what in absent else ''} ({bits:+.1f} bits)"
+        for bits, what in (reversed(said) if sign > 0 else said)
     ]
 
 

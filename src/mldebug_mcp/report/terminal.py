@@ -61,6 +61,8 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
     _print_hypotheses(console, diagnosis)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
+    if steps:
+        steps.append(Text("Once it is made: the same command with --outcome CHECK=confirms or =refutes", style="dim"))
     _section(console, "Check next", steps)
     _section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
     _section(console, "Not logged, and would have helped", [_to_log(one) for one in diagnosis.what_to_log])
@@ -154,7 +156,9 @@ def _hypothesis(one: Hypothesis) -> Text:
 
 
 def _step(number: int, step: NextStep) -> Text:
-    text = Text.assemble(f"{number}. {step.action} ", (f"({step.cost}; {', '.join(step.for_causes)})", "dim"))
+    others = [cause for cause in step.for_causes if not step.id.startswith(f"{cause}.")]
+    also = f"; also for {', '.join(others)}" if others else ""
+    text = Text.assemble(f"{number}. {step.action} ", (f"({step.id}: {step.cost}{also})", "dim"))
     text.append(f"\n   confirms: {step.confirms}\n   refutes:  {step.refutes}", style="dim")
     if step.call:
         text.append(f"\n   {step.call}", style="cyan")

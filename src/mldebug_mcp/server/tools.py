@@ -58,31 +58,37 @@ def diagnose_run(
 
 @answers
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
-    findings: Annotated[
-        dict[str, State],
-        Field(description="The state of each symptom in the diagnosis, such as {'loss_spike': 'present'}"),
-    ],
     outcomes: Annotated[
         dict[str, Literal["confirms", "refutes"]],
         Field(description="How checks turned out, by the id of the next step, such as {'lr_too_high.1': 'refutes'}"),
     ],
+    findings: Annotated[
+        dict[str, State] | None,
+        Field(description="The state of each symptom in the diagnosis, such as {'loss_spike': 'present'}"),
+    ] = None,
     kind: Annotated[str, Field(description="Kind of run: run.kind of the diagnosis", max_length=40)] = "unknown",
-    path: Annotated[str, Field(description="The run, for the calls of the next steps", max_length=4096)] = "LOG",
+    path: Annotated[
+        str, Field(description="The run: it is diagnosed again, and findings need only hold changes", max_length=4096)
+    ] = "",
     error: Annotated[str, Field(description="The message of the error that ended the run, if one did")] = "",
+    config: Annotated[str | None, Field(description="As given to diagnose_run")] = None,
+    run: Annotated[str, Field(description="As given to diagnose_run")] = "",
+    reference: Annotated[str | None, Field(description="As given to diagnose_run")] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Update]:
     """Rank the causes again after a check that diagnose_run suggested: what is the most likely cause now, what else?
 
     Use it once the outcome of a next step is known: the suggested check confirms or refutes a hypothesis; lowering the
     learning rate helped, or a fix did not help or work; the other run does, or does not, do the same at that step.
-    Takes the findings of diagnose_run (with their states changed or added to, if more has been seen) and the outcomes
-    of next steps by their ids. Returns the hypotheses with updated probabilities and the next steps that remain.
-    Nothing is stored: what was known travels with the call.
+    Takes the outcomes of next steps by their ids, and the run, or else the findings of diagnose_run (with their states
+    changed or added to, if more has been seen). Returns the hypotheses with updated probabilities and the next steps
+    that remain. Nothing is stored.
     """
     from mldebug_mcp.diagnose.update import update_diagnosis as update
     from mldebug_mcp.report.concise import concise_update
 
-    return reply(update(findings, outcomes, kind, path, error), detail, concise_update)
+    updated = update(findings or {}, outcomes, kind, path, error, config=config, reference=reference, run=run)
+    return reply(updated, detail, concise_update)
 
 
 @answers

@@ -1,0 +1,52 @@
+"""How checks turned out: what an outcome says of the cause that the check belongs to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+from mldebug_mcp.diagnose.next_steps import FALSE_CONFIRMATION, SENSITIVITY
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.models import Hypothesis
+from mldebug_mcp.text import shorten
+
+Outcome = Literal["confirms", "refutes"]
+
+BITS: Mapping[Outcome, float] = {
+    "confirms": math.log2(SENSITIVITY / FALSE_CONFIRMATION),
+    "refutes": math.log2((1 - SENSITIVITY) / (1 - FALSE_CONFIRMATION)),
+}
+
+
+def told_by_checks(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, float]]:
+    """Return what checks say of the causes, in bits, by cause and by what says so.
+
+    Args:
+        outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
+
+    Raises:
+        InputError: a check or an outcome does not exist; the message says where to find those that do.
+    """
+    known = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
+    told: dict[str, dict[str, float]] = {}
+    for check, outcome in outcomes.items():
+        require_known(check, known, "check", "ids of checks stand in next_steps, such as lr_too_high.1")
+        require_known(outcome, BITS, "outcome", "use confirms or refutes")
+        told.setdefault(known[check], {})[f"check {check} {outcome} it"] = BITS[outcome]
+    return told
+
+
+def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:
+    """Return the hypotheses without the next steps that were made."""
+    return [
+        one.model_copy(update={"next_steps": [step for step in one.next_steps if step.id not in outcomes]})
+        for one in hypotheses
+    ]
+
+
+def require_known(name: str, allowed: Collection[str], what: str, hint: str) -> None:
+    """Raise InputError if a name is not among those that exist."""
+    if name not in allowed:
+        raise InputError(f"there is no {what} {shorten(name, 60)!r}; {hint}")
