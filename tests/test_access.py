@@ -67,6 +67,9 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("diagnose_run", "path", {}),
     ("diagnose_run", "config", {"path": "train.jsonl"}),
     ("diagnose_run", "reference", {"path": "train.jsonl"}),
+    ("update_diagnosis", "path", {}),
+    ("update_diagnosis", "config", {"path": "train.jsonl"}),
+    ("update_diagnosis", "reference", {"path": "train.jsonl"}),
     ("inspect_batch", "path", {}),
     ("inspect_batch", "tokenizer", {"path": "batch.json"}),
     ("inspect_batch", "model", {"path": "batch.json"}),
@@ -86,7 +89,9 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
 async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_there(
     root: Path, tool: str, argument: str, others: dict[str, str]
 ) -> None:
-    inside = {name: str(root / value) for name, value in others.items()}
+    inside: dict[str, object] = {name: str(root / value) for name, value in others.items()}
+    if tool == "update_diagnosis":
+        inside["outcomes"] = {}
     told = []
     for name in ("secret.jsonl", "nothing_there.jsonl"):
         path = str(root.parent / "outside" / name)
@@ -97,6 +102,15 @@ async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_
         assert "hunter2" not in text
         told.append(text.replace(name, "NAME"))
     assert told[0] == told[1], "whether a file exists outside must not be told"
+
+
+async def test_a_diagnosis_goes_on_from_its_findings_where_the_run_may_not_be_read(root: Path) -> None:
+    path = str(root.parent / "outside" / "secret.jsonl")
+    failed, text = await ask(root, "update_diagnosis", findings={"loss_spike": "present"}, outcomes={}, path=path)
+    assert not failed
+    assert "only the findings given count" in text
+    assert "allowed roots" in text
+    assert "hunter2" not in text
 
 
 async def test_code_outside_the_roots_is_not_run(root: Path) -> None:
@@ -128,8 +142,6 @@ async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None
         texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}
         if tool.name == "estimate_memory":
             texts &= {"config", "snapshot"}
-        if tool.name == "update_diagnosis":
-            texts -= {"path"}  # repeated in the answer, not opened
         assert {(tool.name, name) for name in texts - no_paths} <= tested, tool.name
 
 
@@ -230,7 +242,7 @@ def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
     (root / "again").symlink_to(root)
     (root / "round").symlink_to(root / "round")
     assert read_run(root).records == 39
-    monkeypatch.setattr("mldebug_mcp.logs.run_folders.MAX_ENTRIES", 3)
+    monkeypatch.setattr("mldebug_mcp.access.MAX_ENTRIES", 3)
     for number in range(5):
         (root / f"a{number}.jsonl").write_text(RECORDS)
     assert any("3 entries are looked at" in note for note in read_run(root).notes)

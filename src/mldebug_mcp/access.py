@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -194,8 +194,20 @@ def matching(folder: Path, ending: str) -> list[Path]:
         return []
 
 
-def walk(folder: Path, depth: int = 6) -> Iterator[Path]:
-    """Yield the files in a folder and those below it, of `MAX_ENTRIES` entries; links to folders are left alone."""
+def walk(
+    folder: Path,
+    depth: int = 6,
+    enters: Callable[[Path], bool] = lambda _: True,
+    notes: list[str] | None = None,
+) -> Iterator[Path]:
+    """Yield the files in a folder and those below it, shallow ones first; links to folders are left alone.
+
+    Args:
+        folder: The folder.
+        depth: Levels that are looked at, its own included.
+        enters: Which folders below it are looked into.
+        notes: Gets a note if there are more than `MAX_ENTRIES` entries.
+    """
     left = MAX_ENTRIES
     level = [folder]
     for _ in range(depth):
@@ -209,8 +221,14 @@ def walk(folder: Path, depth: int = 6) -> Iterator[Path]:
             for path in found:
                 if is_file(path):
                     yield path
-                elif not path.is_symlink() and is_folder(path):
+                elif not path.is_symlink() and enters(path) and is_folder(path):
                     below.append(path)
+            if left <= 0:
+                if notes is not None:
+                    notes.append(
+                        f"of the folder, {MAX_ENTRIES:,} entries are looked at; name the log itself if it is not read"
+                    )
+                return
         level = below
 
 

@@ -7,12 +7,10 @@ A run is a folder with logs in it, together with what trainers put one level bel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mldebug_mcp.access import MAX_ENTRIES, entries, is_file, is_folder
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.access import walk
 from mldebug_mcp.logs.config import FILE_NAMES, find_config
 
 LOG_SUFFIXES = (
@@ -68,7 +66,7 @@ class RunFolder:
 def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
     """Return the runs in a folder, its own first, the others by name; `notes` gets what was left out."""
     found: dict[Path, RunFolder] = {}
-    for path in _files(folder, notes):
+    for path in filter(_may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes)):
         home = _home(folder, path)
         run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
         if len(run.files) < MAX_FILES:
@@ -78,31 +76,8 @@ def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
-def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
-    """Yield what may be a log, shallow ones first."""
-    left = MAX_ENTRIES
-    level = [folder]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Path] = []
-        for place in level:
-            try:
-                found = entries(place, left)
-            except (OSError, InputError):
-                continue
-            left -= len(found)
-            for path in found:
-                if is_folder(path):
-                    # A link to a folder is W&B's latest-run: the run itself is there too.
-                    if path.name not in _IGNORED and not path.name.startswith(".") and not path.is_symlink():
-                        below.append(path)
-                elif _may_be_log(path) and is_file(path):
-                    yield path
-            if left <= 0:
-                notes.append(
-                    f"of the folder, {MAX_ENTRIES:,} entries are looked at; name the log itself if it is not read"
-                )
-                return
-        level = below
+def _may_hold_logs(folder: Path) -> bool:
+    return folder.name not in _IGNORED and not folder.name.startswith(".")
 
 
 def _may_be_log(path: Path) -> bool:

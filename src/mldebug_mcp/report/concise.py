@@ -127,7 +127,9 @@ def concise_update(update: Update) -> Update:
     left_out, folded = _unlikely(update.hypotheses)
     kept = [one for one in update.hypotheses if one.cause not in left_out]
     shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
-    notes = [f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"] if left_out else []
+    notes = [*update.notes]
+    if left_out:
+        notes.append(f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown")
     return update.model_copy(
         update={"hypotheses": _best_first(shown), "next_steps": update.next_steps[:MAX_STEPS], "notes": notes}
     )
