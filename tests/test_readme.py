@@ -48,6 +48,13 @@ def test_every_local_link_of_the_readme_leads_somewhere() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_every_place_that_contributors_are_sent_to_exists() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = re.findall(r"`((?:src|tests|benchmarks|evidence|docs)\b[\w./]*)`|\]\(([^)]+)\)", page)
+    assert len(places) > 15
+    assert [place for pair in places for place in pair if place and not (ROOT / place).exists()] == []
+
+
 def test_everything_that_the_package_offers_exists() -> None:
     assert set(mldebug_mcp.__all__) >= {"diagnose_run", "search_folklore", "explain", "Diagnosis", "MLDebugError"}
     assert all(hasattr(mldebug_mcp, name) for name in mldebug_mcp.__all__)
