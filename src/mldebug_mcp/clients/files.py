@@ -22,11 +22,12 @@ def read_text(path: Path) -> str:
         InputError: if it is not a readable text file.
     """
     try:
-        if not path.exists():
-            return ""
-        if not path.is_file() or path.stat().st_size > LARGEST:
+        status = path.stat()  # links that lead in a circle raise here
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
             raise InputError(f"{path} is not a configuration file of at most {LARGEST // 2**20} MiB; it was left alone")
         return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; it was left alone: save it as UTF-8 first") from None
     except (OSError, RuntimeError) as error:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mldebug_mcp.models import Citation, NextStep
+from mldebug_mcp.models.base import Frozen
 
 
-class Entry(BaseModel):
-    """Base of the catalogue's entries: immutable, no unknown fields."""
-
-    # Built when first used: answering needs only some of them.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+class Entry(Frozen):
+    """Base of the catalogue's entries."""
 
 
 class Source(Entry):

@@ -8,7 +8,9 @@ out: control, bidirectional and invisible characters and lone surrogates cannot 
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from collections.abc import Mapping
+from threading import RLock
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
@@ -37,11 +39,36 @@ Text = Annotated[str, AfterValidator(clean)]
 """A string without control characters, invisible characters or lone surrogates."""
 
 
-class Model(BaseModel):
-    """Base of the contract: immutable, no unknown fields."""
+_BUILDING = RLock()
 
-    # Built when first used: the server lists its tools without validating anything.
+
+class Frozen(BaseModel):
+    """Immutable, no unknown fields, and built when first used: listing tools or answering needs only some types."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, Any] | None = None,
+    ) -> bool | None:
+        """Build the type, once, from the names of its module alone.
+
+        By default pydantic also looks at the local variables of whoever happens to use it first, which crashes CPython
+        3.13.0 in a comprehension; and before 2.14 two threads could build one type at once, and break it.
+        """
+        with _BUILDING:
+            return super().model_rebuild(
+                force=force, raise_errors=raise_errors, _parent_namespace_depth=0, _types_namespace=_types_namespace
+            )
+
+
+class Model(Frozen):
+    """Base of the contract."""
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the model as JSON, exactly as the MCP server sends it."""
