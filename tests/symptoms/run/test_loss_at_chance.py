@@ -50,3 +50,12 @@ def test_a_summed_loss_is_another_symptom() -> None:
     )
     assert state("loss_scale_suspicious", run) is State.PRESENT
     assert state("loss_at_chance", run) is State.ABSENT
+
+
+def test_an_evaluation_that_is_better_than_a_guess_shows_that_nothing_is_guessed() -> None:
+    loss = noisy(np.full(200, 3.46), 0.01)
+    config = {"num_labels": 32}
+    learning = run_of(loss=loss, eval_loss=dict.fromkeys(range(20, 201, 20), 1.9), kind="supervised", config=config)
+    guessing = run_of(loss=loss, eval_loss=dict.fromkeys(range(20, 201, 20), 3.47), kind="supervised", config=config)
+    assert state("loss_at_chance", learning) is State.ABSENT
+    assert state("loss_at_chance", guessing) is State.PRESENT

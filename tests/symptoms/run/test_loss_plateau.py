@@ -62,3 +62,13 @@ def test_a_flat_loss_of_a_model_that_is_right_from_the_start_cannot_be_told() ->
     right, wrong = dict.fromkeys(range(20, 201, 20), 0.9), dict.fromkeys(range(20, 201, 20), 0.2)
     assert state("loss_plateau", run_of(loss=loss, eval_accuracy=right)) is State.UNKNOWN
     assert state("loss_plateau", run_of(loss=loss, eval_accuracy=wrong)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_loss_that_falls_shows_the_progress_of_a_noisy_training_loss(seed: int) -> None:
+    loss = noisy(decay(200, 0.69, 0.64, 60), 0.06, seed)
+    steps = range(25, 201, 25)
+    falling = dict(zip(steps, decay(8, 0.685, 0.64, 3), strict=True))
+    assert state("loss_plateau", run_of(loss=loss, eval_loss=falling)) is State.ABSENT
+    flat = noisy(np.full(200, 0.66), 0.06, seed)
+    assert state("loss_plateau", run_of(loss=flat, eval_loss=dict.fromkeys(steps, 0.67))) is State.PRESENT

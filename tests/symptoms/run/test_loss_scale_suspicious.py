@@ -48,3 +48,17 @@ def test_a_bad_initialisation_is_no_multiple() -> None:
 
 def test_without_anything_to_compare_with_it_cannot_be_told() -> None:
     assert state("loss_scale_suspicious", run_of(loss=decay(100, 40))) is State.UNKNOWN
+
+
+def test_a_multiple_that_overfitting_makes_smaller_is_present() -> None:
+    run = run_of(
+        loss=[8 * (1.8 - step / 300) for step in range(1, 201)], eval_loss={50: 1.75, 100: 1.6, 150: 1.5, 200: 1.45}
+    )
+    finding = seen("loss_scale_suspicious", run)
+    assert finding.state is State.PRESENT
+    assert finding.values["number"] == 8
+
+
+def test_a_multiple_that_comes_and_goes_is_absent() -> None:
+    run = run_of(loss=[4.0] * 200, eval_loss={25: 1.0, 50: 0.5, 75: 1.6, 100: 0.9, 150: 0.8, 200: 0.7})
+    assert state("loss_scale_suspicious", run) is State.ABSENT

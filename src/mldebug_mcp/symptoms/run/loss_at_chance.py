@@ -20,6 +20,8 @@ NEAR = 0.03
 NEAR_BY_ACCURACY = 0.08
 """An accuracy of a few per cent is known to no more than that."""
 MOST_ACCURACY = 0.3
+KNOWS = 0.2
+"""An evaluation loss this share below that of a guess is no guess's, whatever dropout adds to the training loss."""
 LEAST_ACCURACIES = 4
 
 
@@ -34,8 +36,9 @@ def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.
 
     Not this when: the log ends after a few steps; the loss is no cross-entropy, is summed (`loss_scale_suspicious`) or
-    has risen to where it is (`loss_divergence`). Unknown where neither the number of classes nor that of tokens is
-    known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess does.
+    has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess. Unknown where neither the
+    number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess
+    does.
     """
     loss = run["loss"].finite
     start, end, uniform = start_level(loss.value), end_level(loss.value), uniform_loss(run)
@@ -46,12 +49,20 @@ def loss_at_chance(run: Run) -> Evidence | None:
         near = NEAR_BY_ACCURACY
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
+    if _evaluation_knows_more(run, uniform):
+        return None
     return Evidence(
         f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}; a uniform guess has "
         f"{figure(uniform)} = ln({math.exp(uniform):.0f})",
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
     )
+
+
+def _evaluation_knows_more(run: Run, uniform: float) -> bool:
+    """Say whether the last evaluation loss lies clearly below that of a guess: then the same model makes none."""
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
 
 
 def _by_accuracy(run: Run) -> float:

@@ -46,11 +46,11 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
 
-    Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first
-    evaluation is right nearly always; it is exactly constant
-    (`loss_constant`). The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred records
-    pass. Where the noise could hide such progress, an evaluation loss that stands still decides; without one it
-    cannot be told.
+    Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first evaluation is
+    right nearly always; it is exactly constant (`loss_constant`); the evaluation loss falls, where the training loss
+    is too noisy to show it. The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred
+    records pass. Where the noise could hide such progress, an evaluation loss that stands still decides; without one
+    it cannot be told.
     """
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
@@ -66,6 +66,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         if chance is None or start > SETTLING * chance or abs(end - chance) > NEAR_CHANCE * chance:
             return None
     elif chance is None:
+        if _evaluation_falls(run):
+            return None
         _refuse_to_judge(run, loss, 3 * error / start)
         if _right_from_the_start(run):
             raise CannotTell("the first evaluations are right already: there may be no more to learn")
@@ -98,6 +100,12 @@ def _right_from_the_start(run: Run) -> bool:
     """Say whether an accuracy is high at the first evaluation, as that of a model that knows its task."""
     logged = [run[name].finite.value for name in ACCURACIES if name in run]
     return any(len(one) > 0 and KNOWS <= float(one[0]) <= 1 for one in logged)
+
+
+def _evaluation_falls(run: Run) -> bool:
+    """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
 
 
 def _evaluation_stands(run: Run) -> bool:

@@ -13,9 +13,14 @@ from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, unifo
 from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
-NEAR_KNOWN = 0.15
-"""How near the quotient must come to the configured number of accumulated micro-batches, as a share."""
-NEAR_GUESSED = 0.04
+NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
+"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one."""
+NEAR_EVALUATION = 0.25
+"""How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
+FAR = 2.5
+"""Above this quotient, time after time from the first evaluation on, regularisation is no likely reason."""
+STEADY = 0.5
+"""Natural logarithms by which the quotients of one run differ at most where the number is not configured."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Where the number is not configured: the usual ones. A quotient of 2 may have other reasons."""
 EARLY = 0.02
@@ -61,11 +66,10 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
     quotient = train[keep] / evaluation[keep]
     factor = float(np.median(quotient))
-    number = _whole(factor, accumulated)
-    steady = accumulated is not None or (
-        len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < 0.3 and float(quotient.min()) > 2.5
-    )
-    if number is None or not steady:
+    far = accumulated is None or accumulated > FAR
+    number = _whole(factor, accumulated, *((NEAR_EVALUATION,) * 2 if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
+    if number is None or (accumulated is None and not steady):
         return False
     return Evidence(
         f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
@@ -94,7 +98,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
         # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
         number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None
     else:
-        number = _whole(first / uniform, accumulated)
+        number = _whole(first / uniform, accumulated, NEAR_KNOWN, NEAR_GUESSED)
     if number is None:
         return False
     return Evidence(
@@ -106,11 +110,11 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     )
 
 
-def _whole(factor: float, accumulated: float | None) -> float | None:
+def _whole(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
     """Return the number of micro-batches that a quotient is near to, or None."""
     if accumulated is not None:
-        return accumulated if abs(factor / accumulated - 1) < NEAR_KNOWN else None
-    return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < NEAR_GUESSED), None)
+        return accumulated if abs(factor / accumulated - 1) < near_known else None
+    return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < near_guessed), None)
 
 
 def _configured(accumulated: float | None) -> str:

@@ -55,6 +55,8 @@ def loss_stall(run: Run) -> Evidence | None:
     if end < HIGH_SHARE * uniform:
         return None
     level = end + max(STILL * abs(end), 3 * cut.wobble)
+    if cut.level[0] <= level:  # a fall within the noise
+        return None
     at = int(cut.first[int(np.argmax(cut.level <= level))])
     onset = float(loss.step[at])
     return Evidence(
