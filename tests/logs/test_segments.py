@@ -153,3 +153,21 @@ def test_what_keras_evaluates_after_training_is_not_of_the_last_epoch(tmp_path: 
     assert run["loss"].value.tolist() == [1, 0.5]
     assert run["eval_loss"].value.tolist() == [1.5, 0.75]
     assert any("evaluate()" in note for note in run.notes)
+
+
+def test_records_of_one_rounded_epoch_are_all_kept(tmp_path: Path) -> None:
+    rows: list[dict[str, float]] = [{"loss": 3 - index / 10, "epoch": round(index / 150, 2)} for index in range(12)]
+    rows[6:6] = [{"eval_loss": 2.5, "epoch": rows[5]["epoch"]}]
+    run = _jsonl(tmp_path, rows)
+    assert run.step_name == "epoch"
+    assert run["loss"].value.tolist() == pytest.approx([3 - index / 10 for index in range(12)])
+    assert run["eval_loss"].step[0] == run["loss"].step[5]
+    assert bool((run["loss"].step[1:] > run["loss"].step[:-1]).all())
+    assert any("several records stand at one epoch" in note for note in run.notes)
+
+
+def test_a_whole_epoch_that_was_done_again_stands_once(tmp_path: Path) -> None:
+    epochs = [1, 2, 3, 3, 4, 5, 6, 7]
+    run = _jsonl(tmp_path, [{"epoch": epoch, "loss": 2 - index / 20} for index, epoch in enumerate(epochs)])
+    assert run["loss"].step.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert run["loss"].at(3) == pytest.approx(2 - 3 / 20)

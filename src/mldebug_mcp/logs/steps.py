@@ -20,6 +20,10 @@ restart every twenty records."""
 MANY_RESTARTS = 20
 """Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
 
+DONE_AGAIN = 0.2
+"""Share of records at whole epochs logged before, below which they were done again; chosen: of two to an epoch it is
+a half."""
+
 
 def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats, str]:
     """Return the step of every record, shape (records,), and what a step is."""
@@ -35,7 +39,9 @@ def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats,
         if len(value) * 2 >= builder.records and not _stands_still(value, name):
             # A record without a step belongs to the last one seen.
             step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
-            return (_unrolled(builder, step, named.get("epoch")) if name == "step" else step), name
+            if name == "step":
+                return _unrolled(builder, step, named.get("epoch")), name
+            return _spread(builder, step, named), name
     if builder.rows:
         builder.note("the log has no step counter: records are counted instead")
     return np.arange(1, builder.rows + 1, dtype=np.float64), "record"
@@ -58,6 +64,44 @@ def _unrolled(builder: RunBuilder, step: Floats, epochs: Column | None) -> Float
     # A counter that starts at 0 begins one interval after the last step of the epoch before.
     offset[falls] = step[falls - 1] + np.where(step[falls] == 0, interval, 0.0)
     return step + np.cumsum(offset)
+
+
+def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> Floats:
+    """Tell records of one epoch apart: a rounded epoch, or that of several records, is no step of its own.
+
+    The records of the fullest metric that has several values there are spread evenly from their epoch up to the next;
+    the others keep to the one before them. A whole epoch that now and then stands twice was done again.
+    """
+    whole = bool(np.all(epoch == np.floor(epoch)))
+    if (
+        len(epoch) < 2
+        or bool(np.any(epoch[1:] < epoch[:-1]))
+        or (whole and np.mean(epoch[1:] == epoch[:-1]) < DONE_AGAIN)
+    ):
+        return epoch
+    metrics = sorted((one for name, one in named.items() if name != "epoch"), key=len, reverse=True)
+    column = next((one for one in metrics if _contradicts(one, epoch)), None)
+    if column is None:
+        return epoch
+    at = column.arrays()[0]
+    builder.note("several records stand at one epoch: they are spread evenly up to the next")
+    ordinal = np.zeros(builder.rows)
+    ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
+    last = np.maximum.accumulate(np.where(np.isin(np.arange(builder.rows), at), np.arange(builder.rows), 0))
+    ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
+    distinct = np.unique(epoch)
+    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2] if len(distinct) > 1 else distinct[-1] + 1)
+    place = np.searchsorted(distinct, epoch)
+    most = np.zeros(len(distinct))
+    np.maximum.at(most, place, ordinal)
+    return epoch + gaps[place] * ordinal / (most[place] + 1)
+
+
+def _contradicts(column: Column, step: Floats) -> bool:
+    """Say whether a metric has several values at one step, and not the same ones."""
+    at, value = column.arrays()
+    again = np.flatnonzero(step[at[1:]] == step[at[:-1]]) + 1
+    return not bool(np.all(np.isclose(value[again], value[again - 1], equal_nan=True)))
 
 
 def segment_starts(
