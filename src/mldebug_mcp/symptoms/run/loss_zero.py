@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_drops_to_zero import loss_drops_to_zero
 from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4
@@ -18,7 +19,8 @@ AT_ONCE = 0.05
 def loss_zero(run: Run) -> Evidence | None:
     """The training loss is zero, or nearly, from early on, and was not learnt to be so.
 
-    Not this when: the loss falls to zero record by record, by memorising, or late; the run is RL, where a policy loss
+    Not this when: the loss falls to zero record by record, by memorising, or late; it was above zero at first and is
+    zero at once (`loss_drops_to_zero`); the run is RL, where a policy loss
     of zero is normal; a single record is all there is, and its gradient is not zero.
     """
     loss = run["loss"].finite
@@ -32,6 +34,8 @@ def loss_zero(run: Run) -> Evidence | None:
         return None
     if start >= 3 and loss.value[max(0, start - 5) : start].min() < AT_ONCE * np.median(loss.value[:3]):
         return None
+    if start and loss_drops_to_zero(run) is not None:
+        raise CannotTell("the loss was above zero at first, which says more (`loss_drops_to_zero`)")
     first = float(loss.step[start])
     return Evidence(
         f"loss is {figure(float(loss.value[start]))} at {run.step_name} {figure(first)} and below {NEARLY_ZERO:g} in "

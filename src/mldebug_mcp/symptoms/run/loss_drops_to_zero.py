@@ -1,0 +1,43 @@
+"""Loss that is zero from one record to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+FROM = 0.05
+"""Of the loss at the start: what it drops from. Below, it may have been learnt, and printed rounded. Chosen by hand."""
+LEAST_ZEROS = 2
+
+
+@symptom(needs=("loss",), points=3, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.001)
+def loss_drops_to_zero(run: Run) -> Evidence | None:
+    """The training loss is well above zero, exactly zero at the next record, and zero ever after.
+
+    So a trainer prints losses that are not finite (`logging_nan_inf_filter` of the Hugging Face Trainer), whenever they
+    began. Not this when: it is zero from the first record (`loss_zero`); it has come down by learning; the gradient
+    norm goes on being above zero.
+    """
+    loss = run["loss"]
+    zero = loss.value == 0
+    zeros = int(np.argmin(zero[::-1])) if not zero.all() else len(zero)
+    if zeros < LEAST_ZEROS or zeros == len(zero):
+        return None
+    last = len(zero) - zeros - 1
+    before, start = float(loss.value[last]), float(loss.value[0])
+    if not np.isfinite(before) or abs(before) < FROM * abs(start):
+        return None
+    first = float(loss.step[last + 1])
+    if "grad_norm" in run:
+        norm = run["grad_norm"]
+        if bool(np.any(norm.value[np.isfinite(norm.value) & (norm.step >= first)] > 0)):
+            raise CannotTell("the gradient norm is above zero where the loss reads zero")
+    return Evidence(
+        f"loss is {figure(before)} at {run.step_name} {figure(float(loss.step[last]))}, exactly 0 at {figure(first)} "
+        f"and in all {zeros} records from there on",
+        steps=(first,),
+        values={"before": before, "zeros": float(zeros)},
+    )
