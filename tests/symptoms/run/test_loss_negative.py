@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import decay, noisy, run_of, state
 
 
 def test_a_loss_that_falls_below_zero_is_seen() -> None:
@@ -16,3 +16,24 @@ def test_one_rounding_error_below_zero_is_not() -> None:
 
 def test_a_policy_loss_is_not_judged() -> None:
     assert state("loss_negative", run_of(loss=[-0.1] * 20, kind="grpo")) is State.UNKNOWN
+
+
+def test_a_loss_that_levels_off_below_zero_is_absent() -> None:
+    assert state("loss_negative", run_of(loss=noisy(decay(200, 2.0, -6.0), 0.02))) is State.ABSENT
+
+
+def test_a_loss_that_is_negative_all_along_and_does_not_fall_is_absent() -> None:
+    assert state("loss_negative", run_of(loss=noisy(np.full(60, -12.7), 0.001))) is State.ABSENT
+
+
+def test_beside_an_accuracy_a_loss_below_zero_is_seen_however_it_bends() -> None:
+    run = run_of(loss=decay(40, 1.0, -3.0), accuracy=np.linspace(0.1, 0.2, 40))
+    assert state("loss_negative", run) is State.PRESENT
+
+
+def test_a_language_model_has_no_negative_loss() -> None:
+    assert state("loss_negative", run_of(loss=decay(40, 1.0, -0.5), kind="sft")) is State.PRESENT
+
+
+def test_a_loss_that_falls_ever_faster_is_seen_in_few_records() -> None:
+    assert state("loss_negative", run_of(loss=[0.4, -20.0, -900.0, -8000.0, -40000.0, -120000.0])) is State.PRESENT

@@ -4,28 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.evaluation import ACCURACIES
 from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
+from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.1
+UNBENT = 0.4
+"""Of the fall in the later half of the records: a curve that learns bends, one without a bound does not.
+
+Half of a straight line is there, a quarter of an exponential or a power law (`loss_slow`).
+"""
 
 
 @symptom(needs=("loss",), points=5, not_for=("grpo", "ppo", "rl", "diffusion"), background=0.01)
 def loss_negative(run: Run) -> Evidence | None:
-    """The training loss is negative, which no cross-entropy or squared error can be.
+    """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
-    Not this when: the loss is the logarithm of a density, a lower bound or a surrogate of reinforcement learning, which
-    may be negative in health. The share of records, a tenth, was chosen by hand.
+    An accuracy beside it, or a language model, makes it a cross-entropy, which cannot be negative. The logarithm of a
+    density, a lower bound, a signal-to-noise ratio in decibels and a surrogate of reinforcement learning may be, in
+    health: their curve bends, and that is only remarked. Both shares were chosen by hand.
     """
     loss = run["loss"].finite
     below = loss.value < 0
     if below.mean() < SHARE:
         return None
     first = float(loss.step[int(np.argmax(below))])
+    start, middle, end = start_level(loss.value), float(np.median(_middle(loss.value))), end_level(loss.value)
+    unbent = end < 0 and start > end and (middle - end) > UNBENT * (start - end)
+    entropy = run.kind in LANGUAGE_MODELS or any(name in run for name in ACCURACIES)
+    beside = "" if entropy or unbent else ": a logarithm of a density or a ratio in decibels may be"
     return Evidence(
         f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; "
-        f"the lowest is {figure(float(loss.value.min()))}",
+        f"the lowest is {figure(float(loss.value.min()))}{beside}",
         steps=(first,),
-        values={"share": float(below.mean()), "lowest": float(loss.value.min())},
+        values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
+        present=bool(entropy or unbent),
     )
+
+
+def _middle(values: Floats) -> Floats:
+    """Return the values about the middle of a curve, a twentieth and at least 3 of them."""
+    half, width = len(values) // 2, max(3, len(values) // 20)
+    return values[max(0, half - width // 2) : half + width // 2 + 1]
