@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.text import clean, shorten
+from mldebug_mcp.text import clean, figure, shorten
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,11 @@ def test_shortened_text_is_one_encodable_line_within_the_limit(text: str, limit:
     assert len(line) <= limit
     assert "\n" not in line
     assert line.encode("utf-8").decode("utf-8") == line
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(123892.0, "123892"), (40490.18, "4.049e+04"), (0.5, "0.5"), (3e9, "3e+09"), (float("nan"), "nan")],
+)
+def test_a_figure_has_four_digits_and_a_whole_number_all(value: float, said: str) -> None:
+    assert figure(value) == said

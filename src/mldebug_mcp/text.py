@@ -11,6 +11,8 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?
 _KEPT = "\n\t"
 # Cc control, Cf format (bidi, zero width), Cs surrogate, Co private use, Zl/Zp line and paragraph separators.
 _DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+WHOLE = 1e9
+"""Up to here a whole number is said whole: a run has no more steps, and bytes are better said in powers."""
 
 
 def clean(text: str) -> str:
@@ -46,5 +48,9 @@ def quoted(text: str) -> str:
 
 
 def figure(value: float) -> str:
-    """Return a number for a sentence: four significant digits, no trailing zeros."""
-    return f"{value:.4g}"
+    """Return a number for a sentence: four significant digits, no trailing zeros.
+
+    A whole number up to a billion is given whole: the step 123892 is not found by 1.239e+05.
+    """
+    whole = abs(value) < WHOLE and value == int(value)
+    return f"{value:.0f}" if whole else f"{value:.4g}"

@@ -23,9 +23,9 @@ Half of a straight line is there, a quarter of an exponential or a power law (`l
 def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
-    An accuracy beside it, or a language model, makes it a cross-entropy, which cannot be negative. The logarithm of a
-    density, a lower bound, a signal-to-noise ratio in decibels and a surrogate of reinforcement learning may be, in
-    health: their curve bends, and that is only remarked. Both shares were chosen by hand.
+    An accuracy beside it, or a language model, makes it a cross-entropy, which cannot be negative. Not this when: the
+    curve bends, as that of the logarithm of a density, a lower bound or a signal-to-noise ratio in decibels does, which
+    may be negative in health; that is only remarked. Both shares were chosen by hand.
     """
     loss = run["loss"].finite
     below = loss.value < 0
