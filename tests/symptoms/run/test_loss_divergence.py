@@ -40,3 +40,8 @@ def test_a_noisy_excerpt_that_falls_is_none() -> None:
 
 def test_four_records_cannot_tell() -> None:
     assert state("loss_divergence", run_of(loss=[1.0, 2.0, 3.0, 4.0])) is State.UNKNOWN
+
+
+def test_a_loss_that_explodes_by_powers_rises_from_the_first_of_them_on() -> None:
+    loss = [0.06, 0.11, 0.05, 5e19, 4e20, 2e21, 8e21, 3e22]
+    assert seen("loss_divergence", run_of(loss=loss)).steps == [4]

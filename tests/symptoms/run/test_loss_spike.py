@@ -138,3 +138,9 @@ def test_a_lone_jump_in_a_thinned_log_that_still_falls_is_present(records: int) 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_thinned_log_that_only_falls_has_no_lone_jump(seed: int) -> None:
     assert state("loss_spike", run_of(loss=noisy(decay(50, 2.3, 0.4, 4), 0.08, seed), every=5)) is State.ABSENT
+
+
+def test_a_jump_after_which_the_loss_stays_up_is_no_spike_that_the_log_cuts_off() -> None:
+    run = run_of(loss=[*decay(10, 1.2, 0.7), 13.0, 26.6, 26.6, 26.6, 26.6])
+    assert state("loss_spike", run) is State.UNKNOWN
+    assert state("loss_divergence", run) is State.PRESENT

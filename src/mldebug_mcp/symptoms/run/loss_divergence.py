@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, median_of_three, start_level
+from mldebug_mcp.symptoms.statistics import blocks, end_level, median_of_three, positive, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
@@ -15,6 +17,7 @@ SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level."""
 SHORT, SHORT_FACTOR = 8, 1.4
 """In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
+MANIFOLD = 10.0
 SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
@@ -64,8 +67,13 @@ def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evi
 
 
 def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
-    """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot."""
+    """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot.
+
+    A rise by more than a factor of ten is followed on the logarithm, else the last of its jumps would be its beginning.
+    """
     smooth = median_of_three(values)
+    if lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values):
+        smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
 
     def reached(share: float) -> int:
         low = np.flatnonzero(smooth < lowest + share * rise)

@@ -11,7 +11,8 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.symptoms.lone_spike import lone_spike
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
 from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.statistics import (
     heaviness,
@@ -65,6 +66,8 @@ def loss_spike(run: Run) -> Evidence | None:
     found = [spike for spike in jumps(run) if spike.recovered is not False]
     if not found or len(found) > max(5, len(loss) // 50):
         return None
+    if not any(spike.recovered for spike in found) and loss_divergence(run) is not None:
+        raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     worst = max(found, key=lambda spike: spike.height)
     return _evidence(run, loss.step, loss.value, found, worst)
 
