@@ -13,6 +13,10 @@ from mldebug_mcp.symptoms.statistics import row_medians, start_level
 
 NEAR = 5
 """Training records whose median stands for the training loss at an evaluation."""
+SHORT = 20
+"""In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen by hand."""
+LATE = 3.5
+"""Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen."""
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
@@ -53,6 +57,12 @@ def quality_metrics(run: Run) -> list[Series]:
 def as_share(accuracy: float) -> float:
     """Return an accuracy as a share; above 1 it is in per cent."""
     return accuracy / 100 if accuracy > 1 else accuracy
+
+
+def begins_late(evaluation: Series) -> bool:
+    """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
+    step = evaluation.finite.step
+    return len(step) > 2 and float(step[0]) > LATE * float(np.median(np.diff(step)))
 
 
 def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:
@@ -112,4 +122,5 @@ def compared(run: Run, least: int) -> Compared:
     steps, train, evaluation = beside_training(loss, run["eval_loss"])
     if len(steps) < least:
         raise CannotTell(f"{len(steps)} evaluations that training precedes; {least} are needed")
-    return Compared(steps, train, evaluation, start_level(loss.value), slice(len(steps) // 2, None))
+    start = max(start_level(loss.value), float(loss.value[0])) if len(loss) < SHORT else start_level(loss.value)
+    return Compared(steps, train, evaluation, start, slice(len(steps) // 2, None))

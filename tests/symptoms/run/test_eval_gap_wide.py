@@ -44,3 +44,10 @@ def test_three_evaluations_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state("eval_gap_wide", run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_in_a_short_log_training_began_where_its_first_record_stands() -> None:
+    loss = [0.68, 0.47, 0.35, 0.28, 0.22, 0.16]
+    run = run_of(loss=loss, eval_loss=[0.57, 0.49, 0.51, 0.56, 0.64, 0.77])
+    assert seen("eval_gap_wide", run).values["start"] == 0.68
+    assert state("eval_above_start", run) is State.ABSENT

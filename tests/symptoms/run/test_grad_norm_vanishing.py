@@ -32,3 +32,7 @@ def test_a_norm_that_falls_with_the_loss_is_absent() -> None:
 
 def test_zeros_cannot_tell() -> None:
     assert state("grad_norm_vanishing", run_of(grad_norm=np.zeros(100), loss=FLAT)) is State.UNKNOWN
+
+
+def test_two_norms_that_are_rounding_errors_are_enough() -> None:
+    assert state("grad_norm_vanishing", run_of(loss=[0.1, 0.1], grad_norm=[8e-19, 4e-19])) is State.PRESENT

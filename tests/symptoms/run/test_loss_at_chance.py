@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, state
+from tests.runs import decay, noisy, run_of, seen, state
 
 
 @pytest.mark.parametrize("classes", [2, 10, 1000])
@@ -59,3 +59,8 @@ def test_an_evaluation_that_is_better_than_a_guess_shows_that_nothing_is_guessed
     guessing = run_of(loss=loss, eval_loss=dict.fromkeys(range(20, 201, 20), 3.47), kind="supervised", config=config)
     assert state("loss_at_chance", learning) is State.ABSENT
     assert state("loss_at_chance", guessing) is State.PRESENT
+
+
+def test_of_the_numbers_of_classes_that_the_accuracy_allows_the_nearest_is_named() -> None:
+    run = run_of(loss=np.full(20, 2.302), accuracy=np.full(20, 0.1085))
+    assert "ln(10)" in seen("loss_at_chance", run).summary

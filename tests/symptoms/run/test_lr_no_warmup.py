@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import run_of, run_of_records, state
 
 
 def test_a_rate_at_its_peak_from_the_first_step_is_present() -> None:
@@ -21,3 +21,9 @@ def test_a_configured_warmup_is_absent() -> None:
 
 def test_a_log_that_begins_late_cannot_tell() -> None:
     assert state("lr_no_warmup", run_of(learning_rate=[1e-4] * 10, every=500)) is State.UNKNOWN
+
+
+def test_an_excerpt_that_begins_within_an_epoch_cannot_tell() -> None:
+    rates = {0.6 + index / 100: 9e-6 - index * 1e-7 for index in range(10)}
+    records = [{"epoch": epoch, "learning_rate": rate} for epoch, rate in rates.items()]
+    assert state("lr_no_warmup", run_of_records(records)) is State.UNKNOWN

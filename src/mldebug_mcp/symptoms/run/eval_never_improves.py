@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned
 from mldebug_mcp.text import figure
@@ -34,6 +34,11 @@ def eval_never_improves(run: Run) -> Evidence | None:
     if not judged:
         raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations stand beside the training loss")
     evaluation, train = judged[0]
+    if begins_late(evaluation):
+        raise CannotTell(
+            f"the first evaluation is at {run.step_name} {figure(float(evaluation.step[0]))}: whether it improved "
+            "before does not show"
+        )
     best = int(np.argmin(evaluation.value))
     lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
     fell = float(np.median(train[-2:])) < float(train[0]) * (1 - FALL)

@@ -45,7 +45,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     near = NEAR
     worse = uniform is not None and uniform < end < start * (1 + NEAR)
     if uniform is None:
-        uniform = math.log(2) if abs(end - math.log(2)) <= 0.01 else _by_accuracy(run)
+        uniform = math.log(2) if abs(end - math.log(2)) <= 0.01 else _by_accuracy(run, end)
         near = NEAR_BY_ACCURACY
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
@@ -65,11 +65,17 @@ def _evaluation_knows_more(run: Run, uniform: float) -> bool:
     return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
 
 
-def _by_accuracy(run: Run) -> float:
-    """Return the loss of a uniform guess that is right as often as the log says: it guesses 1 / accuracy classes."""
+def _by_accuracy(run: Run, end: float) -> float:
+    """Return the loss of a uniform guess that is right as often as the log says: it guesses 1 / accuracy classes.
+
+    Of the whole numbers of classes that the accuracy allows, that whose guess is nearest to the loss is taken.
+    """
     name = next((one for one in ACCURACIES if one in run), None)
     right = run[name].finite.value if name is not None else np.empty(0)
     accuracy = as_share(float(np.median(right))) if len(right) >= LEAST_ACCURACIES else 0.0
     if not 0 < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")
-    return -math.log(accuracy)
+    fewest, most = (accuracy ** -(1 + sign * NEAR_BY_ACCURACY) for sign in (-1, 1))
+    classes = min(max(math.exp(min(end, 20.0)), fewest), most)
+    whole = [one for one in (math.floor(classes), round(classes), math.ceil(classes)) if fewest <= one <= most]
+    return min((math.log(one) for one in whole), key=lambda one: abs(one - end), default=-math.log(accuracy))

@@ -34,7 +34,8 @@ def lr_no_warmup(run: Run) -> Evidence | None:
     warmup = max(run.setting("warmup_steps") or 0.0, run.setting("warmup_ratio") or 0.0)
     if warmup > 0:
         return None
-    if first > max(2.0, EARLY * run.last_step) and run.setting("warmup_steps") is None:
+    late = EARLY * run.last_step if run.step_name == "epoch" else max(2.0, EARLY * run.last_step)
+    if first > late and run.setting("warmup_steps") is None:
         raise CannotTell(
             f"the first learning rate is logged at {run.step_name} {figure(first)}: a warmup before it would not show"
         )
