@@ -38,3 +38,13 @@ def test_an_excerpt_cannot_tell() -> None:
 def test_a_run_of_sixty_steps_has_hardly_begun() -> None:
     assert state("loss_slow", run_of(loss=np.linspace(2.3, 2.0, 60))) is State.UNKNOWN
     assert state("loss_slow", run_of(loss=np.linspace(2.3, 2.0, 160))) is State.PRESENT
+
+
+def test_a_straight_fall_by_a_third_within_two_hundred_steps_is_not_slow() -> None:
+    run = run_of(loss=noisy(np.linspace(10.9, 6.8, 20), 0.005), every=10)
+    assert state("loss_slow", run) is State.ABSENT
+
+
+def test_the_same_fall_over_twenty_thousand_steps_is() -> None:
+    run = run_of(loss=noisy(np.linspace(10.9, 6.8, 20), 0.005), every=1000)
+    assert state("loss_slow", run) is State.PRESENT

@@ -22,6 +22,9 @@ KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
 LEAST_STEPS = 100
 """A run of fewer steps has hardly begun: that it is slow yet says little."""
+PACE = 1 / 1000
+"""Of the first level, per step: a straight line to zero within a thousand steps is not slow: so the loss falls while a
+rate that is not logged warms up. Chosen by hand."""
 EARLY = 0.05
 """The log must begin within this share of the run, or among its first 20 steps: later on every curve is straight."""
 
@@ -37,9 +40,10 @@ EARLY = 0.05
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
 
-    Not this when: the model knows something already; the log is an excerpt from the middle of a run; the rate still
-    warms up; there is no progress at all (`loss_plateau`). Time counts by the learning rate spent, where it is logged,
-    so that a decay of the rate does not bend the curve. The shares were chosen on synthetic curves.
+    Not this when: at this pace it is gone within a thousand steps; the model knows something already; the log is an
+    excerpt from the middle of a run; the rate still warms up; there is no progress at all (`loss_plateau`). Time counts
+    by the learning rate spent, where it is logged, so that a decay of the rate does not bend the curve. The shares were
+    chosen on synthetic curves.
     """
     loss = run["loss"].finite
     if loss.step[0] > max(20.0, EARLY * run.last_step):
@@ -52,7 +56,8 @@ def loss_slow(run: Run) -> Evidence | None:
     at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1) // stride]
     start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
     fall = start - end
-    if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > MOST * start:
+    most = min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0]))) if run.step_name == "step" else MOST
+    if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > most * start:
         return None
     uniform = uniform_loss(run)
     if uniform is not None and start < KNOWS * uniform:
