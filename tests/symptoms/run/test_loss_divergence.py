@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,3 +45,16 @@ def test_four_records_cannot_tell() -> None:
 def test_a_loss_that_explodes_by_powers_rises_from_the_first_of_them_on() -> None:
     loss = [0.06, 0.11, 0.05, 5e19, 4e20, 2e21, 8e21, 3e22]
     assert seen("loss_divergence", run_of(loss=loss)).steps == [4]
+
+
+def test_epoch_means_that_go_up_four_times_in_a_row_are_present() -> None:
+    loss = [1.62, 1.25, 1.14, 1.12, 1.14, 1.16, 1.18, 1.21]
+    finding = seen("loss_divergence", run_of_records([{"epoch": 1 + at, "loss": one} for at, one in enumerate(loss)]))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [5]
+
+
+def test_epoch_means_that_go_up_and_down_are_absent() -> None:
+    loss = [1.62, 1.25, 1.14, 1.12, 1.15, 1.13, 1.14, 1.12]
+    run = run_of_records([{"epoch": 1 + at, "loss": one} for at, one in enumerate(loss)])
+    assert state("loss_divergence", run) is State.ABSENT

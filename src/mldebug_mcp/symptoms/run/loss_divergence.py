@@ -18,6 +18,9 @@ SHARE_OF_LEVEL = 0.08
 SHORT, SHORT_FACTOR = 8, 1.4
 """In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
 MANIFOLD = 10.0
+EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
+"""Means over whole epochs have hardly any noise: where so many in a row go up, to this share above the lowest, the loss
+rises. By chance one of 24 curves that stand still ends so, and none so high. Chosen by hand."""
 SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
@@ -37,6 +40,9 @@ def loss_divergence(run: Run) -> Evidence | None:
     means nothing by itself. The factors were chosen on synthetic curves with normal and heavy-tailed noise.
     """
     loss = run["loss"].finite
+    if _rises_by_epochs(run, loss):
+        best = int(np.argmin(loss.value))
+        return _evidence(run, loss, best + 1, float(loss.value[best]), float(loss.value[-1]))
     if len(loss) < SHORT:
         level = float(np.median(loss.value[: len(loss) // 2]))
         if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
@@ -52,6 +58,14 @@ def loss_divergence(run: Run) -> Evidence | None:
     if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
         return None
     return _evidence(run, loss, _onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
+
+
+def _rises_by_epochs(run: Run, loss: Series) -> bool:
+    """Say whether the means of the last epochs go up one after the other, well above the lowest before them."""
+    if run.step_name != "epoch" or len(loss) <= EPOCHS + 1 or bool(np.any(loss.step != np.floor(loss.step))):
+        return False
+    lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
+    return bool(np.all(np.diff(last) > 0)) and 0 < lowest * (1 + SHARE_BY_EPOCHS) < float(last[-1])
 
 
 def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:
