@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
@@ -27,3 +28,9 @@ def test_a_small_jump_as_large_runs_have_is_not(seed: int) -> None:
 
 def test_of_a_loss_that_does_not_jump_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=noisy(decay(300, 4.0, 1.0), 0.02))) is State.UNKNOWN
+
+
+def test_of_a_loss_below_zero_the_size_counts() -> None:
+    loss = noisy(np.full(40, -5.0), 0.01)
+    loss[25] = 4e4
+    assert state("loss_spike_high", run_of(loss=loss)) is State.PRESENT

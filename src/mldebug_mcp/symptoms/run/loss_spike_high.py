@@ -25,11 +25,11 @@ def loss_spike_high(run: Run) -> Evidence | None:
         raise CannotTell("the loss does not jump")
     worst = max(found, key=lambda spike: spike.height)
     start = start_level(loss.value)
-    if start <= 0 or worst.height < SHARE_OF_START * start:
+    if not start or worst.height < SHARE_OF_START * abs(start):
         return None
     at = float(loss.step[worst.first])
     return Evidence(
         f"the jump at {run.step_name} {figure(at)} is {figure(worst.height)} high; the loss began at {figure(start)}",
         steps=(at,),
-        values={"height": worst.height, "start": start, "share": worst.height / start},
+        values={"height": worst.height, "start": start, "share": worst.height / abs(start)},
     )
