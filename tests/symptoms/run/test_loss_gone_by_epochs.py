@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, seen, state
+from tests.runs import decay, run_of, run_of_records, seen, state
 
 NAME = "loss_gone_by_epochs"
 GONE = decay(60, 1.7, 0.03)
@@ -30,3 +30,8 @@ def test_where_evaluation_is_logged_it_cannot_be_told() -> None:
 
 def test_without_epochs_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=GONE)) is State.UNKNOWN
+
+
+def test_four_records_over_many_epochs_are_enough() -> None:
+    run = run_of_records([{"epoch": 4.0 * at, "loss": one} for at, one in ((1, 6.5), (2, 2.1), (3, 0.6), (4, 0.2))])
+    assert state("loss_gone_by_epochs", run) is State.PRESENT

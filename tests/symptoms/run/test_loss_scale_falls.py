@@ -44,3 +44,11 @@ def test_what_the_scaler_says_counts_where_the_scale_is_not_logged(last: str, an
 
 def test_without_a_scale_it_cannot_be_told() -> None:
     assert state("loss_scale_falls", run_of(loss=[1.0] * 9)) is State.UNKNOWN
+
+
+def test_in_an_excerpt_a_scale_that_sinks_from_a_half_to_its_floor_is_present() -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=[0.5 / 2**halved for halved in range(13)])) is State.PRESENT
+
+
+def test_a_scale_that_is_small_because_losses_are_sums_is_absent() -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=[0.0625, 0.0625, 0.03125, 0.0625, 0.03125])) is State.ABSENT

@@ -16,9 +16,9 @@ EPOCHS = 3.0
 
 
 @symptom(
-    needs=("loss", "epoch"),
+    needs=("loss",),
     sources=("goodfellow_ch11",),
-    points=5,
+    points=4,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     whole_run=True,
     background=0.1,
@@ -32,7 +32,10 @@ def loss_gone_by_epochs(run: Run) -> Evidence | None:
     """
     if _evaluated(run):
         raise CannotTell("an evaluation tells more")
-    loss, epochs = run["loss"].finite, float(np.max(run["epoch"].finite.value, initial=0.0))
+    if run.step_name != "epoch" and "epoch" not in run:
+        raise CannotTell("not logged: epoch")
+    loss = run["loss"].finite
+    epochs = run.last_step if run.step_name == "epoch" else float(np.max(run["epoch"].finite.value, initial=0.0))
     edge = max(1, len(loss) // 20)  # of a handful of records the first alone tells where it began
     start, end = float(np.median(loss.value[:edge])), float(np.median(loss.value[-edge:]))
     if epochs < EPOCHS or start <= 0 or not 0 <= end < LEFT * start:

@@ -41,6 +41,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     points=6,
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
+    follows=("loss_at_clip",),
     instead=("loss_slow", "loss_stall"),
 )
 def loss_plateau(run: Run) -> Evidence | None:

@@ -16,7 +16,8 @@ LEAST_HEALTHY = 1.0
 OCTAVES = 6
 """A healthy scaler goes up and down by one or two halvings; so many net are a fall. Chosen by hand."""
 PROBING = 0.05
-"""Over this share of the log, or 20 records, a scaler that began too high halves down to where it fits."""
+"""Over this share of the log, or 20 records, a scaler that began too high halves down to where it fits: above 1. Down
+to a 64th, a fall by so many halvings counts wherever it stands in an excerpt."""
 
 
 _MESSAGE = re.compile(r"loss scale: ([\d.e+]+), reducing to ([\d.e+]+)")
@@ -39,7 +40,8 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     log = np.log2(scale.value)
     start = min(len(log) - 1, max(20, int(PROBING * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
-    if float(scale.value[-1]) < LEAST_HEALTHY < float(scale.value[0]) or _overflows_at_the_floor(run, scale):
+    sinks = log[-1] <= -OCTAVES and float(np.ptp(log)) >= OCTAVES and log[-1] < log[0]
+    if float(scale.value[-1]) < LEAST_HEALTHY < float(scale.value[0]) or sinks or _overflows_at_the_floor(run, scale):
         # From the top of the last descent on.
         top = int(np.flatnonzero(log == log.max())[-1])
         low = len(log) - 1

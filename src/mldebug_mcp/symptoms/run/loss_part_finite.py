@@ -1,0 +1,51 @@
+"""Parts of the loss that stay finite where the loss does not."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure, shorten
+
+_PART = re.compile(
+    r"loss|_cls|_box|_reg|_obj|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$"
+)
+SAID = 3
+
+
+@symptom(needs=("loss",), not_for=("grpo", "ppo", "rl"), background=0.0005)
+def loss_part_finite(run: Run) -> Evidence | None:
+    """The training loss is not finite, and another part of it is, in the same records: the weights are finite still.
+
+    What comes out of weights that are NaN is NaN in all parts. Not this when: all parts are lost, or none is logged;
+    the loss comes back by itself.
+    """
+    loss = run["loss"]
+    lost = loss.step[~np.isfinite(loss.value)]
+    if not len(lost):
+        raise CannotTell("the loss is finite")
+    parts = [one for name, one in run.series.items() if name != "loss" and _is_part(name)]
+    there = [(one, one.value[np.isin(one.step, lost)]) for one in parts]
+    finite = [one.name for one, values in there if len(values) and bool(np.all(np.isfinite(values)))]
+    gone = [one.name for one, values in there if len(values) and not np.isfinite(values).any()]
+    if not finite and not gone:
+        raise CannotTell("no part of the loss is logged where it is not finite")
+    if not finite:
+        return None
+    others = f", as {_names(gone)} is not" if gone else ""
+    return Evidence(
+        f"from {run.step_name} {figure(float(lost[0]))} on the loss is not finite, yet {_names(finite)} is{others}",
+        steps=(float(lost[0]),),
+        values={"finite_parts": float(len(finite)), "lost_parts": float(len(gone))},
+    )
+
+
+def _is_part(name: str) -> bool:
+    return not name.startswith("eval_") and _PART.search(name.lower()) is not None and "scale" not in name
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(shorten(name, 40) for name in names[:SAID])
