@@ -37,3 +37,8 @@ def test_a_language_model_has_no_negative_loss() -> None:
 
 def test_a_loss_that_falls_ever_faster_is_seen_in_few_records() -> None:
     assert state("loss_negative", run_of(loss=[0.4, -20.0, -900.0, -8000.0, -40000.0, -120000.0])) is State.PRESENT
+
+
+def test_a_configured_vocabulary_makes_it_a_cross_entropy() -> None:
+    run = run_of(loss=decay(40, -4.0, -120.0), config={"vocab_size": 88})
+    assert state("loss_negative", run) is State.PRESENT

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
+from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
@@ -23,9 +23,9 @@ Half of a straight line is there, a quarter of an exponential or a power law (`l
 def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
-    An accuracy beside it, or a language model, makes it a cross-entropy, which cannot be negative. Not this when: the
-    curve bends, as that of the logarithm of a density, a lower bound or a signal-to-noise ratio in decibels does, which
-    may be negative in health; that is only remarked. Both shares were chosen by hand.
+    An accuracy beside it, a configured number of classes or a language model make it a cross-entropy, which cannot be
+    negative. Not this when: the curve bends, as that of the logarithm of a density, a lower bound or a signal-to-noise
+    ratio in decibels does, which may be negative in health; that is only remarked. Both shares were chosen by hand.
     """
     loss = run["loss"].finite
     below = loss.value < 0
@@ -34,7 +34,8 @@ def loss_negative(run: Run) -> Evidence | None:
     first = float(loss.step[int(np.argmax(below))])
     start, middle, end = start_level(loss.value), float(np.median(_middle(loss.value))), end_level(loss.value)
     unbent = end < 0 and start > end and (middle - end) > UNBENT * (start - end)
-    entropy = run.kind in LANGUAGE_MODELS or any(name in run for name in ACCURACIES)
+    classes = uniform_loss(run) is not None or predicts_tokens(run)
+    entropy = classes or any(name in run for name in ACCURACIES)
     beside = "" if entropy or unbent else ": a logarithm of a density or a ratio in decibels may be"
     return Evidence(
         f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; "

@@ -40,10 +40,10 @@ EARLY = 0.05
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
 
-    Not this when: at this pace it is gone within a thousand steps; the model knows something already; the log is an
-    excerpt from the middle of a run; the rate still warms up; there is no progress at all (`loss_plateau`). Time counts
-    by the learning rate spent, where it is logged, so that a decay of the rate does not bend the curve. The shares were
-    chosen on synthetic curves.
+    Not this when: the rate is not logged, and at this pace the loss is gone within a thousand steps; the model knows
+    something already; the log is an excerpt from the middle of a run; the rate still warms up; there is no progress at
+    all (`loss_plateau`). Time counts by the learning rate spent, where it is logged, so that a decay of the rate does
+    not bend the curve. The shares were chosen on synthetic curves.
     """
     loss = run["loss"].finite
     if loss.step[0] > max(20.0, EARLY * run.last_step):
@@ -56,7 +56,9 @@ def loss_slow(run: Run) -> Evidence | None:
     at = spent[np.minimum(cut.first + len(loss) // (2 * len(cut.level)), len(loss) - 1) // stride]
     start, end = max(start_level(loss.value), float(cut.level[0])), float(cut.level[-2:].mean())
     fall = start - end
-    most = min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0]))) if run.step_name == "step" else MOST
+    most = MOST
+    if run.step_name == "step" and "learning_rate" not in run:
+        most = min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
     if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > most * start:
         return None
     uniform = uniform_loss(run)
