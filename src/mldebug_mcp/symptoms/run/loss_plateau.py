@@ -67,9 +67,10 @@ def loss_plateau(run: Run) -> Evidence | None:
         if chance is None or start > SETTLING * chance or abs(end - chance) > NEAR_CHANCE * chance:
             return None
     elif chance is None:
-        if _evaluation_falls(run):
+        doubt = 3 * error / start
+        if doubt > LEAST_PROGRESS and _evaluation_falls(run):
             return None
-        _refuse_to_judge(run, loss, 3 * error / start)
+        _refuse_to_judge(run, loss, doubt)
         if _right_from_the_start(run):
             raise CannotTell("the first evaluations are right already: there may be no more to learn")
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
