@@ -42,3 +42,8 @@ def test_a_loss_that_falls_ever_faster_is_seen_in_few_records() -> None:
 def test_a_configured_vocabulary_makes_it_a_cross_entropy() -> None:
     run = run_of(loss=decay(40, -4.0, -120.0), config={"vocab_size": 88})
     assert state("loss_negative", run) is State.PRESENT
+
+
+def test_a_loss_that_grows_without_a_bound_below_zero_is_seen_though_a_decaying_rate_bends_it() -> None:
+    assert state("loss_negative", run_of(loss=decay(300, -4.4, -150.0, 70))) is State.PRESENT
+    assert state("loss_negative", run_of(loss=decay(300, -4.4, -12.0, 70))) is State.ABSENT

@@ -31,6 +31,7 @@ LEAST_POINTS = 3
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
     follows=("loss_zero",),
+    instead=("eval_gap_wide",),
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.

@@ -12,6 +12,8 @@ from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.1
+RUNAWAY = 20.0
+"""Times its first size, and nats: a loss below zero beyond has no bound, though a decaying rate bends it."""
 UNBENT = 0.4
 """Of the fall in the later half of the records: a curve that learns bends, one without a bound does not.
 
@@ -25,7 +27,7 @@ def loss_negative(run: Run) -> Evidence | None:
 
     An accuracy beside it, a configured number of classes or a language model make it a cross-entropy, which cannot be
     negative. Not this when: the curve bends, as that of the logarithm of a density, a lower bound or a signal-to-noise
-    ratio in decibels does, which may be negative in health; that is only remarked. Both shares were chosen by hand.
+    ratio in decibels does, which may be negative in health; that is only remarked. The numbers were chosen by hand.
     """
     loss = run["loss"].finite
     below = loss.value < 0
@@ -34,15 +36,16 @@ def loss_negative(run: Run) -> Evidence | None:
     first = float(loss.step[int(np.argmax(below))])
     start, middle, end = start_level(loss.value), float(np.median(_middle(loss.value))), end_level(loss.value)
     unbent = end < 0 and start > end and (middle - end) > UNBENT * (start - end)
+    endless = unbent or end < -RUNAWAY * max(1.0, abs(float(loss.value[0])))
     classes = uniform_loss(run) is not None or predicts_tokens(run)
     entropy = classes or any(name in run for name in ACCURACIES)
-    beside = "" if entropy or unbent else ": a logarithm of a density or a ratio in decibels may be"
+    beside = "" if entropy or endless else ": a logarithm of a density or a ratio in decibels may be"
     return Evidence(
         f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; "
         f"the lowest is {figure(float(loss.value.min()))}{beside}",
         steps=(first,),
         values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
-        present=bool(entropy or unbent),
+        present=bool(entropy or endless),
     )
 
 
