@@ -19,6 +19,8 @@ from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.text import shorten
 
+_WARNED = re.compile(r".{0,80}\b(?:[Ww]arning|WARNING|WARN)\b(?<!NCCL WARN)")
+"""A line that its writer calls a warning: what it tells of stopped nothing. (NCCL has no other word for errors.)"""
 MAX_MATCHES = 3
 MAX_RANKS = 32
 _PATH = re.compile(r"[~.]{0,2}[/\\][^\s:]+")
@@ -38,11 +40,13 @@ class _Judged:
     def weight(self) -> int:
         """How much it looks like the cause: 3 a failure, 2 an echo, 1 a warning, 0 nothing known."""
         roles = {row.role for row in self.known}
+        if self.failure.ignored or (roles and not self.failure.exception and _WARNED.match(self.failure.text)):
+            return 1
         if Role.ERROR in roles:
             return 3
         if Role.ECHO in roles or self.failure.is_wrapper:
             return 2
-        return 3 if self.failure.exception and not self.failure.ignored else int(bool(roles))
+        return 3 if self.failure.exception else int(bool(roles))
 
 
 def explain_error(text: str) -> ErrorExplanation:

@@ -1,8 +1,8 @@
 """The lines of a log → the failures in it: tracebacks put together per rank, and single lines that read like errors.
 
-Ranks are told apart by the prefixes that launchers write (`[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>:`, `(Worker
-pid=42)`). Lines without a prefix are one stream, in which interleaved tracebacks are followed as far as possible.
-Memory is bounded: a traceback keeps its last frames, the log its first failures.
+Ranks and hosts are told apart by the prefixes of their lines. Lines without a prefix are one stream, in which
+interleaved tracebacks are followed as far as possible. Memory is bounded: a traceback keeps its last frames, the log
+its first failures.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from mldebug_mcp.logs import frame_lines
 from mldebug_mcp.logs.failures import Failure, FailureLog, Frame
-from mldebug_mcp.logs.numbers import whole_number
+from mldebug_mcp.logs.line_prefixes import TRACEBACK, Prefixes
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import clean
 
@@ -29,12 +30,6 @@ BLOCK = 256
 MAX_SHAPES = 5_000
 """Different lines that are looked at closely; lines that differ in their numbers only count once."""
 
-_PREFIX = re.compile(
-    r"\[(?:rank|default|Rank )(?P<a>\d+)\]: ?|\[\d+,(?P<b>\d+)\]<std\w{3}>: ?|(?P<c>\d{1,5}): (?=[ \w])|"
-    r"rank ?(?P<d>\d+)[:\]] ?|\((?:[\w:.]+ )?pid=(?P<e>\d+)[^)]{0,80}\) ?|"
-    r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
-)
-_FRAME = re.compile(r'\s+File "(?P<file>[^"]{1,400})", line (?P<line>\d+)(?:, in (?P<function>.{1,120}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 _BARE_EXCEPTION = re.compile(
     r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported))"
@@ -50,7 +45,14 @@ _SIGNS = (
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
     "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
 )  # fmt: skip
-_NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in|Exception ignored")
+_LOG_LINE = re.compile(
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|[IWEF]\d{4} |"
+    r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% "
+)
+"""How a line begins that a logger or a progress bar wrote: it goes on with no message above it."""
+_GRAPH = "Detected at node"
+"""TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
+_NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
 _RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
 _ROOT_CAUSE = "Root Cause (first observed failure)"
 _ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
@@ -71,6 +73,7 @@ def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> Failure
         reader.take_block(block)
         checkpoint(f"{reader.log.lines:,} lines read")
     reader.log.failures.sort(key=lambda failure: failure.line)
+    reader.log.ranks = reader.ranks
     return reader.log
 
 
@@ -84,6 +87,8 @@ class _Stream:
     open: Failure | None = None
     room: int = 0
     chained_to: Failure | None = None
+    above: str = ""
+    in_graph: bool = False
 
 
 class _Reader:
@@ -92,10 +97,16 @@ class _Reader:
     def __init__(self, known: Callable[[str], bool]) -> None:
         self.log = FailureLog()
         self._known = known
+        self._prefixes = Prefixes()
         self._quiet = True
         self._streams: dict[str, _Stream] = {}
         self._shapes: set[str] = set()
         self._root_lines = 0
+
+    @property
+    def ranks(self) -> set[str]:
+        """All ranks that prefixes named."""
+        return self._prefixes.ranks
 
     def take_block(self, block: list[str]) -> None:
         """Take the next lines; a block without the signs of an error costs next to nothing."""
@@ -112,7 +123,9 @@ class _Reader:
 
     def _take(self, number: int, line: str) -> None:
         line = line[: 4 * MAX_SHOWN]
-        key, rest = self._split(line)
+        key, rest = self._prefixes.split(line)
+        if TRACEBACK in rest:
+            key = self._prefixes.learn(rest) or key
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
@@ -121,24 +134,6 @@ class _Reader:
         self._follow(stream, key, number, rest)
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
-    def _split(self, line: str) -> tuple[str, str]:
-        """Return the rank that a line's prefixes name ("" for none) and the line without them."""
-        if "\x1b" in line:
-            line = clean(line)
-        if not line or line[0] not in "[(0123456789rEC":
-            return "", line
-        rank, start = "", 0
-        for _ in range(3):
-            prefix = _PREFIX.match(line, start)
-            if prefix is None or prefix.end() == start:
-                break
-            found = next((value for value in prefix.groupdict().values() if value is not None), None)
-            rank, start = (found or rank), prefix.end()
-        # The number of a process tells streams apart, but it is no rank.
-        if rank and not line.startswith("("):
-            self.log.ranks.add(rank)
-        return rank, line[start:]
-
     def _root(self, line: str) -> None:
         self._root_lines = 12 if _ROOT_CAUSE in line else self._root_lines - 1
         rank = _ROOT_RANK.match(line)
@@ -146,27 +141,49 @@ class _Reader:
             self.log.root_rank, self._root_lines = rank[1], 0
 
     def _follow(self, stream: _Stream, key: str, number: int, line: str) -> None:
-        if "Traceback (most recent call last)" in line:
+        if TRACEBACK in line:
             stream.in_traceback, stream.frames, stream.open = True, [], None
-            return
-        frame = _FRAME.match(line)
-        if frame:
-            self._frame(stream, frame)
-        elif stream.in_traceback and line[:1].isspace():
-            _add_code(stream, line)
+        elif self._is_of_graph(stream, line) or self._is_of_traceback(stream, line):
+            pass
         elif not line.strip():
-            stream.room = 0
+            # A message may begin below its exception: "Graph execution error:", a blank line, what it was.
+            if stream.open is None or not stream.open.text.endswith(":"):
+                stream.room = 0
         elif line.startswith(_CHAINS):
             stream.chained_to = stream.open or stream.chained_to
             stream.open = None
         elif not self._ends_traceback(stream, key, number, line):
             self._single(stream, key, number, line)
 
-    def _frame(self, stream: _Stream, frame: re.Match[str]) -> None:
-        stream.in_traceback, stream.open = True, None
-        stream.frames.append(Frame(clean(frame["file"]), whole_number(frame["line"]), clean(frame["function"] or "")))
-        if len(stream.frames) > MAX_FRAMES:
-            del stream.frames[0]
+    def _is_of_graph(self, stream: _Stream, line: str) -> bool:
+        """Return whether a line belongs to TensorFlow's list of where a graph's nodes were made."""
+        if line.startswith(_GRAPH) and stream.open is not None:
+            stream.in_graph = True
+        elif stream.in_graph and line.startswith("Node:"):
+            stream.in_graph, stream.room = False, MAX_CONTINUATION
+        elif stream.in_graph and line.strip() and not line[0].isspace():
+            stream.in_graph = False
+        return stream.in_graph
+
+    def _is_of_traceback(self, stream: _Stream, line: str) -> bool:
+        """Return whether a line is a frame or its code, and take it."""
+        frame = frame_lines.python_frame(line)
+        if frame is None and line.startswith(frame_lines.BOX):
+            frame = frame_lines.box_frame(line, stream.above)
+            stream.above = frame_lines.box_content(line)
+        elif frame is None and stream.in_traceback:
+            frame = frame_lines.notebook_frame(line)
+        if frame is not None:
+            stream.in_traceback, stream.open = True, None
+            stream.frames.append(frame)
+            del stream.frames[:-MAX_FRAMES]
+            return True
+        is_code = line[:1].isspace() or frame_lines.is_arrow(line)
+        if stream.in_traceback and line.strip() and (is_code or line.startswith(frame_lines.BOX)):
+            if stream.frames:
+                stream.frames[-1] = frame_lines.with_code(stream.frames[-1], line)
+            return True
+        return False
 
     def _ends_traceback(self, stream: _Stream, key: str, number: int, line: str) -> bool:
         exception = _EXCEPTION.match(line) if stream.in_traceback else None
@@ -180,13 +197,15 @@ class _Reader:
 
     def _single(self, stream: _Stream, key: str, number: int, line: str) -> None:
         """Take a line outside tracebacks: an error of its own, the continuation of the last one, or neither."""
+        if "Exception ignored" in line:
+            stream.ignored, stream.room = True, 0
+            return
         bare = _BARE_EXCEPTION.match(line)
-        if bare is None and stream.room > 0 and stream.open is not None:
+        if bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line):
             stream.room -= 1
             stream.open.text += "\n" + clean(line[:MAX_SHOWN])
             return
         if _NOT_A_FAILURE.search(line):
-            stream.ignored = "ignored" in line
             return
         if bare is not None:
             self._add(stream, key, number, line, bare["type"])
@@ -203,7 +222,7 @@ class _Reader:
 
     def _add(self, stream: _Stream, key: str, number: int, line: str, exception: str) -> Failure:
         text = clean(line[:MAX_SHOWN]).strip()
-        ranks = {key} if key in self.log.ranks else set(_RANK_NAMED.findall(text)[:8])
+        ranks = {key} if key in self._prefixes.ranks else set(_RANK_NAMED.findall(text)[:8])
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
         failure.is_wrapper = _WRAPPERS.search(exception) is not None
         stream.open, stream.room = failure, MAX_CONTINUATION
@@ -227,10 +246,3 @@ def _has_sign(text: str) -> bool:
 
 def _is_waiting(stream: _Stream) -> bool:
     return stream.in_traceback or stream.room > 0 or stream.chained_to is not None
-
-
-def _add_code(stream: _Stream, line: str) -> None:
-    code = line.strip()
-    if stream.frames and not stream.frames[-1].code and code.strip("^~ "):
-        last = stream.frames[-1]
-        stream.frames[-1] = Frame(last.file, last.line, last.function, clean(code[:160]))

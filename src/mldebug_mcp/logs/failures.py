@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _LIBRARY = re.compile(
-    r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|^<frozen|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
-    r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<string>|[/\\]ray[/\\]_private[/\\]|[/\\]bin[/\\](?:torchrun|accelerate|"
-    r"deepspeed)$"
+    r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
+    r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
+    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$"
 )
 
 
@@ -28,7 +28,8 @@ class Frame:
         return _LIBRARY.search(self.file) is None
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" + (f" in {self.function}" if self.function else "")
+        line = f":{self.line}" if self.line else ""
+        where = self.file + line + (f" in {self.function}" if self.function else "")
         return f"{where}: {self.code}" if self.code else where
 
 

@@ -1,0 +1,157 @@
+"""Tracebacks as notebooks, boxes, hosts and loggers write them; what ends a message and what goes on with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp import ErrorExplanation, explain_error
+from mldebug_mcp.models import FirstError
+
+PLAIN = """\
+Traceback (most recent call last):
+  File "/home/me/run.py", line 8, in main
+    step(batch)
+  File "/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", line 90, in linear
+    return f(x)
+KeyError: 'mask'"""
+
+
+def error_of(answer: ErrorExplanation) -> FirstError:
+    assert answer.error is not None
+    return answer.error
+
+
+NOTEBOOK_8 = """\
+---------------------------------------------------------------------------
+ValueError                                Traceback (most recent call last)
+Cell In[12], line 4
+      2 opt = Adam(net.parameters())
+      3 for x, y in loader:
+----> 4     fit(net, x, y)
+      5     opt.step()
+
+File ~/work/helpers.py:31, in fit(net, x, y)
+     29 def fit(net, x, y):
+     30     out = net(x)
+---> 31     return check(out, y)
+
+File /opt/conda/lib/python3.11/site-packages/checks/core.py:77, in check(a, b)
+     76 if a.shape != b.shape:
+---> 77     raise ValueError("odd rows")
+
+ValueError: odd rows"""
+NOTEBOOK_7 = """\
+ValueError                                Traceback (most recent call last)
+<ipython-input-5-0a1b2c3d4e5f> in <module>()
+      1 import checks
+----> 2 checks.run(rows)
+
+/usr/local/lib/python3.9/dist-packages/checks/core.py in run(rows)
+     10     for row in rows:
+---> 11         raise ValueError("odd rows")
+
+ValueError: odd rows"""
+PASTED = """\
+ValueError                                Traceback (most recent call last)
+[<ipython-input-5-0a1b2c3d4e5f>](https://localhost:8080/#) in <cell line: 2>()
+      1 import checks
+----> 2 checks.run(rows)
+
+ValueError: odd rows"""
+BOX = """\
+╭─────────────── Traceback (most recent call last) ───────────────╮
+│ /home/me/a/rather/long/folder/that/does/not/fit/into/the/box/tr │
+│ ain.py:19 in main                                               │
+│                                                                 │
+│   18 │   batch = next(loader)                                   │
+│ ❱ 19 │   │   fit(net, batch)                                    │
+│   20 │   done()                                                 │
+│                                                                 │
+│ /opt/venv/lib/python3.11/site-packages/checks/core.py:77 in fit │
+│                                                                 │
+│ ❱ 77 │   raise ValueError("odd rows")                           │
+╰─────────────────────────────────────────────────────────────────╯
+ValueError: odd rows"""
+
+
+@pytest.mark.parametrize(
+    ("log", "frame"),
+    [
+        (NOTEBOOK_8, "~/work/helpers.py:31 in fit: return check(out, y)"),
+        (NOTEBOOK_7, "<ipython-input-5-0a1b2c3d4e5f>:2 in <module>: checks.run(rows)"),
+        (PASTED, "<ipython-input-5-0a1b2c3d4e5f>:2 in <cell line: 2>: checks.run(rows)"),
+        (BOX, "/home/me/a/rather/long/folder/that/does/not/fit/into/the/box/train.py:19 in main: fit(net, batch)"),
+    ],
+    ids=["notebook", "older notebook", "notebook on a page", "box"],
+)
+def test_the_users_frame_is_found_however_the_traceback_is_drawn(log: str, frame: str) -> None:
+    error = error_of(explain_error(log))
+    assert (error.exception, error.text) == ("ValueError", "ValueError: odd rows")
+    assert error.user_frame == frame
+
+
+@pytest.mark.parametrize(
+    "prefix", ["gpu-node07: ", "2026-01-02 03:04:05,678 - trainer - ERROR - ", "[1] host3 | ", "| worker-0 | "]
+)
+def test_what_stands_before_a_traceback_is_taken_off_its_lines(prefix: str) -> None:
+    log = "\n".join(prefix + line for line in PLAIN.splitlines())
+    error = error_of(explain_error(log))
+    assert (error.exception, error.text) == ("KeyError", "KeyError: 'mask'")
+    assert error.user_frame == "/home/me/run.py:8 in main: step(batch)"
+
+
+def test_a_prefix_whose_digits_change_from_line_to_line_is_taken_off() -> None:
+    log = "\n".join(f"2026-01-02T03:04:{5 + n:02}.{n * 37}Z {line}" for n, line in enumerate(PLAIN.splitlines()))
+    assert error_of(explain_error(log)).text == "KeyError: 'mask'"
+
+
+def test_tracebacks_of_hosts_that_are_interleaved_are_told_apart() -> None:
+    other = PLAIN.replace("run.py", "eval.py").replace("KeyError: 'mask'", "ValueError: no rows")
+    pairs = zip(PLAIN.splitlines(), other.splitlines(), strict=True)
+    log = "\n".join(line for one, two in pairs for line in (f"node1: {one}", f"node2: {two}"))
+    error = error_of(explain_error(log))
+    assert (error.text, error.user_frame) == ("KeyError: 'mask'", "/home/me/run.py:8 in main: step(batch)")
+
+
+def test_a_line_that_a_logger_wrote_does_not_go_on_with_the_message_above_it() -> None:
+    log = PLAIN + "\n[2026-01-02 03:04:05,678] torch.distributed.elastic: [ERROR] failed (exitcode: 1) local_rank: 0"
+    answer = explain_error(log)
+    assert error_of(answer).text == "KeyError: 'mask'"
+    assert answer.matches == []
+
+
+def test_an_exception_that_python_ignored_is_not_the_cause() -> None:
+    ignored = "Exception ignored in: <function Pool.__del__ at 0x7f00>\n" + PLAIN.replace("KeyError: 'mask'", "{0}")
+    known = "AttributeError: 'DummyOptim' object has no attribute 'step'"
+    log = ignored.format(known) + "\n" + PLAIN
+    error = error_of(explain_error(log))
+    assert error.text == "KeyError: 'mask'"
+
+
+def test_a_known_message_in_a_warning_comes_after_the_exception_that_ended_the_run() -> None:
+    log = "WARNING: kernels are off: /opt/x.so: undefined symbol: _ZN2at4_ops\n" + PLAIN
+    answer = explain_error(log)
+    assert error_of(answer).text == "KeyError: 'mask'"
+    assert answer.matches == []
+
+
+def test_the_message_of_a_graph_is_found_below_the_list_of_its_nodes() -> None:
+    log = """\
+InvalidArgumentError: Graph execution error:
+
+Detected at node 'net/gather' defined at (most recent call last):
+    File "/home/me/fit.py", line 20, in <module>
+      model.fit(rows)
+    File "/usr/lib/python3/dist-packages/keras/x.py", line 3, in f
+      return g()
+Node: 'net/gather'
+indices[3,0] = 900 is not in [0, 800)
+\t [[{{node net/gather}}]]"""
+    error = error_of(explain_error(log))
+    assert error.exception == "InvalidArgumentError"
+    assert "900 is not in [0, 800)" in error.text
+
+
+def test_a_frame_of_a_template_is_not_the_users() -> None:
+    log = PLAIN.replace("/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", "<template>")
+    assert error_of(explain_error(log)).user_frame == "/home/me/run.py:8 in main: step(batch)"
