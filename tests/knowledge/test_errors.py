@@ -34,6 +34,47 @@ def test_a_message_is_found_in_the_middle_of_a_log(row: KnownError) -> None:
     assert answer.matches[0].id == row.id
 
 
+# What stands around an error in the logs of several ranks: warnings of the start, what CUDA adds, echoes, the launcher.
+START = """\
+/opt/venv/lib/site-packages/img/io.py:13: UserWarning: Failed to load: '/opt/img.so: undefined symbol: _ZN3c10'
+  warn(
+The installed version of bitsandbytes was compiled without GPU support.
+node1:41:41 [0] NCCL INFO NET/Plugin : libnccl-net.so: cannot open shared object file: No such file or directory
+Some weights of BertForX were not initialized from the model checkpoint and are newly initialized: ['score.weight']
+Unable to obtain driver version
+"""
+CUDA_ADDS = """\
+CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+TRACEBACK = (
+    'Traceback (most recent call last):\n  File "/home/me/train.py", line 20, in main\n    loss = model(batch)\n'
+)
+WAITED = (
+    "[rank0]:[E101 12:00:00.1 ProcessGroupNCCL.cpp:633] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600000 milliseconds before timing out.\n"
+)
+LAUNCHER = """\
+[2026-01-01 12:00:00,000] torch.distributed.elastic: [WARNING] Sending process 41 closing signal SIGTERM
+[2026-01-01 12:00:01,000] torch.distributed.elastic: [ERROR] failed (exitcode: 1) local_rank: 1 (pid: 42)
+Traceback (most recent call last):
+  File "/opt/venv/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+"""
+FIRST_ERRORS = [row for row in WITH_MESSAGE if row.role is Role.ERROR]
+
+
+@pytest.mark.parametrize("row", FIRST_ERRORS, ids=lambda row: row.id)
+def test_a_message_is_chosen_among_what_stands_around_it(row: KnownError) -> None:
+    is_exception = re.match(r"[\w.]*(?:Error|Exception|OutOfResources|Unsupported|Failed)\b", row.message) is not None
+    body = (TRACEBACK if is_exception else "") + row.message + "\n" + CUDA_ADDS
+    of_rank = "".join(f"[rank1]: {line}\n" for line in body.splitlines())
+    for log in (body, START + body, START + WAITED + of_rank + WAITED + LAUNCHER):
+        answer = explain_error(log)
+        assert answer.matches[0].id == row.id
+
+
 @pytest.mark.parametrize("row", WITH_MESSAGE, ids=lambda row: row.id)
 def test_a_pattern_has_no_unbounded_repetition(row: KnownError) -> None:
     outside_classes = re.sub(r"\[[^\]]*\]", "C", row.pattern)
@@ -61,6 +102,48 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
     ids = " ".join(known_errors())
     assert [name for name in frameworks.split() if name not in words and name not in ids] == []
     assert len(known_errors()) >= 118
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("CUDA error: invalid device ordinal\nto enable device-side assertions.", "invalid_device_ordinal"),
+        ("../Loss.cu:250: f: block: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.", "cuda_assert_label"),
+        ("../Gather.cu:97: f: block: [0,0,0] Assertion `idx < n` failed.", "device_side_assert"),
+        ("AttributeError: /x/libbitsandbytes_cpu.so: undefined symbol: cquantize", "bnb_setup_failed"),
+        ("ImportError: /x/fused_cuda.so: undefined symbol: cquantize", "fa2_undefined_symbol"),
+        ("[0] alloc.h:99 NCCL WARN Cuda failure 'out of memory'", "cuda_error_oom_driver"),
+        ("[0] alloc.h:99 NCCL WARN Cuda failure 'invalid argument'", "nccl_unhandled_cuda"),
+        ("RuntimeError: unable to open shared memory object </torch_1_2> in read-write mode", "too_many_open_files"),
+        (
+            "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 4 but got 5",
+            "size_tensor_match",
+        ),
+        ("RuntimeError: GET was unable to find an engine to execute this computation", "cudnn_status"),
+        ("RuntimeError: HIP error: no kernel image is available", "rocm_no_kernel"),
+        ("train.py: error: argument --optim: invalid choice: 'lion'", "argument_unknown"),
+        ("TypeError: GRPOConfig.__init__() got an unexpected keyword argument 'beta2'", "trl_argument_renamed"),
+        ("TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'", "lightning_trainer_argument"),
+        ("ValueError: vmap got inconsistent sizes for array axes to be mapped", "jax_pmap_sizes"),
+        ("AttributeError: module 'numpy' has no attribute 'float_'", "numpy_alias_removed"),
+    ],
+)
+def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
+    assert match(text)[0].id == row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: result type Float can't be cast to the desired output type long int",
+        "TypeError: Net.__init__() got an unexpected keyword argument 'width'",
+        "AttributeError: module 'numpy' has no attribute 'foo'",
+        "AssertionError: hidden size 10 is not what the checkpoint has",
+        "KeyError: 'registry'",
+    ],
+)
+def test_a_message_that_only_looks_like_a_known_one_is_not_matched(text: str) -> None:
+    assert match(text, warnings=True) == []
 
 
 def test_warnings_count_only_when_they_are_asked_for() -> None:

@@ -19,7 +19,7 @@ from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.text import shorten
 
-_WARNED = re.compile(r".{0,80}\b(?:[Ww]arning|WARNING|WARN)\b(?<!NCCL WARN)")
+_WARNED = re.compile(r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)")
 """A line that its writer calls a warning: what it tells of stopped nothing. (NCCL has no other word for errors.)"""
 MAX_MATCHES = 3
 MAX_RANKS = 32
@@ -164,13 +164,12 @@ def _notes(
     first: _Judged, same: Sequence[Failure], judged: Sequence[_Judged], log: FailureLog, ranks: Sequence[str]
 ) -> list[str]:
     notes = []
-    role = first.known[0].role if first.known else Role.ERROR
     if first.weight == 2:
         notes.append("this message echoes a failure elsewhere, and nothing in this text shows that failure itself")
         silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
         if silent and ranks:
             notes.append(f"ranks that do not report it, to be looked at first: {', '.join(silent[:MAX_RANKS])}")
-    if role is Role.WARNING and first.weight == 1:
+    if first.weight == 1:
         notes.append("only warnings stand here: nothing in this text stopped a run")
     others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
     if others:

@@ -19,6 +19,16 @@ _UNKNOWN = Problem(
     "Read the innermost frame of your own code and print what goes into it; reproduce with one process, one batch and "
     "num_workers=0; search the exact message in the issues of the library that raised it.",
 )
+_SHAPES = (
+    r"shapes? mismatch|mismatch(?:ed)? (?:in )?(?:shape|size|dimension)|broadcast|must match|not aligned|"
+    r"\b(?:[Ss]hapes?|[Ss]izes?|[Dd]imensions?|dims?|ranks?|channels)\b.{0,80}(?:expected|but got|incompatible|"
+    r"inhomogeneous|inconsistent|invalid|do(?:es)? not|cannot be)|"
+    r"(?:[Ee]xpected|inconsistent|incompatible|invalid|wrong).{0,60}\b(?:shapes?|sizes?|dimensions?|channels)\b"
+)
+_TYPES = (
+    r"dtypes?\b|scalar ?type|float(?:16|32|64)|\b(?:c10::)?(?:Half|BFloat16|Float|Double|Long|Byte|Bool)(?:Tensor)?\b|"
+    r"(?:same|different|wrong|mismatched|unexpected) devices?\b|on (?:the )?(?:cpu|cuda\S*) but|device type"
+)
 # Each line: exception types, words of the message (empty: any), class, advice. The first that fits counts.
 _TABLE: tuple[tuple[str, str, Problem], ...] = (
     (
@@ -46,14 +56,22 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         r"has no attribute",
         Problem(
             "interface: an object lacks what is asked of it",
-            "None where an object was expected (print it one line above), or a name that another version of the "
-            "library "
-            "has: check the installed version.",
+            "None, a tuple or a list where an object was expected (print it one line above), or a name that another "
+            "version of the library has: check the installed version.",
+        ),
+    ),
+    (
+        r"AssertionError|ValueError|RuntimeError|Exception",
+        r"divisible|divide evenly|multiple of",
+        Problem(
+            "configuration: a number does not divide another",
+            "The message names both: sizes of batches, heads, layers or groups of ranks have to split evenly. Change "
+            "the one that is free; where none is, the number of processes.",
         ),
     ),
     (
         r"RuntimeError|ValueError|IndexError|InvalidArgumentError",
-        r"shape|size|dimension|broadcast|must match",
+        _SHAPES,
         Problem(
             "shapes: two tensors do not fit",
             "Print the shapes at the frame of your own code, with the batch size set to an unusual number, so "
@@ -63,7 +81,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
     ),
     (
         r"RuntimeError|TypeError|ValueError",
-        r"dtype|Half|BFloat16|Float|Long|Int\b|device|cuda:|cpu",
+        _TYPES,
         Problem(
             "types or devices: tensors of different dtype or device meet",
             "Print dtype and device of what enters the frame of your own code; cast or move on purpose at one place.",
@@ -172,8 +190,9 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         r"ValueError|TypeError",
         "",
         Problem(
-            "configuration: a value is not allowed",
-            "The message names the argument; follow it from the frame of your own code back to the configuration.",
+            "a value or type that is not allowed, in the configuration or in the data",
+            "The message says which; follow it from the frame of your own code back to the configuration or to the row "
+            "of data that it comes from.",
         ),
     ),
 )

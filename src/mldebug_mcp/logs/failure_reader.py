@@ -44,6 +44,7 @@ _SIGNS = (
     "nable", "annot", "upported", "not found", "bbox", "assistant_", "xitcode", "exit status", "unallocated",
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
     "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
+    "Assertion `", "libdevice", "are not used by", "not supported", "no longer",
 )  # fmt: skip
 _LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|[IWEF]\d{4} |"
@@ -201,16 +202,15 @@ class _Reader:
             stream.ignored, stream.room = True, 0
             return
         bare = _BARE_EXCEPTION.match(line)
-        if bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line):
+        goes_on = bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line)
+        # Below an exception its message may go on with a line that is known; below another line that is a new error.
+        below_exception = goes_on and stream.open is not None and stream.open.exception != ""
+        known = bare is None and not below_exception and self._is_known_line(key, line)
+        if goes_on and stream.open is not None and not known:
             stream.room -= 1
             stream.open.text += "\n" + clean(line[:MAX_SHOWN])
-            return
-        if _NOT_A_FAILURE.search(line):
-            return
-        if bare is not None:
-            self._add(stream, key, number, line, bare["type"])
-        elif self._is_known_line(key, line):
-            self._add(stream, key, number, line, "")
+        elif (known or bare is not None) and not _NOT_A_FAILURE.search(line):
+            self._add(stream, key, number, line, bare["type"] if bare else "")
 
     def _is_known_line(self, key: str, line: str) -> bool:
         """Return whether a line is an error message that is known, and not one that was seen with other numbers."""

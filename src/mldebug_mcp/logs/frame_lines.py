@@ -24,7 +24,8 @@ _IPYTHON = (
         r"(?P<file>(?:Cell|Input) In ?\[\d+\])(?:, (?:in )?[\[<(]?(?:cell )?line:? (?P<line>\d+))?(?P<function>)"
     ),
     re.compile(
-        r"(?P<file><ipython-input-[\w-]{1,80}>|[~./\\\w][^\s()]{0,300}) in (?P<function><[^<>]{1,60}>|[\w.]{1,120})(?P<line>)"
+        r"(?P<file><ipython-input-[\w-]{1,80}>|[~./\\\w][^\s()]{0,300}) in "
+        r"(?P<function><[^<>]{1,60}>|[\w.]{1,120})(?P<line>)"
     ),
 )
 _LINK = re.compile(r"\[([^\]\[]{1,300})\]\([^()\s]{1,400}\)")
