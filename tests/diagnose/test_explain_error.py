@@ -148,6 +148,7 @@ def test_echoes_alone_are_explained_with_the_ranks_that_are_silent() -> None:
         ("RuntimeError: shape mismatch in my op", "shapes"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'x'", "files"),
         ("my.pkg.StrangeError: what", "unknown"),
+        ("TypeError: object of type 'NoneType' has no len()", "interface: None"),
         ("ValueError: batch_size (10) must be divisible by group_size (4)", "configuration: a number"),
         ("ValueError: the device my:1 is not available, use batch_size 2", "a value or type"),
         ("RuntimeError: Expected weights of size 4 but got 5", "shapes"),

@@ -155,3 +155,10 @@ indices[3,0] = 900 is not in [0, 800)
 def test_a_frame_of_a_template_is_not_the_users() -> None:
     log = PLAIN.replace("/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", "<template>")
     assert error_of(explain_error(log)).user_frame == "/home/me/run.py:8 in main: step(batch)"
+
+
+def test_the_death_of_an_actor_is_an_echo_of_the_error_in_it() -> None:
+    actor = "\n".join("(Worker pid=77) " + line for line in PLAIN.splitlines())
+    died = PLAIN.replace("KeyError: 'mask'", "ray.exceptions.ActorDiedError: The actor died unexpectedly.")
+    for log in (f"{actor}\n{died}", f"{died}\n{actor}"):
+        assert error_of(explain_error(log)).text == "KeyError: 'mask'"

@@ -52,6 +52,15 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         ),
     ),
     (
+        r"TypeError",
+        r"NoneType",
+        Problem(
+            "interface: None where an object was expected",
+            "Print what the line takes: a function that returned nothing, a setting that was not given, or a column or "
+            "file that was not found upstream.",
+        ),
+    ),
+    (
         r"AttributeError",
         r"has no attribute",
         Problem(

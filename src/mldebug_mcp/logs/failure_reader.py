@@ -35,7 +35,9 @@ _BARE_EXCEPTION = re.compile(
     r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported))"
     r"(?::(?: |$)|$)"
 )
-_WRAPPERS = re.compile(r"RemoteTraceback|RayTaskError|ProcessRaisedException|ChildFailedError")
+_WRAPPERS = re.compile(
+    r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError"
+)
 _SIGNS = (
     "Traceback", '  File "',
     "rror", "xception", "emory", "NCCL", "CUD", "CUBLAS", "illed", "ignal", "SIG", "Segmentation", "atchdog", "Xid",
@@ -47,7 +49,7 @@ _SIGNS = (
     "Assertion `", "libdevice", "are not used by", "not supported", "no longer",
 )  # fmt: skip
 _LOG_LINE = re.compile(
-    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|[IWEF]\d{4} |"
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
     r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% "
 )
 """How a line begins that a logger or a progress bar wrote: it goes on with no message above it."""

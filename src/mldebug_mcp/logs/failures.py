@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
-    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$"
+    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$"
 )
 
 
