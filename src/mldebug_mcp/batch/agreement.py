@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from mldebug_mcp.batch.ragged import Bools, Ints, count_rows
@@ -11,6 +13,11 @@ NEARLY_ALL = 0.95
 """Share of labels that have to be the neighbouring token to call them shifted. Chosen by hand: chance gives a few in a
 hundred, a real shift all of them but the ends of rows."""
 LEAST_LABELS = 4
+PERMUTATION = "perm_mask"
+"""The column by which a batch of XLNet's is known."""
+MOSTLY = 0.5
+LEAST_HIDDEN = 8
+"""Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
 
 
 def shift_of(side: Sequences) -> int:
@@ -30,6 +37,25 @@ def _share(side: Sequences, places: Ints, shift: int) -> float:
     inside = (places + shift >= side.ids.offsets[row]) & (places + shift < side.ids.offsets[row + 1])
     places = places[inside]
     return float(np.mean(side.labels.flat[places] == side.ids.flat[places + shift])) if len(places) else 0.0
+
+
+def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bool:
+    """Return whether words are hidden at random and trained on there, as for a masked or permuted language model.
+
+    Args:
+        side: The token rows.
+        mask: The token that hides a word, where a tokenizer tells.
+        columns: The names of the batch's columns.
+    """
+    if PERMUTATION in columns:
+        return True
+    ids = side.ids.flat[side.disagreeing]
+    if not len(ids):
+        return False
+    if mask is not None:
+        return float(np.mean(ids == mask)) > MOSTLY
+    common = int(np.bincount(np.clip(ids, 0, 2**20)).max())
+    return len(ids) >= LEAST_HIDDEN and common > 0.6 * len(ids)
 
 
 def inverted_rows(side: Sequences) -> Ints:

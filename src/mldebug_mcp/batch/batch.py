@@ -47,6 +47,7 @@ class Batch:
         purpose_given: Whether the user said so.
         rows: Rows (preference pairs count once).
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" where that is a column.
+        targets: The labels of an encoder-decoder or of speech, as token rows of their own.
         classes: One class label for each row, where that is what the labels are.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
@@ -66,6 +67,7 @@ class Batch:
     rows: int
     numbers: Ints
     sides: tuple[Sequences, ...] = ()
+    targets: Sequences | None = None
     classes: Ints | None = None
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     integers: Mapping[str, Ints] = field(default_factory=dict)
@@ -88,6 +90,11 @@ class Batch:
         return tuple(side for side in self.sides if side.trained is not None)
 
     @property
+    def labelled(self) -> tuple[Sequences, ...]:
+        """The token rows that carry labels: the trained sides, and targets that stand apart."""
+        return self.trained_sides if self.targets is None else (*self.trained_sides, self.targets)
+
+    @property
     def full_sides(self) -> tuple[Sequences, ...]:
         """The token rows that begin at the beginning: not the completions of a batch whose prompts stand apart."""
         prompt = self.side("prompt")
@@ -97,6 +104,11 @@ class Batch:
     def bos(self) -> int | None:
         """The token that begins a text, from the tokenizer, else from the model's configuration."""
         return self.tokenizer.bos if self.tokenizer is not None else self.model.bos
+
+    @property
+    def mask(self) -> int | None:
+        """The token that hides a word from a masked language model, where the tokenizer tells."""
+        return self.tokenizer.mask if self.tokenizer is not None else None
 
     @cached_property
     def ends(self) -> frozenset[int]:

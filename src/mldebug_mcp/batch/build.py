@@ -12,10 +12,12 @@ from mldebug_mcp.batch.batch import Batch, Problem, Purpose
 from mldebug_mcp.batch.columns import Kind, depth, find, row_count
 from mldebug_mcp.batch.model_config import ModelConfig
 from mldebug_mcp.batch.padding import padding_token
-from mldebug_mcp.batch.purpose import infer_purpose, is_preference
+from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prompt_apart
+from mldebug_mcp.batch.purpose import infer_purpose
 from mldebug_mcp.batch.ragged import Bools, Floats, Ints, Ragged
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -53,6 +55,8 @@ class _Found:
     context: Context
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    targets: Ragged | None = None
+    has_classes: bool = False
 
     def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
         self.problems.append(Problem(check, summary, tuple(self.number(int(row)) for row in rows[:MAX_PROBLEM_ROWS])))
@@ -72,6 +76,7 @@ def build(table: Table, context: Context) -> Batch:
     Raises:
         InputError: no column is one that the checks know, or the token ids are no numbers.
     """
+    table = with_usual_names(table)
     found = _Found(table, context, notes=list(table.notes))
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
@@ -85,8 +90,13 @@ def build(table: Table, context: Context) -> Batch:
         raise InputError(
             f"{shorten(context.path, 200)}: no column of a batch (columns: {seen}); wanted are {known}, ..."
         )
-    sides = _split_preference_halves(sides, table, context.purpose)
-    purpose = context.purpose or infer_purpose(sides, classes is not None, floats, context, table)
+    if not sides:
+        found.targets = of_speech(table)
+    sides = split_preference_halves(sides, table, context.purpose)
+    has_classes = classes is not None or found.has_classes
+    purpose = context.purpose or infer_purpose(
+        sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
+    )
     rows = max([*counts, 0 if classes is None else len(classes), *(len(array) for array in floats.values())])
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
@@ -98,7 +108,8 @@ def build(table: Table, context: Context) -> Batch:
         purpose_given=context.purpose is not None,
         rows=rows,
         numbers=found.numbers(np.arange(rows, dtype=np.int64)),
-        sides=tuple(_with_prompt_apart(sides)),
+        sides=tuple(with_prompt_apart(sides)),
+        targets=_targets(found),
         classes=classes,
         floats=floats,
         integers=_integers(found),
@@ -108,6 +119,12 @@ def build(table: Table, context: Context) -> Batch:
         problems=tuple(found.problems),
         notes=tuple(found.notes),
     )
+
+
+def _targets(found: _Found) -> Sequences | None:
+    if found.targets is None:
+        return None
+    return target_rows(found.targets, found.numbers(np.arange(found.targets.rows, dtype=np.int64)), found.context)
 
 
 def _sides_in(table: Table) -> tuple[str, ...]:
@@ -154,11 +171,8 @@ def _side(found: _Found, name: str) -> Sequences | None:
         return None
     kinds: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
     columns = {kind: _read(found, name, kind) for kind in kinds}
-    if found.context.model.encoder_decoder or "decoder_input_ids" in found.table.columns:
-        columns["labels"] = None
-        found.notes.append(
-            "labels of an encoder-decoder model stand apart from input_ids and were not compared with them"
-        )
+    if not name and columns["labels"] is not None:
+        columns["labels"] = _labels_of_tokens(found, ids, columns["labels"])
     keep = np.ones(ids.rows, np.bool_)
     for kind, column in columns.items():
         if column is None:
@@ -182,11 +196,26 @@ def _side(found: _Found, name: str) -> Sequences | None:
         attention=columns["attention"],
         positions=columns["positions"],
         loss_mask=columns["loss_mask"],
-        shifted_by_design=labels.removeprefix(f"{name}_") in names.NEXT_TOKEN_NAMES,
+        shifted_by_design=labels.removeprefix(f"{name}_") in names.NEXT_TOKEN_NAMES or _is_of_megatron(found, name),
         documents_masked=_documents_masked(found.table, name, columns["attention"]),
         pad=pad,
         pad_may_end=may_end,
     )
+
+
+def _labels_of_tokens(found: _Found, ids: Ragged, labels: Ragged) -> Ragged | None:
+    """Return the labels if they belong to the input's tokens; None if they are classes or texts of their own."""
+    if are_classes(ids, labels):
+        found.has_classes = True
+        found.notes.append(f"labels hold a 0 or 1 for each of {int(labels.lengths[0])} classes")
+        return None
+    known = found.context.model.encoder_decoder or "decoder_input_ids" in found.table.columns
+    if not known and not are_targets(ids, labels):
+        return labels
+    found.targets = labels
+    why = "of an encoder-decoder model" if known else "have lengths and texts of their own, as for an encoder-decoder:"
+    found.notes.append(f"labels {why} stand apart from input_ids and were not compared with them")
+    return None
 
 
 def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged) -> Bools | None:
@@ -206,6 +235,11 @@ def _agreeing(found: _Found, side: str, kind: Kind, ids: Ragged, column: Ragged)
         wrong,
     )
     return None if 2 * len(wrong) > ids.rows else column.lengths == ids.lengths
+
+
+def _is_of_megatron(found: _Found, side: str) -> bool:
+    """Whether the columns are those that Megatron's data loaders give: their labels are the next tokens."""
+    return find(found.table.columns, side, "ids") == "tokens" and "loss_mask" in found.table.columns
 
 
 def _documents_masked(table: Table, side: str, attention: Ragged | None) -> bool:
@@ -265,37 +299,3 @@ def _missing(found: _Found) -> None:
     for name, rows in found.table.rows_without.items():
         if name in known and f"lack {name}" not in reported:
             found.problems.append(Problem("schema_mismatch", f"{len(rows)} row(s) lack {name}", tuple(rows)))
-
-
-def _split_preference_halves(sides: list[Sequences], table: Table, purpose: Purpose | None) -> list[Sequences]:
-    """Return chosen and rejected rows if a batch holds one after the other, as TRL's preference collator makes it."""
-    if len(sides) != 1 or sides[0].name or not is_preference(sides[0], table, purpose):
-        return sides
-    side, half = sides[0], sides[0].rows // 2
-    return [_part(side, "chosen", np.arange(half)), _part(side, "rejected", np.arange(half, 2 * half))]
-
-
-def _part(side: Sequences, name: str, rows: Ints) -> Sequences:
-    def take(column: Ragged | None) -> Ragged | None:
-        return None if column is None else column.take(rows)
-
-    return Sequences(
-        name, side.ids.take(rows), side.numbers[: len(rows)], take(side.labels), take(side.attention),
-        take(side.positions), take(side.loss_mask), pad=side.pad, pad_may_end=side.pad_may_end,
-    )  # fmt: skip
-
-
-def _with_prompt_apart(sides: list[Sequences]) -> list[Sequences]:
-    """Completions whose prompts stand in a column of their own are trained on as a whole."""
-    by_name = {side.name: side for side in sides}
-    if "prompt" not in by_name or len(sides) == 1:
-        return sides
-    return [side if side.name == "prompt" or side.trained is not None else _trained_whole(side) for side in sides]
-
-
-def _trained_whole(side: Sequences) -> Sequences:
-    mask = side.attention if side.attention is not None else Ragged(side.content.astype(np.int8), side.ids.offsets)
-    return Sequences(
-        side.name, side.ids, side.numbers, side.labels, side.attention, side.positions, mask,
-        pad=side.pad, pad_may_end=side.pad_may_end,
-    )  # fmt: skip

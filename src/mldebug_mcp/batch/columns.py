@@ -83,6 +83,8 @@ def ragged(column: Column) -> tuple[Ragged, list[int]]:
     if isinstance(column, Ragged):
         return column, []
     if isinstance(column, np.ndarray):
+        if column.ndim > 2:
+            raise ValueError(f"has {column.ndim} dimensions, not rows and tokens (of several choices give one: [:, 0])")
         array = as_integers(column)
         return Ragged.rectangle(array.reshape(1, -1) if array.ndim == 1 else array), []
     if depth(column) == 1:

@@ -15,7 +15,8 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     """Return the flat positions at which a further document begins inside a row.
 
     A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
-    conversation; then a second system turn begins one.
+    conversation; then a second system turn begins one, or a single masked token after an end: collators that join rows
+    mask the first token of each.
     """
     bos = batch.bos
     if bos is not None and bos not in batch.ends:
@@ -23,7 +24,7 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
         if len(starts):
             return _inside(side, starts, bos)
     if _ends_are_turns(batch):
-        return _second_systems(batch, side)
+        return np.union1d(_second_systems(batch, side), _separated(batch, side))
     ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
     return _inside(side, ends + 1, None)
 
@@ -43,6 +44,14 @@ def _ends_are_turns(batch: Batch) -> bool:
     if batch.purpose == "pretraining" and not any(row.turns for row in batch.roles):
         return False
     return batch.tokenizer is None or batch.tokenizer.template is not None or any(row.turns for row in batch.roles)
+
+
+def _separated(batch: Batch, side: Sequences) -> Ints:
+    if side.trained is None or not batch.ends or len(side.trained) < 3:
+        return NOWHERE
+    trained = side.trained
+    alone = np.flatnonzero(~trained[1:-1] & trained[:-2] & trained[2:]) + 1
+    return _inside(side, alone[np.isin(side.ids.flat[alone - 1], np.fromiter(batch.ends, np.int64))], None)
 
 
 def _second_systems(batch: Batch, side: Sequences) -> Ints:

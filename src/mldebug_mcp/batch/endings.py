@@ -42,7 +42,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         return None
     turns = side.trained_runs
     if turns is None:
-        if batch.purpose not in ("dpo", "sft"):
+        if batch.purpose not in ("dpo", "sft") or batch.targets is not None:
             return None
         start, stop = side.bounds
         some = stop > start
@@ -102,8 +102,10 @@ def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bo
 
 def all_endings(batch: Batch) -> Iterable[tuple[Sequences, Endings]]:
     """Yield the sides whose completions' ends can be told."""
-    for side in batch.sides:
-        if side.name == "prompt":
+    # Transcripts for CTC have no end token: targets are judged where a decoder writes them.
+    decoded = batch.targets if batch.sides or batch.model.encoder_decoder else None
+    for side in (*batch.sides, decoded):
+        if side is None or side.name == "prompt":
             continue
         found = endings(batch, side)
         if found is not None:

@@ -26,6 +26,7 @@ class ModelConfig:
     num_labels: int | None = None
     max_positions: int | None = None
     encoder_decoder: bool = False
+    decoder_start: int | None = None
     token_classification: bool = False
     image_token: int | None = None
     image_merge: int | None = None
@@ -77,6 +78,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         pad=number("pad_token_id"),
         num_labels=_classes(settings, number("num_labels", "num_classes")),
         max_positions=number("max_position_embeddings", "n_positions"),
+        decoder_start=number("decoder_start_token_id"),
         encoder_decoder=settings.get("is_encoder_decoder") is True,
         token_classification="ForTokenClassification" in str(settings.get("architectures")),
         image_token=number(*_IMAGE_TOKEN),

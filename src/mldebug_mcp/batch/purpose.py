@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Table
@@ -48,26 +49,42 @@ def _prompt(side: Sequences, row: int) -> Ints:
 
 
 def infer_purpose(
-    sides: list[Sequences], has_classes: bool, floats: Mapping[str, object], context: Context, table: Table
+    sides: list[Sequences],
+    floats: Mapping[str, object],
+    context: Context,
+    table: Table,
+    *,
+    has_classes: bool,
+    has_targets: bool,
 ) -> Purpose:
     """Return the purpose that the columns and labels suggest."""
     seen = {side.name for side in sides}
     if seen & {"chosen", "rejected"}:
         return "dpo"
-    if not sides or has_classes or "labels" in floats or context.model.token_classification:
+    if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):
         return "classification"
-    if "pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns):
+    if not has_targets and ("pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns)):
         return "vlm"
-    side = sides[0]
+    return "sft" if has_targets else _of_tokens(sides[0], context, table)
+
+
+def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     if side.name or side.trained is None:
         return "sft" if not side.name and _has_answers(side, context) else "generation"
+    return _of_labels(side, context, table)
+
+
+def _of_labels(side: Sequences, context: Context, table: Table) -> Purpose:
     if _labels_are_classes(side):
         return "classification"
+    if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
+        return "pretraining"
+    assert side.trained is not None  # noqa: S101 - the caller saw where the loss is taken
     masked = side.content & ~side.trained
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
     return (
         "pretraining"
-        if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(sides, context)
+        if int(masked.sum()) <= 0.02 * int(side.content.sum()) and not _has_roles(side, context)
         else "sft"
     )
 
@@ -81,13 +98,12 @@ def _labels_are_classes(side: Sequences) -> bool:
     return float(np.mean(labels == ids)) < 0.05
 
 
-def _has_roles(sides: list[Sequences], context: Context) -> bool:
+def _has_roles(side: Sequences, context: Context) -> bool:
     """Whether the first rows show the turns of a conversation."""
     from mldebug_mcp.batch.roles import read_roles
 
     if context.tokenizer is None:
         return False
-    side = sides[0]
     return any(read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4)))
 
 

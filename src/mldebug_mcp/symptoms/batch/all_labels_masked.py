@@ -31,11 +31,12 @@ def all_labels_masked(batch: Batch) -> BatchEvidence | None:
 
     Not this when: only some rows are without trained tokens (`row_labels_masked`).
     """
-    sides = batch.trained_sides
-    tokens = sum(int(side.lengths.sum()) for side in sides)
+    sides = batch.labelled
+    # Targets without a label are padding from end to end.
+    tokens = sum(len(side.ids.flat) if side is batch.targets else int(side.lengths.sum()) for side in sides)
     if not tokens or any(int(side.trained_per_row.sum()) for side in sides):
         return None
-    rows = rows_where(sides, lambda side: side.lengths > 0)
+    rows = rows_where(sides, lambda side: (side.ids.lengths if side is batch.targets else side.lengths) > 0)
     return BatchEvidence(
         f"none of {tokens} tokens in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
     )

@@ -32,9 +32,13 @@ from mldebug_mcp.symptoms.batch_registry import (
 def double_bos(batch: Batch) -> BatchEvidence | None:
     """Rows, or documents inside them, begin with the first token twice.
 
+    So do the decoder's inputs where labels begin with the token that the model puts before them.
+
     Not this when: the first token pads the row on the left; first and end token are the same and one document's end
     meets the next one's beginning.
     """
+    if batch.targets is not None and (started := _started(batch, batch.targets)) is not None:
+        return started
     bos = batch.bos
     if bos is None:
         return _two_alike(batch)
@@ -46,6 +50,20 @@ def double_bos(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     return BatchEvidence(f"{of_rows(rows, batch.rows)} begin with the first token (id {bos}) twice", rows, spots)
+
+
+def _started(batch: Batch, targets: Sequences) -> BatchEvidence | None:
+    start, stop = targets.bounds
+    first = start[stop > start]
+    token = batch.model.decoder_start
+    if token is None or token == batch.model.pad or not len(first) or bool(np.any(targets.ids.flat[first] != token)):
+        return None
+    return BatchEvidence(
+        f"labels of all {targets.rows} rows begin with the decoder's start token (id {token}), which the model itself "
+        "puts before them",
+        targets.numbers,
+        spots_at(targets, first, 2),
+    )
 
 
 def _doubled(batch: Batch, side: Sequences, bos: int) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings
 from mldebug_mcp.symptoms.batch_registry import (
@@ -41,10 +42,12 @@ def eos_masked(batch: Batch) -> BatchEvidence | None:
     """Completions end with an end token whose label is the ignore index, and no end token of the row is trained on.
 
     Not this when: padding and end are the same token and the first, real one keeps its label; some turn's end in the
-    row is trained on; the completion was cut off.
+    row is trained on; the completion was cut off; words are hidden at random.
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side, found in all_endings(batch):
+        if hides_words(side, batch.mask, batch.columns):
+            continue
         rows = np.union1d(rows, side.numbers[found.masked])
         spots = spots or spots_at(side, found.last[found.masked] + 1)
     if not len(rows):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.batch.agreement import shift_of
+from mldebug_mcp.batch.agreement import hides_words, shift_of
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch_registry import (
     NO_ROWS,
     NO_SPOTS,
@@ -40,7 +39,7 @@ def labels_mismatch(batch: Batch) -> BatchEvidence | None:
     total, rows, spots, trained = 0, NO_ROWS, NO_SPOTS, 0
     for side in batch.trained_sides:
         wrong = side.disagreeing
-        if not len(wrong) or shift_of(side) or side.shifted_by_design or _masked_language_model(batch, side):
+        if not len(wrong) or shift_of(side) or side.shifted_by_design or hides_words(side, batch.mask, batch.columns):
             continue
         total += len(wrong)
         trained += int(side.trained_per_row.sum())
@@ -55,11 +54,3 @@ def labels_mismatch(batch: Batch) -> BatchEvidence | None:
         {"labels": total},
         None if total > 0.01 * trained else "warning",
     )
-
-
-def _masked_language_model(batch: Batch, side: Sequences) -> bool:
-    ids = side.ids.flat[side.disagreeing]
-    if batch.tokenizer is not None:
-        return batch.tokenizer.mask is not None and float(np.mean(ids == batch.tokenizer.mask)) > 0.5
-    common = int(np.bincount(np.clip(ids, 0, 2**20)).max())
-    return len(ids) >= 8 and common > 0.6 * len(ids)

@@ -29,7 +29,8 @@ from mldebug_mcp.symptoms.batch_registry import (
 def pad_token_unset(batch: Batch) -> BatchEvidence | None:
     """The tokenizer names no padding token although rows are padded or differ in length.
 
-    Not this when: all rows have one length and none is padded, as in packed data.
+    Not this when: all rows have one length and none is padded, as in packed data. Where rows are padded already and the
+    attention mask hides that, it is a remark.
     """
     tokenizer = batch.tokenizer
     if tokenizer is None or tokenizer.pad is not None or not batch.sides:
@@ -37,8 +38,11 @@ def pad_token_unset(batch: Batch) -> BatchEvidence | None:
     padded = any(side.padded for side in batch.sides)
     uneven = any(bool(np.any(side.lengths != side.lengths[0])) for side in batch.sides if side.rows)
     if padded or uneven:
+        hidden = padded and all(side.attended is not None and not len(side.misattended) for side in batch.sides)
         return BatchEvidence(
             f"the tokenizer has no padding token, and rows {'are padded' if padded else 'differ in length'}"
+            + (", with a mask over the padding" if hidden else ""),
+            severity="info" if hidden else None,
         )
     if batch.purpose == "pretraining" or all(side.packed or side.rows == 1 for side in batch.sides):
         return None

@@ -34,7 +34,7 @@ def padding_not_masked(batch: Batch) -> BatchEvidence | None:
     Not this when: padding and end are the same token and only the real end carries a label.
     """
     total, rows, spots = 0, NO_ROWS, NO_SPOTS
-    for side in batch.trained_sides:
+    for side in batch.labelled:
         if not side.padded or side.trained is None:
             continue
         positions = np.flatnonzero(side.trained & ~side.content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.symptoms.batch_registry import (
     BatchEvidence,
@@ -31,9 +32,11 @@ def row_labels_masked(batch: Batch) -> BatchEvidence | None:
     """Some rows have content but no trained token, while others have.
 
     Not this when: no row of the batch is trained on (`all_labels_masked`); the row is empty (`empty_row`); the side is
-    the prompt of a preference pair.
+    the prompt of a preference pair; words are hidden at random, which leaves short rows without one now and then.
     """
-    sides = [side for side in batch.trained_sides if side.name != "prompt"]
+    sides = [
+        side for side in batch.labelled if side.name != "prompt" and not hides_words(side, batch.mask, batch.columns)
+    ]
     if not any(int(side.trained_per_row.sum()) for side in sides):
         return None
     rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & (side.lengths > 0))

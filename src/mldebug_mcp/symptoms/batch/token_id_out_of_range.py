@@ -42,7 +42,7 @@ def token_id_out_of_range(batch: Batch) -> BatchEvidence | None:
     """
     limit = batch.vocabulary or UNKNOWN_LIMIT
     rows, spots, seen, worst = NO_ROWS, NO_SPOTS, 0, 0
-    for side in batch.sides:
+    for side in (*batch.sides, *(() if batch.targets is None else (batch.targets,))):
         allowed = LLAVA_IMAGE if batch.purpose == "vlm" else None
         labels = None if batch.purpose == "classification" else side.labels
         for column, exempt in ((side.ids, allowed), (labels, IGNORE)):
