@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,3 +179,23 @@ def test_a_missing_padding_token_is_a_remark_where_a_mask_hides_the_padding(insp
     rows = [{"input_ids": ids, "labels": ids} for ids in (made.hf(line).input_ids + end for line in LINES)]
     assert inspect(made.pad(rows, pad=0), made.tokenizer)["pad_token_unset"] == "info"
     assert inspect(rows, made.tokenizer)["pad_token_unset"] == "warning"
+
+
+def test_a_transcript_without_a_token_trains_on_nothing(inspect: Inspect) -> None:
+    made = Maker("mistral")
+    rows = [made.hf(line).input_ids[1:] for line in LINES]
+    assert inspect(speech([[], *rows]), made.tokenizer)["row_labels_masked"] == "warning"
+
+
+def test_whole_numbers_in_rows_are_indices_and_not_unscaled_features(tmp_path: Path) -> None:
+    import numpy as np
+
+    from mldebug_mcp.diagnose import inspect_batch
+
+    rng = np.random.default_rng(0)
+    classes = np.arange(16) % 3
+    found = []
+    for name, x in (("ids", rng.integers(0, 400, (16, 40))), ("floats", rng.uniform(0, 400, (16, 40)))):
+        np.savez(tmp_path / f"{name}.npz", x=x, y=classes)
+        found.append([one.check for one in inspect_batch(tmp_path / f"{name}.npz").findings])
+    assert found == [[], ["input_not_normalized"]]

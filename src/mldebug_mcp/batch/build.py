@@ -271,7 +271,7 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
 def _floats(found: _Found) -> dict[str, Floats]:
     arrays = {}
     for name, column in found.table.columns.items():
-        if names.is_float(column) or (name in names.FLOAT_INPUTS and not isinstance(column, Ragged)):
+        if names.is_float(column) or (name in names.FLOAT_INPUTS and not names.is_indices(column)):
             array = names.numbers(column)
             if array is not None and array.size:
                 arrays[name] = array

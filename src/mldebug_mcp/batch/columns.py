@@ -138,6 +138,14 @@ def is_float(column: Column) -> bool:
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 
+def is_indices(column: Column) -> bool:
+    """Whether a column holds rows of whole numbers that no layer but an embedding takes, by their type."""
+    if not isinstance(column, np.ndarray):
+        return isinstance(column, Ragged)
+    # Pixels are bytes and have more dimensions; a linear layer refuses integers.
+    return column.ndim == 2 and column.dtype.kind in "iu" and column.dtype.itemsize > 1
+
+
 def ones_like(rows: Ragged) -> Ragged:
     """Return rows of the same lengths that hold ones."""
     return Ragged(np.ones(len(rows.flat), np.int8), rows.offsets)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.ragged import Bools
+from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch_registry import (
     BatchEvidence,
     batch_check,
@@ -39,7 +43,13 @@ def row_labels_masked(batch: Batch) -> BatchEvidence | None:
     ]
     if not any(int(side.trained_per_row.sum()) for side in sides):
         return None
-    rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & (side.lengths > 0))
+    rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & _has_content(batch, side))
     if not len(rows):
         return None
     return BatchEvidence(f"{of_rows(rows, batch.rows)} train on no token", rows, values={"rows": len(rows)})
+
+
+def _has_content(batch: Batch, side: Sequences) -> Bools:
+    """Return which rows have content; targets without a label belong to inputs that have."""
+    content: Bools = side.lengths > 0
+    return np.ones_like(content) if side is batch.targets else content
