@@ -126,6 +126,15 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'", "lightning_trainer_argument"),
         ("ValueError: vmap got inconsistent sizes for array axes to be mapped", "jax_pmap_sizes"),
         ("AttributeError: module 'numpy' has no attribute 'float_'", "numpy_alias_removed"),
+        ("EOFError: Ran out of input", "checkpoint_cut_off"),
+        ("RuntimeError: Caught RuntimeError in replica 3 on device 3.", "caught_dataloader_exception"),
+        ("torch.distributed.DistNetworkError: The client socket has timed out after 60000ms", "rendezvous_timeout"),
+        (
+            "ValueError: You should supply an encoding or a list of encodings to this method that includes"
+            " input_ids, but you provided ['label']",
+            "columns_removed",
+        ),
+        ("ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.30' not found", "glibc_version"),
     ],
 )
 def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
