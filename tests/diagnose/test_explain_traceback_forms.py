@@ -162,3 +162,81 @@ def test_the_death_of_an_actor_is_an_echo_of_the_error_in_it() -> None:
     died = PLAIN.replace("KeyError: 'mask'", "ray.exceptions.ActorDiedError: The actor died unexpectedly.")
     for log in (f"{actor}\n{died}", f"{died}\n{actor}"):
         assert error_of(explain_error(log)).text == "KeyError: 'mask'"
+
+
+def test_the_end_of_a_box_is_no_frame_and_a_path_that_is_broken_is_put_together() -> None:
+    log = """\
+╭───────────────────── Traceback (most recent call last) ─────────────────────╮
+│ /home/me/run.py:8 in <module>                                               │
+│                                                                             │
+│ ❱ 8 fit(net)                                                                │
+│                                                                             │
+│ /opt/venv/lib/python3.11/site-packages/checks/a/long/way/down/the/road/cor  │
+│ y:55 in fit                                                                 │
+╰─────────────────────────────────────────────────────────────────────────────╯
+KeyError: 'mask'"""
+    assert error_of(explain_error(log)).user_frame == "/home/me/run.py:8 in <module>: fit(net)"
+
+
+@pytest.mark.parametrize("margin", ["    ", "> ", "> > ", "  "])
+def test_a_traceback_that_is_quoted_or_indented_as_a_whole_is_read(margin: str) -> None:
+    answer = explain_error("\n".join(margin + line for line in PLAIN.splitlines()) + "\n\nwhat is this?\n")
+    assert (error_of(answer).exception, error_of(answer).user_frame) == (
+        "KeyError",
+        "/home/me/run.py:8 in main: step(batch)",
+    )
+
+
+def test_a_traceback_in_the_launchers_summary_is_read() -> None:
+    log = """\
+Root Cause (first observed failure):
+[0]:
+  time      : 2031-04-01_10:00:00
+  rank      : 2 (local_rank: 2)
+  exitcode  : 1 (pid: 77)
+  traceback : Traceback (most recent call last):
+    File "/home/me/run.py", line 8, in main
+      step(batch)
+    File "/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", line 90, in linear
+      return f(x)
+  RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x10 and 20x5)
+
+====================================="""
+    answer = explain_error(log)
+    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: step(batch)"
+    assert [row.id for row in answer.matches] == ["mat_shapes"]
+
+
+def test_pytests_mark_before_an_error_is_taken_off() -> None:
+    answer = explain_error(">       loss = model(x)\n\ntests/test_model.py:12:\nE       KeyError: 'mask'\n")
+    assert error_of(answer).exception == "KeyError"
+
+
+def test_the_users_frame_above_a_workers_traceback_stands_for_one_within_it() -> None:
+    log = """\
+Traceback (most recent call last):
+  File "/home/me/run.py", line 8, in main
+    for batch in loader:
+  File "/opt/venv/lib/python3.11/site-packages/torch/_utils.py", line 90, in reraise
+    raise exception
+RuntimeError: Caught RuntimeError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/opt/venv/lib/python3.11/site-packages/torch/utils/data/_utils/collate.py", line 9, in collate
+    return f(x)
+RuntimeError: stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1"""
+    answer = explain_error(log)
+    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: for batch in loader:"
+    assert answer.matches[0].id == "stack_equal_size"
+
+
+def test_an_exception_of_a_module_of_errors_is_one_whatever_its_name() -> None:
+    answer = explain_error("W0101 a.py:1] [2/8] torch._dynamo hit config.recompile_limit (8)\n\nlib.exc.TooOften: stop")
+    assert error_of(answer).exception == "TooOften"
+
+
+def test_a_traceback_that_ends_before_its_exception_is_said_to_be_cut() -> None:
+    cut = PLAIN.rpartition("\n")[0]
+    assert explain_error(cut).notes == [
+        "the traceback at line 1 ends before its exception: give the lines below it too"
+    ]
+    assert explain_error(PLAIN).notes == []

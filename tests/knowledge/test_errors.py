@@ -135,6 +135,12 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
             "columns_removed",
         ),
         ("ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.30' not found", "glibc_version"),
+        ("ValueError: loaded state dict has a different number of parameter groups", "param_group_size"),
+        ("RuntimeError: Trying to resize storage that is not resizable", "stack_equal_size"),
+        ("ValueError: Error when checking target: expected dense_7 to have shape (3,) but got (1,)", "keras_shapes"),
+        ("jax.errors.TracerIntegerConversionError: The __index__() method was called on traced", "jax_tracer_bool"),
+        ("torch._dynamo.exc.FailOnRecompileLimitHit: recompile_limit reached", "dynamo_recompile_limit"),
+        ("AssertionError: Your environment must inherit from the gymnasium.Env class cf. the docs", "gym_or_gymnasium"),
     ],
 )
 def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:

@@ -169,7 +169,9 @@ def _notes(
         silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
         if silent and ranks:
             notes.append(f"ranks that do not report it, to be looked at first: {', '.join(silent[:MAX_RANKS])}")
-    if first.weight == 1:
+    if first.weight == 1 and log.cut_off:
+        notes.append(_cut_off(log))
+    elif first.weight == 1:
         notes.append("only warnings stand here: nothing in this text stopped a run")
     others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
     if others:
@@ -211,5 +213,9 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
         "without a message was mostly killed from outside: look at dmesg and the scheduler's log.",
         next_step=after_error(None, ()),
-        notes=[f"{log.lines} lines read; none reads like an error"],
+        notes=[_cut_off(log) if log.cut_off else f"{log.lines} lines read; none reads like an error"],
     )
+
+
+def _cut_off(log: FailureLog) -> str:
+    return f"the traceback at line {log.cut_off} ends before its exception: give the lines below it too"

@@ -32,8 +32,8 @@ MAX_SHAPES = 5_000
 
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 _BARE_EXCEPTION = re.compile(
-    r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported))"
-    r"(?::(?: |$)|$)"
+    r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
+    r"(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60})(?::(?: |$)|$)"
 )
 _WRAPPERS = re.compile(
     r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError"
@@ -46,7 +46,7 @@ _SIGNS = (
     "nable", "annot", "upported", "not found", "bbox", "assistant_", "xitcode", "exit status", "unallocated",
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
     "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
-    "Assertion `", "libdevice", "are not used by", "not supported", "no longer",
+    "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer",
 )  # fmt: skip
 _LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
@@ -77,6 +77,7 @@ def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> Failure
         checkpoint(f"{reader.log.lines:,} lines read")
     reader.log.failures.sort(key=lambda failure: failure.line)
     reader.log.ranks = reader.ranks
+    reader.log.cut_off = reader.cut_off()
     return reader.log
 
 
@@ -92,6 +93,9 @@ class _Stream:
     chained_to: Failure | None = None
     above: str = ""
     in_graph: bool = False
+    begun: int = 0
+    margin: int = 0
+    outside: Frame | None = None
 
 
 class _Reader:
@@ -110,6 +114,10 @@ class _Reader:
     def ranks(self) -> set[str]:
         """All ranks that prefixes named."""
         return self._prefixes.ranks
+
+    def cut_off(self) -> int:
+        """Return the line of the first traceback that is still open; 0 for none."""
+        return min((one.begun for one in self._streams.values() if one.in_traceback and one.begun), default=0)
 
     def take_block(self, block: list[str]) -> None:
         """Take the next lines; a block without the signs of an error costs next to nothing."""
@@ -144,8 +152,11 @@ class _Reader:
             self.log.root_rank, self._root_lines = rank[1], 0
 
     def _follow(self, stream: _Stream, key: str, number: int, line: str) -> None:
+        line = _without_margin(stream, line)
         if TRACEBACK in line:
-            stream.in_traceback, stream.frames, stream.open = True, [], None
+            carrier = stream.open if line.startswith("Original") else None
+            stream.outside = carrier.user_frame if carrier else None
+            stream.in_traceback, stream.frames, stream.open, stream.begun = True, [], None, number
         elif self._is_of_graph(stream, line) or self._is_of_traceback(stream, line):
             pass
         elif not line.strip():
@@ -195,6 +206,7 @@ class _Reader:
         failure = self._add(stream, key, number, line, exception["type"])
         failure.frames, failure.earlier = tuple(stream.frames), stream.chained_to
         failure.ignored, stream.ignored = stream.ignored, False
+        failure.outside, stream.outside = stream.outside, None
         stream.in_traceback, stream.frames, stream.chained_to = False, [], None
         return True
 
@@ -240,6 +252,16 @@ class _Reader:
         """Keep the first failures, and of the later ones those with the newest lines."""
         del self.log.failures[MAX_FAILURES]
         self.log.left_out += 1
+
+
+def _without_margin(stream: _Stream, line: str) -> str:
+    """Return a line without the margin of a traceback that is indented as a whole, as its frames show it."""
+    indent = len(line) - len(line.lstrip(" "))
+    if frame_lines.python_frame(line) is not None:
+        stream.margin = max(indent - 2, 0)
+    elif indent < stream.margin and line.strip():
+        stream.margin = 0
+    return line[stream.margin :] if indent >= stream.margin else line
 
 
 def _has_sign(text: str) -> bool:

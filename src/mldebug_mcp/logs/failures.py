@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
-    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$"
+    r"[/\\]bin[/\\](?:torchrun|accelerate|deepspeed)$|\.pyx$|"
+    r"[/\\]torch[/\\](?:_dynamo|_inductor|_functorch|autograd|distributed|fx|nn[/\\]modules|optim)[/\\]"
 )
 
 
@@ -47,6 +48,7 @@ class Failure:
         progress: Training records that the log holds before it.
         ignored: Whether Python itself says that the exception was ignored.
         is_wrapper: Whether its type only carries another failure over from a worker.
+        outside: The user's frame of the traceback that carries this one over ("Original Traceback").
     """
 
     line: int
@@ -58,6 +60,7 @@ class Failure:
     progress: int = 0
     ignored: bool = False
     is_wrapper: bool = False
+    outside: Frame | None = None
 
     def chain(self) -> Iterator[Failure]:
         """Yield the exceptions of a chain, the first one raised first."""
@@ -68,7 +71,7 @@ class Failure:
     @property
     def user_frame(self) -> Frame | None:
         """The innermost frame that is not a library's."""
-        return next((frame for frame in reversed(self.frames) if frame.is_users), None)
+        return next((frame for frame in reversed(self.frames) if frame.is_users), self.outside)
 
 
 @dataclass(slots=True)
@@ -82,6 +85,7 @@ class FailureLog:
         ranks: All ranks seen in prefixes.
         progress: Training records in the log.
         lines: Lines read.
+        cut_off: Line of a traceback that ends before its exception; 0 for none.
     """
 
     failures: list[Failure] = field(default_factory=list)
@@ -90,3 +94,4 @@ class FailureLog:
     ranks: set[str] = field(default_factory=set)
     progress: int = 0
     lines: int = 0
+    cut_off: int = 0

@@ -33,6 +33,8 @@ _LINK = re.compile(r"\[([^\]\[]{1,300})\]\([^()\s]{1,400}\)")
 _ARROW = re.compile(r"-{1,6}> (?P<line>\d+)(?: (?P<code>.*))?$")
 _NUMBERED = re.compile(r"\s*\d+(?:\s|$)")
 _RICH = re.compile(r"(?P<file>\S.{0,400}):(?P<line>\d+)(?: in(?: (?P<function>\S{1,120}))?)?$")
+_WHOLE_PATH = re.compile(r"[/~\\<]|[A-Za-z]:[/\\]")
+"""How a path begins; a line of a box that begins otherwise may hold the end of one."""
 _RICH_CELL = re.compile(r"in (?P<file><[^<>]{1,80}>):(?P<line>\d+)$")
 _RICH_ARROW = re.compile(r"❱ +\d+ +(?:│ *)*(?P<code>.*)$")
 
@@ -58,9 +60,9 @@ def box_frame(line: str, above: str) -> Frame | None:
         above: The content of the line above it in the box, which may hold the first half of a path.
     """
     inner = box_content(line)
-    found = _RICH_CELL.match(inner) or _RICH.match(
-        inner if inner[:1] in "/~\\<" or inner[1:2] == ":" else above + inner
-    )
+    if not line.startswith("│") or not inner:
+        return None
+    found = _RICH_CELL.match(inner) or _RICH.match(inner if _WHOLE_PATH.match(inner) else above + inner)
     return _frame(found) if found and "❱" not in inner and not _NUMBERED.match(inner) else None
 
 

@@ -20,8 +20,11 @@ _PREFIX = re.compile(
     r"rank ?(?P<d>\d+)[:\]] ?|\((?:[\w:.]+ )?pid=(?P<e>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
-_NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|[╭─│]|\s{2}$")
-"""What may stand before `Traceback` and is no prefix: an exception's name (in a notebook), a box, more than a space."""
+_QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S))")
+"""What a page writes before a line that is quoted, and pytest before one that is an error's."""
+_NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
+"""What may stand before `Traceback` and is no prefix: an exception's name (in a notebook), the word of torchelastic's
+summary, a box, more than a space."""
 
 
 class Prefixes:
@@ -36,7 +39,7 @@ class Prefixes:
         """Return what tells the stream of a line apart ("" for nothing) and the line without its prefixes."""
         if "\x1b" in line:
             line = clean(line)
-        own, line = self._own(line)
+        own, line = self._own(_QUOTED.sub("", line, count=1))
         if not line or line[0] not in "[(0123456789rEC":
             return own, line
         rank, start = "", 0
