@@ -240,3 +240,8 @@ def test_a_traceback_that_ends_before_its_exception_is_said_to_be_cut() -> None:
         "the traceback at line 1 ends before its exception: give the lines below it too"
     ]
     assert explain_error(PLAIN).notes == []
+
+
+def test_the_quotes_around_a_workers_traceback_do_not_go_on_with_its_message() -> None:
+    answer = explain_error('RemoteTraceback:\n"""\n' + PLAIN + '\n"""\n')
+    assert error_of(answer).text == "KeyError: 'mask'"

@@ -139,7 +139,20 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("RuntimeError: Trying to resize storage that is not resizable", "stack_equal_size"),
         ("ValueError: Error when checking target: expected dense_7 to have shape (3,) but got (1,)", "keras_shapes"),
         ("jax.errors.TracerIntegerConversionError: The __index__() method was called on traced", "jax_tracer_bool"),
-        ("torch._dynamo.exc.FailOnRecompileLimitHit: recompile_limit reached", "dynamo_recompile_limit"),
+        ("TypeError: Trainer.__init__() got an unexpected keyword argument 'processing_class'", "trl_argument_renamed"),
+        (
+            "MisconfigurationException: ModelCheckpoint(monitor='val/f1') not found in the returned metrics: ['loss']",
+            "lightning_monitor",
+        ),
+        ("ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.", "bf16_unsupported"),
+        ("AssertionError: Label class 7 exceeds nc=7 in my.yaml", "target_out_of_bounds"),
+        (
+            "IndexKernel.cu:92: block: [1,0,0] Assertion `index >= -sizes[i] && index < sizes[i]` failed",
+            "cuda_assert_index",
+        ),
+        ("Loss.cu:240: block: [0,0,0] Assertion t >= 0 && t < n_classes failed", "cuda_assert_label"),
+        ("No 'test_dataloader()' method defined to run 'Trainer.test'", "lightning_dataloader_missing"),
+        ("TypeError: length_reward() missing 2 required positional arguments: 'a' and 'b'", "reward_column_missing"),
         ("AssertionError: Your environment must inherit from the gymnasium.Env class cf. the docs", "gym_or_gymnasium"),
     ],
 )

@@ -159,7 +159,7 @@ class _Reader:
             stream.in_traceback, stream.frames, stream.open, stream.begun = True, [], None, number
         elif self._is_of_graph(stream, line) or self._is_of_traceback(stream, line):
             pass
-        elif not line.strip():
+        elif not line.strip("\"' \t\r"):
             # A message may begin below its exception: "Graph execution error:", a blank line, what it was.
             if stream.open is None or not stream.open.text.endswith(":"):
                 stream.room = 0
