@@ -245,3 +245,21 @@ def test_a_traceback_that_ends_before_its_exception_is_said_to_be_cut() -> None:
 def test_the_quotes_around_a_workers_traceback_do_not_go_on_with_its_message() -> None:
     answer = explain_error('RemoteTraceback:\n"""\n' + PLAIN + '\n"""\n')
     assert error_of(answer).text == "KeyError: 'mask'"
+
+
+def test_the_causes_that_ray_always_lists_are_not_taken_for_findings() -> None:
+    answer = explain_error(
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error. There are some"
+        " potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray"
+        " stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other unexpected errors.\n"
+    )
+    assert [row.id for row in answer.matches] == ["ray_worker_died"]
+    assert "echoes a failure elsewhere" in answer.notes[0]
+
+
+def test_ranks_that_two_launchers_wrote_before_a_line_are_taken_off() -> None:
+    lines = PLAIN.splitlines()
+    log = [f"{rank:2}: [rank{rank}]: {line}" for line in lines for rank in (2, 15)]
+    answer = explain_error("\n".join(log))
+    assert (error_of(answer).text, error_of(answer).ranks) == ("KeyError: 'mask'", ["2", "15"])
+    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: step(batch)"

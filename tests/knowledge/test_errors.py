@@ -151,6 +151,12 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
             "cuda_assert_index",
         ),
         ("Loss.cu:240: block: [0,0,0] Assertion t >= 0 && t < n_classes failed", "cuda_assert_label"),
+        ("AttributeError: 'CallbackHandler' object has no attribute 'tokenizer'", "trl_argument_renamed"),
+        ("RuntimeError: Failed to import transformers.x because of the following error (look up)", "import_name"),
+        (
+            "Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+            "ray_worker_died",
+        ),
         ("No 'test_dataloader()' method defined to run 'Trainer.test'", "lightning_dataloader_missing"),
         ("TypeError: length_reward() missing 2 required positional arguments: 'a' and 'b'", "reward_column_missing"),
         ("AssertionError: Your environment must inherit from the gymnasium.Env class cf. the docs", "gym_or_gymnasium"),

@@ -16,12 +16,12 @@ MAX_LEARNED = 16
 MAX_PREFIX = 120
 
 _PREFIX = re.compile(
-    r"\[(?:rank|default|Rank )(?P<a>\d+)\]: ?|\[\d+,(?P<b>\d+)\]<std\w{3}>: ?|(?P<c>\d{1,5}): (?=[ \w])|"
+    r"\[(?:rank|default|Rank )(?P<a>\d+)\]: ?|\[\d+,(?P<b>\d+)\]<std\w{3}>: ?|(?P<c>\d{1,5}): (?=[ \w\[])|"
     r"rank ?(?P<d>\d+)[:\]] ?|\((?:[\w:.]+ )?pid=(?P<e>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
-_QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S))")
-"""What a page writes before a line that is quoted, and pytest before one that is an error's."""
+_QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
+"""What a page writes before a line that is quoted, pytest before one that is an error's, srun before a short rank."""
 _NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
 """What may stand before `Traceback` and is no prefix: an exception's name (in a notebook), the word of torchelastic's
 summary, a box, more than a space."""
