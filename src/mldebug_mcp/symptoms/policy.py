@@ -12,9 +12,11 @@ from mldebug_mcp.symptoms.registry import CannotTell
 REWARDS = ("reward", "rewards/*/mean")
 """The reward, or its components where only they are logged."""
 ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
-"""Policy entropy. Stable-Baselines3 logs `entropy_loss`, which is minus the entropy; baselines' PPO1 `loss_ent`."""
+"""Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
 NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
 """Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
+STRETCHES = 100
+"""Means of single episodes' rewards that show a course: chosen by hand."""
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
 
@@ -30,6 +32,18 @@ def reward(run: Run) -> Series:
     return Series("reward", steps, np.sum([part.value for part in parts], axis=0)).finite
 
 
+def averaged(run: Run, rewards: Series) -> Series:
+    """Return the rewards of a classic agent as means over stretches, `STRETCHES` of them, where there are many.
+
+    Single episodes scatter, and where most bring nothing a median would show nothing.
+    """
+    if run.kind != "rl" or len(rewards) < 2 * STRETCHES:
+        return rewards
+    first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
+    counts = np.diff(np.append(first, len(rewards)))
+    return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
+
+
 def entropy(run: Run) -> Series:
     """Return the finite policy entropies.
 
@@ -39,7 +53,9 @@ def entropy(run: Run) -> Series:
     require_policy(run)
     name = next(name for name in ENTROPIES if name in run)
     series = run[name].finite
-    return Series("entropy", series.step, -series.value) if name == "entropy_loss" else series
+    if name == "entropy_loss" and len(series) and float(np.median(series.value)) < 0:
+        return Series("entropy", series.step, -series.value)
+    return series
 
 
 def require_policy(run: Run) -> None:

@@ -40,3 +40,10 @@ def test_a_continuous_policy_is_unknown() -> None:
 
 def test_the_token_entropy_of_supervised_fine_tuning_is_not_judged() -> None:
     assert state("entropy_low", run_of(entropy=[0.001] * 30, kind="sft")) is State.UNKNOWN
+
+
+def test_an_entropy_loss_above_zero_is_the_entropy() -> None:
+    falling = run_of(entropy_loss=[0.7] * 50 + [0.001] * 50, reward=np.linspace(1, 2, 100), kind="rl")
+    assert state("entropy_low", falling) is State.PRESENT
+    level = run_of(entropy_loss=noisy([0.7] * 100, 0.05), reward=np.linspace(1, 2, 100), kind="rl")
+    assert state("entropy_low", level) is State.ABSENT

@@ -68,3 +68,25 @@ def test_an_agent_that_is_level_where_the_log_begins_in_mid_run_may_have_learnt_
     resumed = {float(251 + at): value for at, value in enumerate(rewards)}
     assert state("reward_flat", run_of(reward=resumed, kind="rl")) is not State.PRESENT
     assert state("reward_flat", run_of(reward=rewards, kind="rl")) is State.PRESENT
+
+
+def test_single_episodes_that_scatter_while_they_get_longer_are_absent() -> None:
+    episodes = np.random.default_rng(3).exponential(np.linspace(20.0, 110.0, 450))
+    assert state("reward_flat", run_of(reward=episodes, kind="rl")) is State.ABSENT
+
+
+def test_episodes_of_which_few_but_more_and_more_bring_a_reward_are_absent() -> None:
+    found = np.random.default_rng(3).random(900) < np.linspace(0.01, 0.3, 900)
+    assert state("reward_flat", run_of(reward=found.astype(float), kind="rl")) is State.ABSENT
+
+
+def test_swings_are_told_as_swings() -> None:
+    reward = 0.3 * np.sin(np.arange(60) / 4) * np.linspace(1.0, 0.6, 60)
+    finding = seen("reward_flat", run_of(reward=reward, kind="rl"))
+    assert finding.summary.startswith("reward swings between")
+    assert (finding.values["lowest"] or 0) < -0.1 < 0.1 < (finding.values["highest"] or 0)
+
+
+def test_the_end_of_the_log_of_an_agent_that_may_have_learnt_before_is_unknown() -> None:
+    last = {float(8300 + at): value for at, value in enumerate(noisy([25.0] * 90, 0.01))}
+    assert state("reward_flat", run_of(reward=last, kind="rl")) is State.UNKNOWN

@@ -45,3 +45,20 @@ def test_a_loss_that_no_returns_explain_is_present_though_it_came_back() -> None
     finding = seen("value_loss_high", run_of(value_loss=loss, reward=np.linspace(0.1, 0.9, 68), kind="rl"))
     assert finding.state is State.PRESENT
     assert finding.steps == [21]
+    assert "comes back" in finding.summary
+
+
+def test_a_single_record_beyond_all_returns_is_present() -> None:
+    finding = seen("value_loss_high", run_of(value_loss=[1e28], reward=[-1200.0], kind="rl"))
+    assert finding.state is State.PRESENT
+    assert "comes back" not in finding.summary
+
+
+def test_the_loss_of_q_learning_is_that_of_its_critic() -> None:
+    curves = {"loss": np.exp(np.linspace(0, 60, 80)), "reward": np.full(80, -500.0)}
+    assert state("value_loss_high", run_of(curves, kind="rl")) is State.PRESENT
+
+
+def test_a_loss_that_takes_both_signs_is_no_critics() -> None:
+    loss = np.exp(np.linspace(0, 60, 80)) * np.where(np.arange(80) % 2, 1, -1)
+    assert state("value_loss_high", run_of(loss=loss, reward=np.ones(80), kind="rl")) is State.UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
 from mldebug_mcp.text import figure
@@ -26,7 +26,7 @@ def reward_falls(run: Run) -> Evidence | None:
     Not this when: it dips and comes back; the returns of an agent merely swing; an agent is worse than random at first
     and learns later. The shares were chosen on simulated curves.
     """
-    rewards = reward(run)
+    rewards = averaged(run, reward(run))
     value = rewards.value
     if len(value) < LEAST_RECORDS:
         raise CannotTell(f"reward has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample, start_level
 from mldebug_mcp.text import figure
@@ -18,6 +18,8 @@ BEGINS = 0.05
 SHARE_OF_LEVEL = 0.05
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen by hand."""
+MOSTLY_NOISE = 0.7
+"""A share of the variance that makes rewards those of single episodes; chosen on simulated rises under noise."""
 SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is no progress."""
 
@@ -33,11 +35,13 @@ def reward_flat(run: Run) -> Evidence | None:
     came back. What counts as a move - the noise between records, a quarter of `reward_std`, 5 % of the level,
     whichever is largest - was chosen on simulated curves.
     """
-    rewards = reward(run)
+    rewards = averaged(run, reward(run))
     if len(rewards) < LEAST_RECORDS:
         raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
     spread = float(np.median(run["reward_std"].finite.value)) if "reward_std" in run and len(run["reward_std"]) else 0.0
     whole = _level(rewards.value, spread)
+    if whole.stands and run.kind == "rl" and not _from_the_start(rewards):
+        raise CannotTell("the log begins in mid-run: the agent may have learnt before")
     if whole.stands:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
@@ -47,7 +51,7 @@ def reward_flat(run: Run) -> Evidence | None:
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
         if _swings(rewards.value):
-            return _evidence(run, rewards, whole)
+            return _swinging(run, rewards)
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
@@ -84,10 +88,25 @@ def _level(value: Floats, spread: float) -> _Level:
 
 def _swings(value: Floats) -> bool:
     """Say whether an agent's reward swings around where it began, and is at its best nowhere near the end."""
-    level, swing = blocks(value, 10).level, float(value.std())
+    level, spread, between = blocks(value, 10).level, float(value.var()), noise(value) ** 2
+    # Of single episodes, which differ from one to the next about as much as over the whole log, only levels swing.
+    swing = float(np.sqrt(spread if between < MOSTLY_NOISE * spread else max(float(level.var()), spread - between)))
     gained = float(np.median(sample(value[-(len(value) // 3) :]))) - start_level(value)
     best, lately = float(level[:-3].max()), float(level[-3:].max())
     return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
+
+
+def _swinging(run: Run, rewards: Series) -> Evidence:
+    value = rewards.value
+    level = blocks(value, 10).level
+    low, high, start = float(level.min()), float(level.max()), start_level(value)
+    end = float(np.median(sample(value[-(len(value) // 3) :])))
+    return Evidence(
+        f"reward swings between {figure(low)} and {figure(high)}: it begins around {figure(start)} at {run.step_name} "
+        f"{figure(float(rewards.step[0]))} and ends around {figure(end)}",
+        steps=(float(rewards.step[0]),),
+        values={"start": start, "end": end, "lowest": low, "highest": high},
+    )
 
 
 def _evidence(run: Run, rewards: Series, seen: _Level) -> Evidence:

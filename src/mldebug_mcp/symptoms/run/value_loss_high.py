@@ -31,34 +31,38 @@ def value_loss_high(run: Run) -> Evidence | None:
         at = float(loss.step[int(np.argmax(np.isinf(loss.value)))])
         return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
     loss = loss.finite
+    scale = _return_scale(run)
     if len(loss) < 8:
+        beyond = _beyond_returns(run, loss, scale) if len(loss) and scale is not None else None
+        if beyond is not None:
+            return beyond
         raise CannotTell(f"value_loss has {len(loss)} finite value(s) here; 8 are needed")
-    return _grown(run, loss)
+    return _grown(run, loss, scale)
 
 
 def _critic_loss(run: Run) -> Series:
     """Return the loss of the critic; that of Q-learning, which has nothing but a critic, is called the loss."""
     if "value_loss" in run:
         return run["value_loss"]
-    if run.kind == "rl" and any(name in run for name in ("exploration_rate", "rollout/exploration_rate")):
+    # The loss of a policy takes both signs.
+    if run.kind == "rl" and "policy_loss" not in run and not bool(np.any(run["loss"].finite.value < 0)):
         return run["loss"]
     raise CannotTell("not logged: value_loss")
 
 
-def _grown(run: Run, loss: Series) -> Evidence | None:
+def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     size = np.abs(loss.value)
     cut = blocks(size, 20)
     before, end = float(np.minimum.accumulate(cut.level)[-1]), end_level(size)
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
     before = max(before, 1e-3 * float(np.median(size)), 1e-8)
-    scale = _return_scale(run)
     limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
         return _beyond_returns(run, loss, scale) if scale is not None else None
     onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
     beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
     return Evidence(
-        f"value_loss grows from {figure(before)} to {figure(end)}, {end / before:,.0f} times, from "
+        f"value_loss grows from {figure(before)} to {figure(end)}, {figure(end / before)} times, from "
         f"{run.step_name} {figure(onset)} on{beside}",
         steps=(onset,),
         values={"lowest": before, "end": end, "factor": end / before, **({"reward_scale": scale} if scale else {})},
@@ -70,9 +74,10 @@ def _beyond_returns(run: Run, loss: Series, scale: float) -> Evidence | None:
     size = median_of_three(np.abs(loss.value))
     if float(size.max()) <= IMPOSSIBLE * scale * scale:
         return None
+    back = " and comes back" if float(size[-1]) <= IMPOSSIBLE * scale * scale else ""
     onset = float(loss.step[int(np.argmax(size > IMPOSSIBLE * scale * scale))])
     return Evidence(
-        f"value_loss reaches {figure(float(size.max()))} from {run.step_name} {figure(onset)} on and comes back; the "
+        f"value_loss reaches {figure(float(size.max()))} from {run.step_name} {figure(onset)} on{back}; the "
         f"largest reward on record is {figure(scale)}",
         steps=(onset,),
         values={"peak": float(size.max()), "end": end_level(np.abs(loss.value)), "reward_scale": scale},
