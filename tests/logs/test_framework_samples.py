@@ -297,6 +297,7 @@ def test_the_text_of_mmengine_is_its_scalars_rounded(name: str) -> None:
 
 BASELINES = {
     "rollout/ep_rew_mean": "reward",
+    "rollout/ep_len_mean": "episode_length",
     "time/time_elapsed": "elapsed",
     "train/learning_rate": "learning_rate",
     "train/loss": "loss",

@@ -187,3 +187,51 @@ def test_structured_records_of_errors_alone_are_read_for_their_errors(tmp_path: 
 def test_an_error_in_what_a_model_wrote_is_no_error_of_the_run(tmp_path: Path) -> None:
     row = '{"step": 1, "reward": 0.5, "completion": "ValueError: x must be positive"}\n'
     assert _read(tmp_path, "train.jsonl", row * 3).messages == ()
+
+
+HISTORY = {"loss": [2.5, 2.0, 1.5], "acc": [0.25, 0.5, 0.625]}
+EVALUATED = {"loss": [2.75, 2.25, 1.75], "acc": [0.125, 0.375, 0.5]}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"train": HISTORY, "val": EVALUATED},
+        {"args": {"lr": 0.1, "betas": [0.9, 0.99]}, "train": HISTORY, "val": EVALUATED},
+        {"train_loss": HISTORY["loss"], "val_loss": EVALUATED["loss"], "args": {"lr": 0.1}, "best_epoch": 2},
+        {"history": {"loss": HISTORY["loss"], "val_loss": EVALUATED["loss"]}},
+        {"train": {"rmse": HISTORY["loss"]}, "eval": {"rmse": EVALUATED["loss"]}},
+        {
+            "epochs": [
+                {"train": {"loss": loss}, "val": {"loss": eval_loss}}
+                for loss, eval_loss in zip(HISTORY["loss"], EVALUATED["loss"], strict=True)
+            ]
+        },
+    ],
+    ids=["phases", "beside settings", "flat", "one group", "measures", "records"],
+)
+def test_columns_are_read_wherever_they_stand_in_a_document(
+    document: object, indent: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "history.json").write_text(json.dumps(document, indent=indent))
+    run = read_run(tmp_path / "history.json")
+    assert run["loss"].value.tolist() == HISTORY["loss"]
+    assert run["eval_loss"].value.tolist() == EVALUATED["loss"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "epoch;train_loss;val_loss\n1;2,110;2,210\n2;0,966;1,066\n3;0,545;0,645\n",
+        "epoch\ttrain_loss\tval_loss\n1\t2,110\t2,210\n2\t0,966\t1,066\n3\t0,545\t0,645\n",
+        'epoch,train_loss,val_loss\n1,"2,110","2,210"\n2,"0,966","1,066"\n3,"0,545","0,645"\n',
+    ],
+    ids=["semicolons", "tabs", "quotes"],
+)
+def test_a_table_with_decimal_commas_is_no_table_of_thousands(table: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(table)
+    run = read_run(tmp_path / "log.csv")
+    assert run["loss"].value.tolist() == [2.11, 0.966, 0.545]
+    assert run["eval_loss"].value.tolist() == [2.21, 1.066, 0.645]
+    assert any("decimal commas" in note for note in run.notes)

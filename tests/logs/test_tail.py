@@ -242,3 +242,14 @@ def test_a_run_that_was_read_stays_as_it_was_while_the_log_grows(tmp_path: Path)
         runs.append(tail.read())
     for size, run in enumerate(runs, start=1):
         assert run["loss"].value.tolist() == list(range(10, size * 10 + 10))
+
+
+def test_a_growing_log_whose_numbers_turn_out_to_have_decimal_commas_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    append(path, "Epoch 1: loss: 2,5\n")
+    tail = LogTail(path)
+    tail.read()
+    append(path, "Epoch 2: loss: 0,75\nEpoch 3: loss: 0,5\n")
+    grown = tail.read()
+    assert grown["loss"].value.tolist() == [2.5, 0.75, 0.5]
+    assert tail.read() is grown

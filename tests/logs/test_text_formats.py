@@ -281,7 +281,7 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
             "step_time": {1: 31.5, 2: 30.5},
         },
     ),
-    "xgboost": ("step", 2, {"eval_logloss": {0: 0.691, 1: 0.67}}),
+    "xgboost": ("step", 2, {"loss": {0: 0.69, 1: 0.66}, "eval_loss": {0: 0.691, 1: 0.67}}),
     "yolo": ("epoch", 4, {"box_loss": {1: 1.234, 2: 1.134}, "eval_map50": {1: 0.611, 2: 0.621}}),
 }
 """Sample → what a step is, how many records there are, and metrics as {step: value}."""

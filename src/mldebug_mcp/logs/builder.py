@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.columns import Column, stretches_of
+from mldebug_mcp.logs.columns import Column, joined, stretches_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.names import canonical, factor, rank
+from mldebug_mcp.logs.names import COUNTERS, canonical, factor, rank
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
 from mldebug_mcp.logs.steps import ascends, segment_starts, step_axis
@@ -175,7 +175,7 @@ class RunBuilder:
         named = self._named_columns()
         step, step_name = step_axis(self, named)
         self._shared_steps = {}
-        metrics = {name: column for name, column in named.items() if name not in ("step", "epoch")}
+        metrics = {name: column for name, column in named.items() if name not in COUNTERS}
         starts = segment_starts(self, step, self._breaks, metrics)
         series = {name: self._series(name, column, step, starts) for name, column in named.items() if name != step_name}
         segments = _segments(self._pieces(named, step, starts, step_name) if len(starts) > 1 else [series])
@@ -230,8 +230,11 @@ class RunBuilder:
     def _named_columns(self) -> dict[str, Column]:
         """Give each column its canonical name; of several spellings of one metric the closest gets it."""
         named: dict[str, Column] = {}
-        for raw in sorted(self._columns, key=rank):
+        for raw in sorted(self._columns, key=lambda raw: (rank(raw), raw != canonical(raw))):
             name = canonical(raw)
+            if name in COUNTERS and name in named and (both := joined(named[name], self._columns[raw])) is not None:
+                named[name] = both
+                continue
             if name in named:
                 self.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
                 name = raw if raw not in named else f"{raw} (2)"
@@ -239,9 +242,8 @@ class RunBuilder:
             if canonical(raw) == name and factor(raw) != 1.0:
                 column.scale(factor(raw))
             named[shorten(name, MAX_NAME)] = column
-        order = {raw: position for position, raw in enumerate(self._columns)}
-        by_identity = {id(column): order[raw] for raw, column in self._columns.items()}
-        return dict(sorted(named.items(), key=lambda item: by_identity[id(item[1])]))
+        order = {id(column): position for position, column in enumerate(self._columns.values())}
+        return dict(sorted(named.items(), key=lambda item: order.get(id(item[1]), -1)))  # joined ones come first
 
     def _pieces(
         self, named: Mapping[str, Column], step: Floats, starts: list[int], step_name: str
@@ -279,7 +281,7 @@ class RunBuilder:
                     keep[:split] &= steps[:split] < steps[split]
             series = series.where(keep)
         series, contradicted = _sorted(series)
-        if contradicted and name != "epoch" and not _CLOCK.search(name):
+        if contradicted and name not in COUNTERS and not _CLOCK.search(name):
             self._repeated[name] = contradicted
         return series
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _ERROR = re.compile(
-    r"^Traceback \(most recent|\b[\w.]{0,80}(?:Error|Exception)\b\s*:|out of memory|\bNCCL (?:WARN|error)|"
+    r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
+    r"\b(?:Error|Exception)\s*:\s*[^\W\d]|out of memory|\bNCCL (?:WARN|error)|"
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
     r"[Bb]us error|Watchdog caught",
 )

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import objects_in, parse_document
-from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.json_values import is_column, objects_in, parse_document
+from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "json"
@@ -44,17 +44,25 @@ def _records(document: object) -> Sequence[Mapping[str, object]]:
         return [record for record in document if isinstance(record, dict)]
     if not isinstance(document, dict):
         return []
-    columns = {key: value for key, value in document.items() if _is_column(value)}
+    columns = {key: value for key, value in document.items() if is_column(value)} or _grouped(document)
     if columns:
         length = max(map(len, columns.values()))
         return [{key: column[row] for key, column in columns.items() if row < len(column)} for row in range(length)]
     for value in document.values():
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             return value
-        if isinstance(value, dict) and any(map(_is_column, value.values())):
-            return _records(value)
     return [document]
 
 
-def _is_column(value: object) -> bool:
-    return isinstance(value, list) and len(value) > 0 and all(to_number(item) is not None for item in value[:10])
+def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the columns of the objects in a document: `{"train": {"loss": [...]}, "val": {"loss": [...]}}`."""
+    groups = {
+        key: {name: column for name, column in value.items() if is_column(column)}
+        for key, value in document.items()
+        if isinstance(value, dict)
+    }
+    telling = {key: group for key, group in groups.items() if any(map(is_telling, group))}
+    groups = telling or {key: group for key, group in groups.items() if group}
+    if len(groups) == 1:
+        return next(iter(groups.values()))
+    return {f"{key}/{name}": column for key, group in groups.items() for name, column in group.items()}

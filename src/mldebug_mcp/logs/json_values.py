@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
+from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.progress import checkpoint
 
 _DECODER = json.JSONDecoder()
@@ -32,6 +33,23 @@ def parse_object(text: str) -> Object | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def is_column(value: object) -> bool:
+    """Say whether a value is a list of numbers, such as a Keras history has for each metric."""
+    return isinstance(value, list) and len(value) > 0 and all(to_number(item) is not None for item in value[:10])
+
+
+def holds_columns(value: object) -> bool:
+    """Say whether an object holds columns of numbers or a list of objects, by itself or in the objects in it."""
+    if not isinstance(value, dict):
+        return False
+    return any(
+        (is_column(one) and len(one) > 1)
+        or (isinstance(one, list) and len(one) > 1 and isinstance(one[0], dict))
+        or (isinstance(one, dict) and any(is_column(inner) for inner in one.values()))
+        for one in value.values()
+    )
 
 
 def parse_document(text: str) -> object:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.logs.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_json, parse_object
+from mldebug_mcp.logs.json_values import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
@@ -21,14 +21,16 @@ NAME = "jsonl"
 
 
 def matches(file: LogFile) -> bool:
-    """Its first line that is not empty is a whole JSON object, or its name says so."""
-    first = next((line for line in file.head.splitlines() if line.strip()), "")
-    if not first.lstrip().startswith("{"):
+    """Its first line that is not empty is a whole JSON object (no lone one of columns), or its name says so."""
+    named_so = file.path.suffix in (".jsonl", ".ndjson")
+    lines = [line for line in file.head.splitlines() if line.strip()][:2]
+    if not lines or not lines[0].lstrip().startswith("{"):
         return False
     try:
-        return isinstance(parse_json(first), dict)
+        first = parse_json(lines[0])
     except ValueError:
-        return file.path.suffix in (".jsonl", ".ndjson")
+        return named_so
+    return isinstance(first, dict) and (named_so or len(lines) > 1 or not holds_columns(first))
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:

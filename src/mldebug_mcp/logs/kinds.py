@@ -16,12 +16,13 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "preference",
         ("rewards/chosen", "rewards/margins", "rewards/accuracies", "logps/chosen", "eval_rewards/chosen"),
     ),
-    ("grpo", ("frac_reward_zero_std", "completion_length", "completions/clipped_ratio", "reward_std")),
+    ("grpo", ("frac_reward_zero_std", "completion_length", "completions/clipped_ratio")),
     (
         "ppo",
         (
             "objective/rlhf_reward",
-            "ppo/mean_scores",
+            "ppo/returns/mean",
+            "tokens/queries_len_mean",
             "policy_ratio",
         ),
     ),
@@ -30,14 +31,13 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             "explained_variance",
             "policy_loss",
-            "ep_len_mean",
-            "rollout/ep_len_mean",
+            "episode",
+            "episode_length",
             "exploration_rate",
-            "eplenmean",
             "QVals",
-            "EpLen",
         ),
     ),
+    ("grpo", ("reward_std",)),  # agents that learn a model of the reward log one too
     ("diffusion", ("loss_q0", "mse_q0", "vb_q0")),
     ("pretraining", ("skipped_iterations", "nan_iterations", "mfu", "consumed_tokens")),
     (
@@ -66,6 +66,8 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
             return kind
     if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
         return "sft"
+    if "reward" in metrics and "kl" not in metrics:  # language models log how far they are from their reference
+        return "rl"
     return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
 
 

@@ -18,36 +18,50 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "iteration", "iter", "iters", "update", "num_updates", "train_steps", "training_step", "train_step",
         "optimizer_step", "steps", "batch_idx", "train_num_updates", "valid_num_updates", "trainer_step", "timesteps",
         "total_timesteps", "time/total_timesteps", "timestepssofar", "totalenvinteracts", "misc/total_timesteps",
-        "total_env_steps", "num_timesteps", "time_steps", "itr", "global_step/max_steps",
+        "total_env_steps", "num_timesteps", "time_steps", "itr", "global_step/max_steps", "t_env", "total_t",
+        "totalenvsteps", "num_env_steps_sampled_lifetime", "timesteps_total", "num_env_steps_sampled",
+        "training_iteration", "round", "server_round", "communication_round", "frame", "frames", "num_frames",
+        "total_frames", "env_steps", "env_step",
     ),
     "epoch": ("epoch", "train/epoch", "epochs", "current_epoch", "progress/epoch", "num_epoch", "epch", "train_epoch"),
+    "episode": ("episode", "episodes", "i_episode", "episode_num", "episode_number", "num_episodes"),
+    "episode_length": (
+        "rollout/ep_len_mean", "ep_len_mean", "episode_length", "eplenmean", "eplen", "ep_len", "mean_episode_length",
+        "episode_len_mean", "mean_ep_length", "ep_length_mean", "average_episode_length", "episode/length",
+        "episode_lengths", "charts/episodic_length", "episodic_length", "env_runners/episode_len_mean", "episode_steps",
+        "evaluation/average_episode_length", "episode_t", "environment/episode_length", "metrics/averageepisodelength",
+        "train/mean_episode_length",
+    ),
     "loss": (
-        "loss", "train/loss", "train_loss", "training_loss", "loss/train", "lm_loss", "train_loss_step", "loss_step",
+        "loss", "train/loss", "train_avg_loss", "train_loss", "training_loss", "loss/train", "lm_loss",
+        "train_loss_step", "loss_step",
         "tr_loss", "total_loss", "loss/total", "train/total_loss", "train/lm_loss", "train/ce_loss", "lm_loss_value",
         "train/loss_step", "actor/loss", "train_loss_epoch", "train/loss_epoch", "loss_epoch", "loss:sum",
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
-        "reduced_train_loss", "epoch_loss", "train_total_loss",
+        "reduced_train_loss", "epoch_loss", "train_total_loss", "cost", "train_cost",
+        "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
     "eval_loss": (
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
-        "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_loss", "test/loss", "dev_loss",
+        "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_avg_loss", "test_loss", "test/loss", "dev_loss",
         "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
         "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test",
-        "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss",
+        "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "验证损失", "测试损失", "検証損失", "검증_손실",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
         "norm", "train/grad_norm_step", "grad_norm_total", "total_grad_norm", "grad/norm", "optimizer/grad_norm",
         "grad_2.0_norm_total", "optim/total_grad_norm", "train/global_gradient_norm", "actor/grad_norm",
         "l2_norm/grad/global", "grdn", "train_gnorm", "optim/total_grad_norm", "global_gradient_norm",
-        "train_grad_norm", "grad_norm_step",
+        "train_grad_norm", "grad_norm_step", "grad_gnorm", "gradients_default_optimizer_global_norm",
     ),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "lr/group0", "lr_group0", "optim/lr", "lr/pg0",
         "lr_adamw", "lr_adam", "optimizer/lr", "actor/lr", "optim/learning_rate_group0", "lr_abs", "train_lr",
-        "optim/lr_(group_0)", "x/lr0", "actor_lr", "ppo/learning_rate", "charts/learning_rate", "base_lr",
+        "optim/lr_(group_0)", "x/lr0", "actor_lr", "cur_lr", "ppo/learning_rate", "charts/learning_rate", "base_lr",
+        "学习率", "学習率", "info/last_lr", "loss/learning_rate", "policy/learning_rate",
     ),
     "loss_scale": ("loss_scale", "train/loss_scale", "grad_scale", "scaler_scale", "loss_scaler", "train/loss_scaler",
         "train_loss_scale"),
@@ -56,20 +70,21 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "accuracy": (
         "accuracy", "acc", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
         "train_acc_step", "acc@1", "top1_acc", "train_top1", "token_acc", "binary_accuracy", "categorical_accuracy",
-        "sparse_categorical_accuracy",
+        "sparse_categorical_accuracy", "准确率", "训练准确率", "正解率", "정확도", "точность",
     ),
     "eval_accuracy": (
         "eval_accuracy", "eval/accuracy", "val_accuracy", "val_acc", "valid_acc", "validation_accuracy", "test_acc",
         "test_accuracy", "val/accuracy", "eval_acc",
         "eval_acc@1", "eval_top1", "eval_token_acc", "val_binary_accuracy", "val_categorical_accuracy",
-        "val_sparse_categorical_accuracy",
+        "val_sparse_categorical_accuracy", "验证准确率", "测试准确率",
     ),
     "mean_token_accuracy": ("mean_token_accuracy", "train/mean_token_accuracy"),
     "entropy": (
         "entropy", "train/entropy", "policy_entropy", "actor/entropy", "policy/entropy_avg", "ppo/policy/entropy",
         "losses/entropy", "loss/policy_entropy", "loss_ent", "actor/entropy_loss", "objective/entropy",
-        "policy/entropy", "train/entropy_loss",
+        "policy/entropy", "train/entropy_loss", "mean_entropy_loss", "mean_entropy", "loss/entropy",
     ),
+    "entropy_loss": ("entropy_loss",),
     "kl": (
         "kl", "train/kl", "objective/kl", "actor/kl_loss", "policy/kl", "mean_kl", "kl_div", "loss_kl", "mean_kl_loss",
     ),
@@ -80,15 +95,25 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "reward": (
         "reward", "train/reward", "rollout/ep_rew_mean", "ep_rew_mean", "eprewmean", "averageepret", "episode_reward",
         "mean_reward", "charts/episodic_return", "episodic_return", "env/reward_mean", "objective/scores",
+        "average_undiscounted_return_per_training_episode",
         "critic/rewards/mean", "ep_reward_mean", "train/episode_reward", "ppo/mean_scores", "env_reward_mean",
         "average_episode_return", "mean_episode_rewards", "episode_return", "ep_ret", "return", "mean_episode_reward",
-        "train/mean_reward", "average_return",
+        "train/mean_reward", "average_return", "mean_total_reward", "episode_reward_mean", "episode_return_mean",
+        "average_episode_rewards", "average_episode_reward", "avg_reward", "average_reward", "return_mean",
+        "episode_rewards", "episode_returns", "rewards", "returns", "episode/score", "evaluation/averagereturn",
+        "mean/median_reward", "environment/cumulative_reward",
+        "reward/total_reward_(mean)", "metrics/averagereturn", "rewards/step", "reward/reward",
+        "rollout/return_mean", "rew", "奖励", "平均奖励", "总奖励", "報酬", "平均報酬", "보상", "награда", "recompensa",
+    ),
+    "eval_reward": (
+        "eval_reward", "evaluation", "eval_return", "average_undiscounted_return_per_evaluation_episode",
+        "eval/episode_reward", "eval/mean_reward", "test_reward", "test/reward", "eval/avg_reward",
     ),
     "reward_std": ("reward_std", "train/reward_std", "env/reward_std"),
     "frac_reward_zero_std": ("frac_reward_zero_std", "train/frac_reward_zero_std"),
     "completion_length": (
         "completions/mean_length", "completion_length", "train/completions/mean_length", "response_length/mean",
-        "train/completion_length",
+        "train/completion_length", "response_length",
     ),
     "completions/clipped_ratio": (
         "completions/clipped_ratio", "train/completions/clipped_ratio", "response_length/clip_ratio",
@@ -102,15 +127,15 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "value_loss": (
         "value_loss", "train/value_loss", "losses/value_loss", "loss/value_avg", "critic/vf_loss", "lossv", "lossq",
         "train/critic_loss", "critic_loss", "vf_loss", "loss_vf_loss", "loss/value_loss", "ppo/loss/value", "q_loss",
-        "value_function_loss",
+        "value_function_loss", "mean_value_loss", "losses/c_loss", "loss/value_function",
     ),
     "policy_loss": (
         "policy_gradient_loss", "train/policy_gradient_loss", "losses/policy_loss", "actor/pg_loss", "losspi",
         "policy_loss", "train/actor_loss", "loss/policy_avg", "loss_pol_surr", "loss/policy_loss", "ppo/loss/policy",
-        "mu_loss", "surrogate_loss", "actor_loss",
+        "mu_loss", "surrogate_loss", "actor_loss", "mean_surrogate_loss", "losses/a_loss", "loss/surrogate",
     ),
     "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
-        "ev_tdlam_before", "misc/explained_variance", "ppo/val/var_explained"),
+        "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained"),
     "rewards/chosen": ("rewards/chosen", "train/rewards/chosen"),
     "rewards/rejected": ("rewards/rejected", "train/rewards/rejected"),
     "rewards/margins": ("rewards/margins", "train/rewards/margins"),
@@ -121,14 +146,14 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "step_time": (
         "step_time", "iter_time", "time_per_step", "elapsed_time_per_iteration_(ms)", "dt", "step_time_ms",
         "train/step_time", "batch_time", "time/step", "timing_s/step", "updt_s", "step_time_(s)", "iter_time_(s)",
-        "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg",
+        "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg", "time_this_iter_s",
     ),
     "data_time": (
         "data_time", "data_wait", "train/data_time", "time/data", "data_loading_time", "data_s", "timing_s/data",
     ),
     "elapsed": (
         "elapsed", "_runtime", "time/time_elapsed", "timeelapsed", "time_elapsed", "wall_time", "elapsed_time",
-        "wall", "train_wall", "total_time", "train_time", "walltime", "train_train_wall",
+        "time_total_s", "wall", "train_wall", "total_time", "train_time", "walltime", "train_train_wall",
     ),
     "timestamp": ("timestamp", "_timestamp", "unix_time", "time/unix"),
     "memory": (
@@ -139,6 +164,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+COUNTERS = ("step", "epoch", "episode")
+"""Where a run is, the finest first."""
 _CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings}
 RANK = {spelling: rank for spellings in SPELLINGS.values() for rank, spelling in enumerate(spellings)}
 """Where two spellings of one metric stand in one log, the lower rank is the metric and the other keeps its own name."""
@@ -150,29 +177,42 @@ FACTORS: dict[str, float] = {
 }
 """Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
 
+_MEAN_REWARD = re.compile(
+    r"(?:(?:mean|avg\.?|average|moving|running)_)+(?:(?:last_)?\d+_)?(?:(?:episod(?:e|ic)|ep)_)?"
+    r"(?:reward|return)s?(?:_\d+)?"
+    r"|(?:episod(?:e|ic)|ep)_(?:reward|return)s?_(?:mean|avg)(?:_\d+)?"
+)
+"""A mean over episodes, with or without their number: `mean_100_episode_reward`."""
 _EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
-_TRAINING = re.compile(r"(?:train|training)[/](?=.)")
+_INSIDE = re.compile(
+    r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
+)
+"""Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
 _LEARNING_RATE = re.compile(
     r"(?:train/)?(?:lr|learning_rate)[-_/](?:[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
     r"(?:/(?:pg|group|param_group)_?\d+)?"
 )
+_PATTERNS = ((_LEARNING_RATE, "learning_rate"), (_MEAN_REWARD, "reward"))
 # The "val" of these is a value function's: TRL's PPO trainer.
 _VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
 _TELLING_WORDS = re.compile(
-    r"loss|(?<![a-z])acc(?![a-z])|accuracy|crossentropy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])"
-    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|wer|cer|f1|elbo)"
+    r"loss|(?<![a-z])acc(?![a-z])|accuracy|crossentropy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])|'s_"
+    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|wer|cer|f1|elbo|score|recall|ndcg|mrr)"
     r"(?![a-z])",
 )
 _SETTING_WORDS = re.compile(r"weight|alpha|gamma|beta|coef|type|steps|scale|threshold|epsilon|lambda|_fn\b|time$")
 _NOT_TELLING = frozenset(
-    {"step", "epoch", "learning_rate", "step_time", "data_time", "memory", "num_tokens", "loss_scale",
+    {*COUNTERS, "learning_rate", "step_time", "data_time", "memory", "num_tokens", "loss_scale",
      "skipped_iterations", "nan_iterations", "elapsed", "timestamp"}
 )  # fmt: skip
 
 
 def normal(name: str) -> str:
     """Return a spelling as the table has it: lower case, spaces and hyphens as underscores."""
-    return re.sub(r"[\s\-]+", "_", name.strip().lower()) if not name.islower() or " " in name or "-" in name else name
+    if name.islower() and " " not in name and "-" not in name:
+        return name
+    joined = re.sub(r"[\s\-]+", "_", name.strip().lower())
+    return joined.replace("._", "_").replace("_/_", "/")  # "Val. Loss", "Loss / Policy loss"
 
 
 @lru_cache(maxsize=4096)
@@ -193,11 +233,14 @@ def canonical(name: str) -> str:
         if evaluation["sure"] or evaluation["maybe"].endswith("/") or rest in _CANONICAL or is_telling(rest):
             known = canonical(rest)
             return _CANONICAL.get(f"eval_{known}", f"eval_{known}") if rest in _CANONICAL else f"eval_{rest}"
-    if _LEARNING_RATE.fullmatch(spelling):
-        return "learning_rate"
-    training = _TRAINING.match(spelling)
-    if training:
-        return spelling[training.end() :]
+    for pattern, known in _PATTERNS:
+        if pattern.fullmatch(spelling):
+            return known
+    inside = _INSIDE.match(spelling)
+    if inside:
+        rest = spelling[inside.end() :]
+        known = _CANONICAL.get(rest, rest)
+        return spelling if known in COUNTERS else known
     return name.strip()
 
 

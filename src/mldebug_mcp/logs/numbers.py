@@ -18,21 +18,36 @@ _SPECIAL = {
     "infinity": math.inf,
     "-infinity": -math.inf,
 }
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eEf][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WRAPPED = re.compile(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
 _WINDOWS = re.compile(r"([-+]?)1\.#([a-z]+)\d*")
 
+_DECIMAL_COMMA = re.compile(r"(?<=[:=;\t\"])[ \t]{0,8}-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?!\d|,\d)")
+_DECIMAL_POINT = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
+
 HUGE = 10**15
 
 NUMBER = (
-    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d+)?"
     r"|[-+]?nan(?:\.0|\(ind\))?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case.
 
 "1.#QNAN", "-1.#IND" and "1.#INF00" are what older C runtimes of Windows print.
 """
+
+
+def has_decimal_commas(text: str) -> bool:
+    """Say whether the numbers of a text are written as 0,25, as in much of Europe: nearly all of those that tell."""
+    commas = len(_DECIMAL_COMMA.findall(text))
+    return commas > 2 and commas > 2 * len(_DECIMAL_POINT.findall(text))
+
+
+def with_points(text: str) -> str:
+    """Return a text whose numbers have decimal commas with points in their place."""
+    return _COMMA.sub(".", text)
 
 
 def whole_number(digits: str) -> int:
@@ -50,7 +65,7 @@ def parse_number(text: str) -> float | None:
     if len(text) > 64:
         return None
     if _PLAIN.fullmatch(text):
-        return float(text)
+        return float(text.replace("f", "e"))  # Julia prints a Float32 as 1.5f-4
     special = _special(text.lower())
     if special is not None:
         return special

@@ -55,6 +55,8 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     """Read a file with the first reader that knows its format."""
     reader = reader_of(file)
     builder.formats.append(reader.NAME)
+    if file.decimal_commas:
+        builder.note("numbers are written with decimal commas (0,25)")
     reader.read(file, builder)
     builder.configure(printed_settings(file.head))
     skipped_lines(builder, file.skipped_lines)

@@ -95,7 +95,7 @@ class Run:
             stands.
         config: Training configuration found beside or inside the log, flat, in the names of TrainingArguments.
         segments: Stretches between restarts, at least one; each holds its own series.
-        step_name: What a step is: "step", "epoch" or "record".
+        step_name: What a step is: "step", "epoch", "episode" or "record".
         kind: Kind of run (`kinds.KINDS`), or "unknown".
         records: Log records read.
         messages: Lines that read like errors, in order.

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
 from mldebug_mcp.logs.signatures import binary_format
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
@@ -45,6 +46,7 @@ class LogFile:
         identity: Its device and inode.
         modified: When it was changed last, in nanoseconds.
         skipped_lines: Lines too long to read, counted while reading.
+        decimal_commas: Numbers are written as 0,25: `head` and `lines` have points in their place.
     """
 
     path: Path
@@ -55,6 +57,7 @@ class LogFile:
     identity: tuple[int, int] = (0, 0)
     modified: int = 0
     skipped_lines: int = field(default=0)
+    decimal_commas: bool = False
 
     @classmethod
     def open(cls, path: Path) -> LogFile:
@@ -74,7 +77,9 @@ class LogFile:
             raise InputError(
                 f"{shorten(str(path), 200)}: a binary file, not a log that can be read; name a log file or a run folder"
             )
-        return cls(path, size, encoding, beginning.decode(encoding, errors="replace"), "", *about)
+        head = beginning.decode(encoding, errors="replace")
+        commas = has_decimal_commas(head)
+        return cls(path, size, encoding, with_points(head) if commas else head, "", *about, decimal_commas=commas)
 
     def text(self) -> str:
         """Return the whole text; raises InputError if the file is too large for that."""
@@ -127,7 +132,7 @@ class LogFile:
     def _short_enough(self, lines: list[str]) -> Iterator[str]:
         for line in lines:
             if len(line) <= MAX_LINE:
-                yield line
+                yield with_points(line) if self.decimal_commas else line
             else:
                 self.skipped_lines += 1
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.columns import Column
+from mldebug_mcp.logs.names import COUNTERS, is_telling
 from mldebug_mcp.logs.run import Floats
 
 if TYPE_CHECKING:
@@ -27,37 +28,37 @@ a half."""
 
 def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats, str]:
     """Return the step of every record, shape (records,), and what a step is."""
-    for name in ("step", "epoch"):
+    for name in COUNTERS:
         column = named.get(name)
         if column is None:
             continue
         value = column.values()
         finite = np.isfinite(value)
         everywhere = len(value) == builder.rows and bool(finite.all())
+        counted = value[_most_logged(named)] if everywhere and name != "step" else value
         if not finite.all():
             value = value[finite]
-        if len(value) * 2 >= builder.records and not _stands_still(value, name):
+        if len(value) * 2 >= builder.records and not _stands_still(counted[np.isfinite(counted)], name):
             # A record without a step belongs to the last one seen.
             step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
-            if name == "step":
-                return _unrolled(builder, step, named.get("epoch")), name
-            return _spread(builder, step, named), name
+            return (_unrolled if name == "step" else _spread)(builder, step, named), name
     if builder.rows:
         builder.note("the log has no step counter: records are counted instead")
     return np.arange(1, builder.rows + 1, dtype=np.float64), "record"
 
 
-def _unrolled(builder: RunBuilder, step: Floats, epochs: Column | None) -> Floats:
-    """Count on over epochs where the step counter starts again with each of them."""
-    if epochs is None or not len(epochs):
+def _unrolled(builder: RunBuilder, step: Floats, named: Mapping[str, Column]) -> Floats:
+    """Count on over epochs, or episodes, where the step counter starts again with each of them."""
+    whole = next((name for name in COUNTERS[1:] if name in named and len(named[name])), None)
+    if whole is None:
         return step
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     if not len(falls):
         return step
-    epoch = _carried_forward(*epochs.arrays(), builder.rows)
+    epoch = _carried_forward(*named[whole].arrays(), builder.rows)
     if not bool(np.all(epoch[falls] > epoch[falls - 1])):
         return step
-    builder.note("the step counter starts again with each epoch: steps are counted on over epochs")
+    builder.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
     rises = np.diff(step)
     interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
     offset = np.zeros(builder.rows)
@@ -79,8 +80,7 @@ def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> 
         or (whole and np.mean(epoch[1:] == epoch[:-1]) < DONE_AGAIN)
     ):
         return epoch
-    metrics = sorted((one for name, one in named.items() if name != "epoch"), key=len, reverse=True)
-    column = next((one for one in metrics if _contradicts(one, epoch)), None)
+    column = next((one for one in _telling(named) if _contradicts(one, epoch)), None)
     if column is None:
         return epoch
     at = column.arrays()[0]
@@ -133,6 +133,18 @@ def segment_starts(
     if stray:
         builder.note(f"{stray} record(s) out of order: sorted by step")
     return sorted(starts)
+
+
+def _most_logged(named: Mapping[str, Column]) -> NDArray[np.int64]:
+    """Return the records of the metric that most records hold: training and evaluation may take turns in an epoch."""
+    return _telling(named)[0].arrays()[0]
+
+
+def _telling(named: Mapping[str, Column]) -> list[Column]:
+    """Return the columns of metrics that only training or evaluation has, of all where there is none, fullest first."""
+    known = [column for name, column in named.items() if is_telling(name)]
+    others = [column for name, column in named.items() if name not in COUNTERS]
+    return sorted(known or others or list(named.values()), key=len, reverse=True)
 
 
 def _stands_still(values: Floats, name: str) -> bool:

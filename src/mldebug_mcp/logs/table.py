@@ -16,6 +16,7 @@ from mldebug_mcp.logs.source import LogFile
 
 NAME = "table"
 
+_PAIR = re.compile(r"[A-Za-z)] ?[:=] ?-?\d")
 _DELIMITERS = ("\t", ",", ";")
 
 
@@ -36,6 +37,8 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
     for delimiter in _DELIMITERS:
         header, *rows = csv.reader(body[:3], delimiter=delimiter)
         names = [name for name in header if name.strip()]
+        if any(_PAIR.search(name) for name in names):
+            continue  # a line of text: "loss: 0,5" cut at its comma
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
         if rows and len(rows[0]) == len(header) and _is_data(rows[0]):

@@ -119,7 +119,9 @@ class LogTail:
         elif not self._is_the_same(file):
             self._restarts += 1
             self._begin(file)
-        elif self._seen[0] < HEAD_BYTES and reader_of(file) is not self._reader:
+        elif self._seen[0] < HEAD_BYTES and (
+            reader_of(file) is not self._reader or (self._follower is not None and self._cannot_follow(file))
+        ):
             self._begin(file)  # the beginning alone had looked like another format
         self._identity = file.identity
         self._beginning = _beginning(file, _KNOWN_BY)
@@ -134,11 +136,16 @@ class LogTail:
         begins_alike = _beginning(file, len(self._beginning)) == self._beginning
         return file.identity == self._identity and file.size >= self._seen[0] and begins_alike
 
+    @staticmethod
+    def _cannot_follow(file: LogFile) -> bool:
+        """Say whether the bytes of a file are not its text: then it is read whole each time."""
+        return file.decimal_commas or file.encoding not in ("utf-8", "utf-8-sig", "binary")
+
     def _begin(self, file: LogFile) -> None:
         reader = self._reader = reader_of(file)
         self._builder, self._run, self._follower, self.position = RunBuilder(), None, None, 0
         self._builder.formats.append(reader.NAME)
-        if isinstance(reader, _CanFollow) and file.encoding in ("utf-8", "utf-8-sig", "binary"):
+        if isinstance(reader, _CanFollow) and not self._cannot_follow(file):
             follower = reader.follow(file, self._builder)
             self._follower = _Lines(follower) if isinstance(follower, TakesLines) else follower
             self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0

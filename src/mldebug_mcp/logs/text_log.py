@@ -22,6 +22,7 @@ from mldebug_mcp.logs.lines.columns import Columns
 from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
 from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.formats import format_of
+from mldebug_mcp.logs.lines.pairs import heads_evaluation
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.rich_bars import RichBar
@@ -38,6 +39,10 @@ MAX_TEMPLATES = 8
 
 MAX_RUN = 4096
 """Lines of one shape that are converted together."""
+MAX_HEADING = 80
+"""Characters of a line that may be a heading."""
+BELOW_HEADING = 5
+"""Lines under the heading of an evaluation that belong to it."""
 MAX_DULL = 5000
 """Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
 
@@ -83,6 +88,7 @@ class Text:
         self._run_of: Template | None = None
         self._run_line = 0
         self._dull: set[str] = set()
+        self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
         self._inner = False
         self._rest = False
 
@@ -207,8 +213,11 @@ class Text:
 
     def _plain(self, number: int, line: str) -> None:
         if not _WORTH.search(line):
+            self._take_heading(number, line)
             return
-        parsed = parse_line(line)
+        parsed = parse_line(line, evaluation=self._evaluated_from > max(0, number - BELOW_HEADING))
+        if parsed.counters.values:
+            self._evaluated_from = 0
         if parsed.telling:
             self._name_format(line)
             self._inner = self._inner or "| train_inner |" in line
@@ -226,6 +235,12 @@ class Text:
         self._rest = self._rest or bool(parsed.metrics or parsed.counters.values)
         if parsed.telling and parsed.counters.values:
             self._learn(line, parsed)
+
+    def _take_heading(self, number: int, line: str) -> None:
+        """Note where an evaluation begins, or training again, if the line says nothing else."""
+        evaluated = heads_evaluation(line) if len(line) < MAX_HEADING else None
+        if evaluated is not None:
+            self._evaluated_from, self._rest = number * evaluated, True
 
     def _name_format(self, line: str) -> None:
         name = format_of(line)
@@ -266,7 +281,9 @@ class Text:
         if opens_dict(message):
             self._dict = [message]
             return True
-        return self._whole_dict(number, record)
+        before = parse_line(message.partition("{")[0])
+        told = {name: value for name, value in before.metrics.items() if is_telling(name)}
+        return self._whole_dict(number, {**before.counters.values, **told, **record})
 
     def _goes_on(self, number: int, line: str) -> bool:
         """Read on in a dict that began on a line above."""

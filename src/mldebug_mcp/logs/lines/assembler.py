@@ -17,7 +17,7 @@ from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.leftovers import Leftovers
 from mldebug_mcp.logs.lines.parsed import Parsed
 from mldebug_mcp.logs.lines.template import Template, to_floats
-from mldebug_mcp.logs.names import SPELLINGS, canonical
+from mldebug_mcp.logs.names import COUNTERS, SPELLINGS, canonical
 from mldebug_mcp.logs.numbers import to_number
 
 NEAR = 20
@@ -76,6 +76,8 @@ class Assembler:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not self._is_remark(parsed):
             self._open(number, values, {}, heading=True)
+        elif not values and self._heading and self._block and number - self._line <= NEAR and len(parsed.metrics) == 1:
+            self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
         elif not values and self._counters and number - self._line <= NEAR // 4:
             self._add({name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS})
 
@@ -103,6 +105,9 @@ class Assembler:
 
     def whole(self, number: int, values: Mapping[str, object]) -> int | None:
         """Take a record that is complete in itself, such as a dict; return its index, None if it held no number."""
+        heading = self._counters if self._heading and not self._block and number - self._line <= NEAR else {}
+        if not any(canonical(name) in COUNTERS for name in values):
+            values = {**heading, **values}
         self.flush()
         self._line = number
         row = self._builder.rows

@@ -1,4 +1,4 @@
-"""How far the run is: steps, epochs and batches as they are printed, with and without their totals."""
+"""How far the run is: steps, epochs, episodes and batches as they are printed, with and without their totals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mldebug_mcp.logs.numbers import whole_number
 _WHOLE = r"\d[\d,]*(?:\.\d+)?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
-    r"|timesteps?|total_timesteps|rollout|itr|it)"
+    r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|t(?=\s*[=:]\s*\d+\s*/))"
 )
 _OF = r"(?:\s*+(?:/|of)\s*+(?P<total>\d[\d,]*))?"
 
@@ -31,20 +31,34 @@ _EPOCH_AND_BATCH = tuple(
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
         r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]?",
+        # PyTorch's quickstart "loss: 2.302  [ 6400/60000]"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
 _EPOCH = re.compile(
-    r"(?<![\w/])(?:epochs?|num_epochs?|epch)(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+\[?\s*+"
+    r"(?<![\w/])(?<!over )(?<!per )(?:epochs?|num_epochs?|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次)"
+    r"(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+\[?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
+_EPISODE = re.compile(
+    r"(?<![\w/])(?:episode|i_episode|episodio|эпизод|エピソード|에피소드|回合|ep\.?(?=.{1,200}(?:reward|return|score)))\s*+[:=#]?\s*+[\[(]?\s*+"
+    r"(?P<episode>\d[\d,]*)(?![\w%-]|\.\d)(?:\s*+(?:/|of)\s*+\d[\d,]*)?\s*+[\])]?",
+    re.IGNORECASE,
+)
+_CHINESE = re.compile(
+    r"第\s*(?:(?P<epoch>\d+)\s*(?:轮|个?epoch)|(?P<episode>\d+)\s*回合|(?P<step>\d+)\s*步)", re.IGNORECASE
+)
 _STEP = re.compile(
-    rf"(?<![\w/])(?<!per ){_STEP_WORD}(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
+    rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
+    rf"(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
-_PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs)\b", re.IGNORECASE)
+_PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = re.compile(r"\s*+(?:(?P<colon>\d{1,9})\s*+:|\[(?P<bracket>\d{1,9})\])\s++(?=[\d.]+,|[A-Za-z])")
+_BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
+_EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _UNITS = {"k": 1e3, "m": 1e6}
@@ -55,7 +69,7 @@ class Counters:
     """What a line says about where the run is.
 
     Args:
-        values: "step" and "epoch", those of them that were found.
+        values: "step", "epoch" and "episode", those of them that were found.
         batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
         phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
         total: The number of steps that the run shall have, where the line says "step 10/1000".
@@ -78,12 +92,16 @@ class Counters:
 def find_counters(line: str) -> Counters:
     """Find the counters of a line."""
     found = Counters(rest=line)
-    for pattern in (_TORCHTUNE, _SHORT, *_EPOCH_AND_BATCH):
+    for pattern in (_TORCHTUNE, _SHORT, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH, *_EPOCH_AND_BATCH):
         match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
         if match:
             _take(found, match)
             break
+    if "第" in line and (match := _CHINESE.search(found.rest)):
+        _take(found, match)
     if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+        _take(found, match)
+    if match := _EPISODE.search(found.rest):
         _take(found, match)
     if "step" not in found.values and (match := _STEP.search(found.rest)):
         _take(found, match)
@@ -96,6 +114,8 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     groups = match.groupdict()
     if groups.get("epoch"):
         found.values["epoch"] = float(groups["epoch"])
+    if groups.get("episode"):
+        found.values["episode"] = float(groups["episode"].replace(",", ""))
     if groups.get("batch"):
         found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
     bare = groups.get("colon") or groups.get("bracket")

@@ -12,6 +12,7 @@ MAX_LINES = 200
 """Lines over which one printed dict may be wrapped."""
 
 _BRACES = re.compile(r"\{[^{}]*(?:\}|$)")
+_NESTED = re.compile(r"\{[^{}]*\{")
 _PAIR = re.compile(
     r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?float\d+\(|tensor\()?\[?['"]?"""
     rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
@@ -27,6 +28,10 @@ def dict_in(line: str) -> dict[str, object]:
         if values:
             return dict(values)
     record: dict[str, object] = {}
+    if _NESTED.search(line):
+        for name, text in _PAIR.findall(line, line.find("{")):
+            record.setdefault(name, parse_number(text))
+        return record
     for braces in _BRACES.findall(line):
         for name, text in _PAIR.findall(braces):
             number = parse_number(text)

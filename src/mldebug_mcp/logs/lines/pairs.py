@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 
-from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.names import COUNTERS, SPELLINGS, canonical, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
-_WORD = r"(?:(?!tensor\(|(?:np\.)?float\d+\()[A-Za-z_↔][\w./@()%#↔-]{0,120}|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
+_WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
+_WORD = (
+    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}(?:'s)?"  # LightGBM: "valid_0's l2"
+    r"|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
+)
 _PAIR = re.compile(
-    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=]\s*|\s+)"
-    r"(?P<open>\[|tensor\(\[?|(?:np\.)?float\d+\(|\()?"
+    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=：]\s*|\s+)"
+    rf"(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGT]i?B?\b)?"
-    rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?(?![\w.]|[:-]\d|\s?[:=]\s*\w+=)",
+    rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
+    r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)",  # a full stop may end the sentence
     re.IGNORECASE,
 )
 _PROSE = re.compile(
@@ -22,15 +27,22 @@ _PROSE = re.compile(
 )
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
-     "avg", "mean", "and", "current", "set"}
+     "avg", "mean", "and", "current", "set", "with", "timesteps"}
 )  # fmt: skip
-_COUNTERS = frozenset({"step", "epoch"})
-_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s"})
+_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s", "line"})
 _PHASE = re.compile(
     r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
     r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[]|$)",
     re.IGNORECASE,
 )
+_TURN = re.compile(
+    r"(?<![\w./-])(?:train(?:ing)?|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
+    r"(?: (?:set|results?|metrics?|phase))?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
+    r"(?!n/?an?\b|inf\b|none\b)(?=[a-z])",
+    re.IGNORECASE,
+)
+"""Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
+_TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
@@ -49,6 +61,19 @@ def phase_of(line: str) -> str | None:
     return None if match is None else "eval" if match["eval"] else "train"
 
 
+_HEADING = re.compile(
+    r"[\W_]*(?:train(?:ing)?|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?))"
+    r"(?: (?:set|results?|metrics?|phase|errors?|loss(?:es)?|performance)){0,2}[\W_]*",
+    re.IGNORECASE,
+)
+
+
+def heads_evaluation(line: str) -> bool | None:
+    """Say of a line that is nothing but a heading ("Test Error:", "Training:") whether an evaluation follows."""
+    match = _HEADING.fullmatch(line)
+    return None if match is None else match["eval"] is not None
+
+
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     """Return the numbers of a line by name.
 
@@ -57,16 +82,24 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         evaluation: The whole line speaks of an evaluation: its metrics are named `eval_...`.
     """
     record: dict[str, float] = {}
-    last = ""
+    named: set[str] = set()
+    shared = ""
+    turns = [(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]
+    carried = False
     for match in _PAIR.finditer(line):
+        of_evaluation = evaluation
+        if turns:
+            of_evaluation = next((turn for end, turn in reversed(turns) if end <= match.start()), evaluation)
         name = _metric_name(match["name"], explicit=match["sep"].strip() != "")
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
-        number = parse_number(match["mean"] if evaluation and match["mean"] and not match["whole"] else match["number"])
+        mean = match["mean"] if of_evaluation and not match["whole"] else None
+        number = parse_number(mean or match["number"])
         if name is None or number is None or name in _NO_METRICS:
             continue
-        if name.lower() in _PHASE_NAME:  # "loss train: 1.7, val: 1.9"
-            name = f"{name} {last}" if last else name
-        last = re.sub(r"^(?:train|training)\s+|\s+(?:train|training)$", "", name, flags=re.IGNORECASE)
+        if name.lower() in _PHASE_NAME and shared:  # "loss train: 1.7, val: 1.9"
+            name = f"{name} {shared}"
+        trained = "train" in name.lower()
+        shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
         scale = _SCALE_IN_NAME.search(name)
         if scale:
             name, number = name[: scale.start()], number * float(scale[1])
@@ -75,18 +108,25 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         unit = (match["unit"] or "").strip().lower()
         if name.lower() == "time" and unit == "ms":  # nanoGPT: the time of one step
             name = "step_time"
-        record.setdefault(_phased(name) if evaluation else name, _in_seconds(name, number, unit))
+        known = canonical(name)
+        if known.startswith("eval_") or (trained and name.lower().startswith("train")):
+            carried = known.startswith("eval_")
+        elif of_evaluation or (carried and known in named):  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5"
+            name = _phased(name)
+        named.add(known)
+        record.setdefault(name, _in_seconds(name, number, unit))
     return record
 
 
 def _phased(name: str) -> str:
     known = canonical(name)
-    return known if known.startswith("eval_") or known in _COUNTERS else f"eval_{known}"
+    return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
 
 
 def _in_seconds(name: str, number: float, unit: str) -> float:
     factor = _SECONDS.get(unit)
-    return number * factor if factor and canonical(name) in ("step_time", "data_time", "elapsed") else number
+    times = canonical(name) in ("step_time", "data_time", "elapsed") or name in ("total", "remaining")  # CatBoost's
+    return number * factor if factor and times else number
 
 
 def _metric_name(phrase: str, *, explicit: bool) -> str | None:
@@ -96,6 +136,9 @@ def _metric_name(phrase: str, *, explicit: bool) -> str | None:
     of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
     100").
     """
+    if ". " in phrase and canonical(phrase) not in SPELLINGS:
+        phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
+    phrase = phrase.removesuffix(" is").removesuffix(" was")
     if phrase.lower() == "loss train":
         return "train loss"
     if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
@@ -107,7 +150,7 @@ def _metric_name(phrase: str, *, explicit: bool) -> str | None:
         words = words[1:]
         if canonical(" ".join(words)) in SPELLINGS:
             return " ".join(words)
-    if canonical(words[-1]) in _COUNTERS:
+    if canonical(words[-1]) in COUNTERS and words[-2:-1] not in (["fps"], ["per"], ["episode"]):
         return words[-1]
     known = explicit or len(whole) == 1 or (len(whole) < 4 and is_telling(phrase))
     return phrase if known else None

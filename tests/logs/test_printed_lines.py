@@ -1,0 +1,255 @@
+"""Lines that people's own scripts print, in the many ways there are: every metric at its step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import Run, read_run
+
+Points = dict[float, float]
+
+PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "phases on one line": (
+        "Epoch 1 | Train: loss 2.5, acc 0.25 | Val: loss 2.75, acc 0.125\n"
+        "Epoch 2 | Train: loss 2.0, acc 0.5 | Val: loss 2.25, acc 0.375\n",
+        "epoch",
+        {
+            "loss": {1: 2.5, 2: 2.0},
+            "accuracy": {1: 0.25, 2: 0.5},
+            "eval_loss": {1: 2.75, 2: 2.25},
+            "eval_accuracy": {1: 0.125, 2: 0.375},
+        },
+    ),
+    "what is named twice belongs to the phase named last": (
+        "Epoch 1: Train loss 2.5 acc 0.25, Val loss 2.75 acc 0.125\n"
+        "Epoch 2: Train loss 2.0 acc 0.5, Val loss 2.25 acc 0.375\n",
+        "epoch",
+        {"accuracy": {1: 0.25, 2: 0.5}, "eval_loss": {1: 2.75, 2: 2.25}, "eval_accuracy": {1: 0.125, 2: 0.375}},
+    ),
+    "only an evaluation after the epoch": (
+        "Epoch 1 loss 2.5\nEpoch 1 | Validation: loss 2.75\nEpoch 2 loss 2.0\nEpoch 2 | Validation: loss 2.25\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "eval_loss": {1: 2.75, 2: 2.25}},
+    ),
+    "scores after the loss are no losses": (
+        "Epoch: 001, Loss: 1.9375, Train: 0.3125, Val: 0.25, Test: 0.1875\n"
+        "Epoch: 002, Loss: 1.8125, Train: 0.5, Val: 0.375, Test: 0.4375\n",
+        "epoch",
+        {"loss": {1: 1.9375, 2: 1.8125}, "Train": {1: 0.3125, 2: 0.5}, "Val": {1: 0.25, 2: 0.375}},
+    ),
+    "a loss by phases": (
+        "step 5 | loss train: 1.75, val: 1.875\nstep 10 | loss train: 1.5, val: n/a | iter time: 12.5 ms\n",
+        "step",
+        {"loss": {5: 1.75, 10: 1.5}, "eval_loss": {5: 1.875}, "step_time": {10: 0.0125}},
+    ),
+    "sentences": (
+        "epoch 1 done. loss: 0.75. accuracy: 0.5.\nepoch 2 done. loss: 0.5. accuracy: 0.625.\n",
+        "epoch",
+        {"loss": {1: 0.75, 2: 0.5}, "accuracy": {1: 0.5, 2: 0.625}},
+    ),
+    "the value after the counter": (
+        "Cost after iteration 0: 0.6875\nCost after iteration 100: 0.625\n",
+        "step",
+        {"loss": {0: 0.6875, 100: 0.625}},
+    ),
+    "a loss at a step, a mean over an epoch": (
+        "\nStart of epoch 0\nTraining loss (for one batch) at step 0: 2.25\nSeen so far: 64 samples\n"
+        "Training loss (for one batch) at step 200: 1.25\nTraining acc over epoch: 0.75\nValidation acc: 0.5\n"
+        "\nStart of epoch 1\nTraining loss (for one batch) at step 0: 1.0\n"
+        "Training loss (for one batch) at step 200: 0.5\nTraining acc over epoch: 0.875\nValidation acc: 0.625\n",
+        "step",
+        {"loss": {0: 2.25, 200: 1.25, 400: 1.0, 600: 0.5}, "eval_accuracy": {200: 0.5, 600: 0.625}},
+    ),
+    "a dict after its counter": (
+        "Step 100: {'loss': 2.5, 'lr': 0.001}\nStep 200: {'loss': 2.25, 'lr': 0.001}\n",
+        "step",
+        {"loss": {100: 2.5, 200: 2.25}, "learning_rate": {100: 0.001, 200: 0.001}},
+    ),
+    "a dict under its heading": (
+        "Epoch 1/2\n{'loss': 2.5}\nEpoch 2/2\n{'loss': 2.25}\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.25}},
+    ),
+    "a dict in a dict": (
+        "{'Role': 'Server', 'Round': 1, 'Results': {'test_loss': 2.5, 'test_acc': 0.25}}\n"
+        "{'Role': 'Server', 'Round': 2, 'Results': {'test_loss': 2.25, 'test_acc': 0.375}}\n",
+        "step",
+        {"eval_loss": {1: 2.5, 2: 2.25}, "eval_accuracy": {1: 0.25, 2: 0.375}},
+    ),
+    "arrays of JAX": (
+        "step 0, loss Array(2.5, dtype=float32), grad norm 1.5\n"
+        "step 10, loss Array(2.25, dtype=float32), grad norm 1.25\n",
+        "step",
+        {"loss": {0: 2.5, 10: 2.25}, "grad_norm": {0: 1.5, 10: 1.25}},
+    ),
+    "tensors of TensorFlow": (
+        "Epoch 1: loss=tf.Tensor(2.5, shape=(), dtype=float32)\n"
+        "Epoch 2: loss=tf.Tensor(2.25, shape=(), dtype=float32)\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.25}},
+    ),
+    "floats of Julia": (
+        "Epoch: 1   Train: (loss = 2.25f0, acc = 21.5)   Test: (loss = 2.5f0, acc = 20.5)\n"
+        "Epoch: 2   Train: (loss = 7.5f-1, acc = 81.5)   Test: (loss = 8.75f-1, acc = 80.5)\n",
+        "epoch",
+        {"loss": {1: 2.25, 2: 0.75}, "eval_loss": {1: 2.5, 2: 0.875}, "eval_accuracy": {1: 20.5, 2: 80.5}},
+    ),
+    "federated rounds": (
+        "INFO flower 2022-01-06 09:17:15,045 | server.py:148 | fit progress: (1, 2.25, {'accuracy': 0.25}, 76.9)\n"
+        "INFO flower 2022-01-06 09:18:15,045 | server.py:148 | fit progress: (2, 1.75, {'accuracy': 0.5}, 152.9)\n",
+        "step",
+        {"eval_loss": {1: 2.25, 2: 1.75}, "accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "training and evaluation in turns": (
+        "".join(
+            f"epoch {epoch} training [time: 0.98s, train loss: {8 - epoch}]\n"
+            f"epoch {epoch} evaluating [time: 0.05s, valid_score: {epoch / 8}]\n"
+            f"valid result: \nrecall@10 : {epoch / 16}    mrr@10 : {epoch / 32}\n"
+            for epoch in range(3)
+        ),
+        "epoch",
+        {
+            "loss": {0: 8, 1: 7, 2: 6},
+            "eval_score": {0: 0, 1: 0.125, 2: 0.25},
+            "eval_mrr@10": {0: 0, 1: 1 / 32, 2: 2 / 32},
+        },
+    ),
+    "Chinese": (
+        "第 1 轮: 训练损失：2.5，验证损失：2.75，准确率：0.25\n第 2 轮: 训练损失：2.25，验证损失：2.5，准确率：0.5\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.25}, "eval_loss": {1: 2.75, 2: 2.5}, "accuracy": {1: 0.25, 2: 0.5}},
+    ),
+    "Russian": ("Эпоха 1: потери: 2.5\nЭпоха 2: потери: 2.25\n", "epoch", {"loss": {1: 2.5, 2: 2.25}}),
+    "decimal commas": (
+        "Epoch 1: loss: 2,1097, val_loss: 2,2097\nEpoch 2: loss: 0,9375, val_loss: 1,5\n",
+        "epoch",
+        {"loss": {1: 2.1097, 2: 0.9375}, "eval_loss": {1: 2.2097, 2: 1.5}},
+    ),
+    "thousands": (
+        "step: 10, tokens: 1,024, loss: 2.5\nstep: 20, tokens: 12,048, loss: 2.25\nstep: 30, tokens: 13,072, loss: 2\n",
+        "step",
+        {"tokens": {10: 1024, 20: 12048, 30: 13072}, "loss": {10: 2.5, 20: 2.25, 30: 2}},
+    ),
+    "an evaluation under its heading": (
+        "".join(
+            f"Epoch {epoch}\n-------------------------------\nloss: {4.5 - epoch}  [    0/60000]\n"
+            f"loss: {4.25 - epoch}  [ 6400/60000]\nTest Error: \n Accuracy: {40.5 + epoch}%, Avg loss: {4 - epoch} \n\n"
+            for epoch in (1, 2)
+        ),
+        "step",
+        {
+            "loss": {0: 3.5, 6400: 3.25, 60000: 2.5, 66400: 2.25},
+            "eval_loss": {6400: 3, 66400: 2},
+            "eval_accuracy": {6400: 41.5, 66400: 42.5},
+        },
+    ),
+    "training and evaluation under headings": (
+        "Epoch 1\nTraining:\n  loss: 2.5\nValidation:\n  loss: 2.75\n"
+        "Epoch 2\nTraining:\n  loss: 2.0\nValidation:\n  loss: 2.25\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "eval_loss": {1: 2.75, 2: 2.25}},
+    ),
+    "epoch and batch in brackets": (
+        "[1,  2000] loss: 2.25\n[1,  4000] loss: 1.75\n[2,  2000] loss: 1.5\n[2,  4000] loss: 1.25\n",
+        "step",
+        {"loss": {2000: 2.25, 4000: 1.75, 6000: 1.5, 8000: 1.25}},
+    ),
+    "abbreviated phases": (
+        "Epoch: 01 | Epoch Time: 0m 3s\n\tTrain Loss: 2.5 | Train Acc: 30.5%\n\t Val. Loss: 2.75 |  Val. Acc: 25.5%\n"
+        "Epoch: 02 | Epoch Time: 0m 3s\n\tTrain Loss: 2.0 | Train Acc: 50.5%\n\t Val. Loss: 2.25 |  Val. Acc: 45.5%\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.0}, "eval_loss": {1: 2.75, 2: 2.25}, "eval_accuracy": {1: 25.5, 2: 45.5}},
+    ),
+    "scikit-learn with a validation score": (
+        "Iteration 1, loss = 2.50000000\nValidation score: 0.250000\n"
+        "Iteration 2, loss = 2.25000000\nValidation score: 0.375000\n",
+        "step",
+        {"loss": {1: 2.5, 2: 2.25}, "eval_score": {1: 0.25, 2: 0.375}},
+    ),
+    "scikit-learn's SGD prints the norm of the weights": (
+        "-- Epoch 1\nNorm: 12.50, NNZs: 30, Bias: 5.125, T: 426, Avg. loss: 2.250000\n"
+        "-- Epoch 2\nNorm: 10.50, NNZs: 30, Bias: 4.125, T: 852, Avg. loss: 1.250000\n",
+        "epoch",
+        {"loss": {1: 2.25, 2: 1.25}, "weight_norm": {1: 12.5, 2: 10.5}},
+    ),
+}
+"""What is printed, what a step is, and metrics as {step: value}."""
+
+
+def printed(folder: Path, text: str) -> Run:
+    """Return what is read of a text."""
+    (folder / "train.log").write_text(text)
+    return read_run(folder / "train.log")
+
+
+def points(run: Run, metric: str) -> Points:
+    """Return a metric as {step: value}."""
+    return dict(zip(run[metric].step.tolist(), run[metric].value.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_a_script_prints_is_read_to_the_exact_values(name: str, tmp_path: Path) -> None:
+    text, step_name, metrics = PRINTED[name]
+    run = printed(tmp_path, text)
+    assert run.step_name == step_name
+    assert {metric: points(run, metric) for metric in metrics} == metrics
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        (
+            "[LightGBM] [Info] Start training from score 0.518344\n"
+            "[1]\ttraining's l2: 4.5\tvalid_0's l2: 5.5\n[2]\ttraining's l2: 3.5\tvalid_0's l2: 4.75\n",
+            {"loss": {1: 4.5, 2: 3.5}, "eval_loss": {1: 5.5, 2: 4.75}},
+        ),
+        (
+            "[1]\tvalid_0's auc: 0.75\tvalid_0's binary_logloss: 0.625\n"
+            "[2]\tvalid_0's auc: 0.875\tvalid_0's binary_logloss: 0.5\n",
+            {"eval_loss": {1: 0.625, 2: 0.5}, "eval_0's_auc": {1: 0.75, 2: 0.875}},
+        ),
+        (
+            "[0]\tdtrain-rmse:7.5\tdtrain-mae:6.5\tdtest-rmse:8.5\tdtest-mae:7.25\n"
+            "[10]\tdtrain-rmse:5.5\tdtrain-mae:4.5\tdtest-rmse:7.5\tdtest-mae:6.25\n",
+            {"loss": {0: 7.5, 10: 5.5}, "eval_loss": {0: 8.5, 10: 7.5}, "dtest-mae": {0: 7.25, 10: 6.25}},
+        ),
+        (
+            "0:\tlearn: 0.75\ttest: 0.875\tbest: 0.875 (0)\ttotal: 50ms\tremaining: 5.5s\n"
+            "20:\tlearn: 0.25\ttest: 0.5\tbest: 0.375 (4)\ttotal: 2.5s\tremaining: 250ms\n"
+            "40:\tlearn: 0.125\ttest: 0.625\tbest: 0.375 (4)\ttotal: 5s\tremaining: 0us\n",
+            {
+                "loss": {0: 0.75, 20: 0.25, 40: 0.125},
+                "eval_loss": {0: 0.875, 20: 0.5, 40: 0.625},
+                "elapsed": {0: 0.05, 20: 2.5, 40: 5.0},
+            },
+        ),
+    ],
+    ids=["lightgbm", "lightgbm with another measure first", "xgboost", "catboost"],
+)
+def test_boosted_trees_have_a_loss_by_the_name_of_its_measure(
+    text: str, metrics: Mapping[str, Points], tmp_path: Path
+) -> None:
+    run = printed(tmp_path, text)
+    assert {metric: points(run, metric) for metric in metrics} == metrics
+    assert any("the eval_loss" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("heading", ["Test Error:", "Mean Squared Error: 0.53", "Train Error: 3.2%"])
+def test_an_error_that_is_measured_is_no_error(heading: str, tmp_path: Path) -> None:
+    assert not printed(tmp_path, f"Epoch 1 loss: 2.5\n{heading}\nEpoch 2 loss: 2.25\n").messages
+
+
+@pytest.mark.parametrize("line", ["Error: no space left on device", "CUDA Error: out of memory", "KeyError: 5"])
+def test_an_error_is_still_one(line: str, tmp_path: Path) -> None:
+    assert [message.text for message in printed(tmp_path, f"Epoch 1 loss: 2.5\n{line}\n").messages] == [line]
+
+
+def test_an_accuracy_of_boosted_trees_is_no_loss(tmp_path: Path) -> None:
+    text = "".join(
+        f"{step}:\tlearn: {0.5 + step / 64}\ttest: {0.5 + step / 128}\tbest: {0.5 + step / 128} ({step})\ttotal: 1s\n"
+        for step in range(4)
+    )
+    assert not {"loss", "eval_loss"} & printed(tmp_path, text).series.keys()
