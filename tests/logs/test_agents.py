@@ -122,6 +122,13 @@ AGENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "episode",
         {"reward": {100: 20.5, 200: 30.5}},
     ),
+    "returns by a letter": (
+        "INFO:pfrl.experiments.train_agent:outdir:results/1 step:29 episode:0 R:29.0\n"
+        "INFO:pfrl.experiments.train_agent:outdir:results/1 step:41 episode:1 R:12.0\n"
+        "INFO:pfrl.experiments.train_agent:outdir:results/1 step:64 episode:2 R:23.0\n",
+        "step",
+        {"reward": {29: 29, 41: 12, 64: 23}},
+    ),
     "MAPPO": (
         "\n Map 3m Algo mappo Exp check updates 0/312 episodes, total num timesteps 3200/1000000, FPS 305.\n\n"
         "average episode rewards is 1.5\n"

@@ -72,7 +72,7 @@ class Assembler:
             self._with_counter(number, values, parsed)
         elif parsed.telling:
             self._without_counter(number, parsed.metrics)
-        elif values and len(parsed.metrics) > 1 and not self._builder.records:
+        elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not self._is_remark(parsed):
             self._open(number, values, {}, heading=True)
