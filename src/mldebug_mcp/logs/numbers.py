@@ -18,7 +18,7 @@ _SPECIAL = {
     "infinity": math.inf,
     "-infinity": -math.inf,
 }
-_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eEf][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|f[-+]?\d{1,2})?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _WRAPPED = re.compile(r"(?:tensor|(?:np\.|numpy\.)?float\d+)\(\s*\[?([^,()\s\]]+)[^()]*\)")
 _WINDOWS = re.compile(r"([-+]?)1\.#([a-z]+)\d*")
@@ -30,7 +30,7 @@ _COMMA = re.compile(r"(?<=\d),(?=\d)")
 HUGE = 10**15
 
 NUMBER = (
-    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d+)?"
+    r"(?:[-+]?1\.#[A-Z]+\d*|[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|(?<=\d)f[-+]?\d{1,2})?"
     r"|[-+]?nan(?:\.0|\(ind\))?|[-+]?inf(?:inity|\.0)?)"
 )
 """A regular expression for one number in a line of text; to be used without regard to case.
