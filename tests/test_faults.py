@@ -14,7 +14,7 @@ from benchmarks.faults.compare import judge as ask
 from benchmarks.faults.figures import table
 from benchmarks.faults.others import RUNMEDIC, RUNWISE
 from benchmarks.faults.report import judge, report
-from benchmarks.faults.runs import SUBJECTS, Case, cases, make
+from benchmarks.faults.runs import SUBJECTS, Case, cases, make, other_cases
 
 from mldebug_mcp.knowledge import catalogue
 
@@ -103,3 +103,18 @@ def test_a_comparison_goes_on_without_the_other_tools_and_says_how_to_get_them(
     assert "pip install runmedic" in capsys.readouterr().out
     assert table(rows).startswith("| | faulty runs |")
     assert sum(int(row["runs"]) for row in by_cause(said)) == int(rows[0]["faulty runs"])
+
+
+def test_other_tasks_get_every_kind_of_fault_and_share_no_task_with_the_two_parts() -> None:
+    others = list(other_cases())
+    assert {case.task for case in others}.isdisjoint({case.task for case in cases(subset=False)})
+    assert len({case.rules.cause for case in others}) > 40
+    assert {"healthy"} < {case.rules.cause for case in others if case.task == "ctr"}
+    assert not any(case.tuning for case in others)
+
+
+def test_a_report_shows_further_runs_in_a_column_of_their_own(folder: Path) -> None:
+    judged = judge(folder)
+    shown = report(judged, {"once more": judged})
+    assert "| once more |" in shown.splitlines()[0]
+    assert "## once more part" in shown

@@ -6,7 +6,7 @@ import argparse
 import multiprocessing
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from benchmarks.faults import compare
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import accuracy, judge, per_cause, report
-from benchmarks.faults.runs import cases, make
+from benchmarks.faults.runs import Case, cases, make, other_cases
 
 FOLDER = Path(__file__).parent / "made"
 
 
-def train_missing(folder: Path, *, subset: bool, fresh: int, processes: int) -> None:
+def train_missing(wanted: Iterable[Case], folder: Path, processes: int) -> None:
     """Train the runs that have no label yet."""
-    missing = [case for case in cases(subset=subset, fresh=fresh) if not (folder / f"{case.name}.label.json").exists()]
+    missing = [case for case in wanted if not (folder / f"{case.name}.label.json").exists()]
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for number, name in enumerate(pool.imap_unordered(partial(make, folder=folder), missing), start=1):
@@ -40,7 +40,11 @@ def main() -> None:
     parser.add_argument(
         "--fresh", type=int, default=0, help="train: the test part, with seeds moved by this; give it a --folder"
     )
-    parser.add_argument("--beside", type=Path, help="report: a folder of fresh runs, for another column")
+    parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
+    parser.add_argument(
+        "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
+        help="report: a folder of further runs, for another column; repeatable",
+    )  # fmt: skip
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--tools",
@@ -53,18 +57,27 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
-        train_missing(options.folder, subset=options.subset, fresh=options.fresh, processes=options.processes)
+        wanted = other_cases() if options.other_tasks else cases(subset=options.subset, fresh=options.fresh)
+        train_missing(wanted, options.folder, options.processes)
     elif options.command == "fit":
         write(fit(judge(options.folder)))
     elif options.command == "compare":
         said = compare.judge(options.folder, options.tools, options.sample, options.seed)
         _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
     else:
-        judged, fresh = judge(options.folder), judge(options.beside) if options.beside is not None else []
-        print(report(judged, fresh))
+        judged, beside = judge(options.folder), {name: judge(folder) for name, folder in options.beside}
+        print(report(judged, beside))
         if options.save:
             test = [one for one in judged if not one.label.tuning]
-            _keep({"accuracy": accuracy(judged, fresh), "causes": per_cause([*test, *fresh])})
+            further = [one for ones in beside.values() for one in ones]
+            _keep({"accuracy": accuracy(judged, beside), "causes": per_cause([*test, *further])})
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=FOLDER")
+    return name, Path(folder)
 
 
 def _show(tables: Mapping[str, Rows], *, save: bool) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
+from benchmarks.faults.other_tasks import OTHER_TASKS
 from benchmarks.faults.tasks import TASKS, Batch, Shape, Task, joined
 
 Loss = Callable[[Tensor, Batch], Tensor]
@@ -307,5 +308,7 @@ def judged_by_class(given: Tensor, wanted: Tensor, classes: int) -> Record:
     return {"eval_f1_macro": sum(scores) / len(scores), **record}
 
 
-SUBJECTS = tuple(Subject(name, partial(Setup.usual, task), task.tuning) for name, task in TASKS.items())
+SUBJECTS = tuple(
+    Subject(name, partial(Setup.usual, task), task.tuning) for name, task in {**TASKS, **OTHER_TASKS}.items()
+)
 """The tasks of the plain loop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,25 +74,25 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
     )
 
 
-def report(judged: Sequence[Judged], fresh: Sequence[Judged] = ()) -> str:
-    """Return the tables, for both parts and for fresh runs."""
-    parts = _parts(judged, fresh)
+def report(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]] | None = None) -> str:
+    """Return the tables, for both parts and for further runs by what they are."""
+    parts = _parts(judged, beside or {})
     tables = [f"## {name} part\n\n{table(per_cause(ones))}" for name, ones in parts.items()]
-    return "\n\n".join([table(accuracy(judged, fresh)), *tables])
+    return "\n\n".join([table(accuracy(judged, beside or {})), *tables])
 
 
-def accuracy(judged: Sequence[Judged], fresh: Sequence[Judged] = ()) -> Rows:
+def accuracy(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]]) -> Rows:
     """Return how often the diagnosis is right: one row per measure, one column per part."""
-    columns = {name: _measures(ones) for name, ones in _parts(judged, fresh).items()}
+    columns = {name: _measures(ones) for name, ones in _parts(judged, beside).items()}
     measures = next(iter(columns.values()))
     return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
 
 
-def _parts(judged: Sequence[Judged], fresh: Sequence[Judged]) -> dict[str, list[Judged]]:
+def _parts(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]]) -> dict[str, list[Judged]]:
     parts = {
         "tuning": [one for one in judged if one.label.tuning],
         "test": [one for one in judged if not one.label.tuning],
-        "test, other seeds": list(fresh),
+        **{name: list(ones) for name, ones in beside.items()},
     }
     return {name: ones for name, ones in parts.items() if ones}
 

@@ -20,10 +20,12 @@ from benchmarks.faults.experiment import Experiment, Record, Subject
 from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
 from benchmarks.faults.faults.machine import clock
 from benchmarks.faults.logs import write_log
+from benchmarks.faults.other_tasks import LIKE
 from mldebug_mcp.symptoms.statistics import noise
 
 SLOW = ("gpt", "sft", "reverse")
 """Tasks of the plain loop whose model is a transformer: a run takes several seconds, where the others take one."""
+OTHER_SEED = 701
 CLOCK = ("step_time", "data_time", "memory")
 _MODULES = (loop, grpo, preference, ppo, dqn, trainer, trl_runs, lightning_runs)
 SUBJECTS: dict[str, Subject] = {subject.name: subject for module in _MODULES for subject in module.SUBJECTS}
@@ -109,6 +111,14 @@ def cases(*, subset: bool = False, fresh: int = 0) -> Iterator[Case]:
             lacking.add((case.task, " and ".join(case.subject.needs)))
     for task, packages in sorted(lacking):
         print(f"runs of {task} are left out: they need {packages}", file=sys.stderr)
+
+
+def other_cases() -> Iterator[Case]:
+    """Yield runs of tasks that nothing was fitted on: each fault that suits them, at its mildest and its grossest."""
+    for fault in (*FAULTS.values(), *HEALTHY.values()):
+        for task in (task for task, like in LIKE.items() if like in fault.tasks):
+            for severity in dict.fromkeys((fault.severities[0], fault.severities[-1])):
+                yield Case(task, fault.id, severity, OTHER_SEED)
 
 
 def _faulty(*, subset: bool) -> Iterator[Case]:

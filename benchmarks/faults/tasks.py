@@ -163,8 +163,9 @@ def reversals(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     return Batch(tokens[:, :-1], tokens[:, 1:], mask[:, 1:])
 
 
-@lru_cache(maxsize=8)
-def _fixed(seed: int, *shape: int) -> Tensor:
+@lru_cache(maxsize=16)
+def fixed(seed: int, *shape: int) -> Tensor:
+    """Return random numbers that are the same in each run."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -172,7 +173,7 @@ def tabular(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """Four classes by a random two-layer teacher."""
     del evaluation
     inputs = torch.randn(size, 20, generator=generator)
-    targets = (torch.tanh(inputs @ _fixed(1, 20, 16)) @ _fixed(2, 16, 4)).argmax(dim=1)
+    targets = (torch.tanh(inputs @ fixed(1, 20, 16)) @ fixed(2, 16, 4)).argmax(dim=1)
     return Batch(inputs, targets, full(targets))
 
 
@@ -180,7 +181,7 @@ def values(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """A number to predict, with a little noise."""
     del evaluation
     inputs = torch.randn(size, 12, generator=generator)
-    targets = torch.tanh(inputs @ _fixed(3, 12, 8)) @ _fixed(4, 8, 1)
+    targets = torch.tanh(inputs @ fixed(3, 12, 8)) @ fixed(4, 8, 1)
     targets = targets + 0.1 * torch.randn(targets.shape, generator=generator)
     return Batch(inputs, targets, full(targets))
 
@@ -189,7 +190,7 @@ def images(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """Ten noisy patterns of 12 by 12 pixels."""
     del evaluation
     targets = torch.randint(0, 10, (size,), generator=generator)
-    inputs = _fixed(5, 10, 12, 12)[targets] + 1.5 * torch.randn(size, 12, 12, generator=generator)
+    inputs = fixed(5, 10, 12, 12)[targets] + 1.5 * torch.randn(size, 12, 12, generator=generator)
     return Batch(inputs.unsqueeze(1), targets, full(targets))
 
 
@@ -240,7 +241,7 @@ def pairs(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """Two views of the same hidden thing."""
     del evaluation
     hidden = torch.randn(size, 8, generator=generator)
-    views = [hidden @ _fixed(seed, 8, 16) + 0.3 * torch.randn(size, 16, generator=generator) for seed in (6, 7)]
+    views = [hidden @ fixed(seed, 8, 16) + 0.3 * torch.randn(size, 16, generator=generator) for seed in (6, 7)]
     targets = torch.arange(size)
     return Batch(torch.stack(views, dim=1), targets, full(targets))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from benchmarks.faults.faults.fault import Fault, evaluation_below, starts_badly
 from benchmarks.faults.loop import Setup, Training
-from benchmarks.faults.tasks import TASKS, Batch, full
+from benchmarks.faults.tasks import Batch, Task, full
 
 TEXTS = ("reverse", "sft")
 
@@ -28,9 +28,9 @@ def prompts_count(setup: Setup, severity: float) -> None:
 
 
 @lru_cache(maxsize=8)
-def trained_weights(task: str, seed: int) -> dict[str, Tensor]:
+def trained_weights(task: Task, seed: int) -> dict[str, Tensor]:
     """Return the weights of a model that was trained on a task for a while, with other samples."""
-    setup = replace(Setup.usual(TASKS[task], seed + 100), eval_every=0)
+    setup = replace(Setup.usual(task, seed + 100), eval_every=0)
     setup.steps //= 4
     training = Training(setup)
     list(training.records())
@@ -39,7 +39,7 @@ def trained_weights(task: str, seed: int) -> dict[str, Tensor]:
 
 def load(model: nn.Module, setup: Setup) -> None:
     """Start from a model that knows the task."""
-    model.load_state_dict(trained_weights(setup.task.name, setup.seed))
+    model.load_state_dict(trained_weights(setup.task, setup.seed))
 
 
 def other_tokens(setup: Setup, severity: float) -> None:
