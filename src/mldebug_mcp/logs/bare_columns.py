@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
@@ -11,6 +13,10 @@ from mldebug_mcp.logs.source import LogFile
 NAME = "bare_columns"
 
 MAX_COLUMNS = 20
+MOST = 0.6
+"""Share of lines that must be numbers if others stand between them; chosen by hand."""
+_LOSS = re.compile(r"loss", re.IGNORECASE)
+_TRAINING = re.compile(r"^\s*(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
 _LOOKED_AT = 200
 
 
@@ -20,13 +26,22 @@ def matches(file: LogFile) -> bool:
     if len(file.head) < file.size:
         rows = rows[:-1]
     widths = {len(row) if row is not None else 0 for row in rows}
-    return len(rows) >= 3 and len(widths) == 1 and 0 < max(widths) <= MAX_COLUMNS
+    if len(rows) < 3 or not rows[0] or len(rows[0]) > MAX_COLUMNS:
+        return False
+    return len(widths) == 1 or _is_counted([row for row in rows if row is not None], len(rows))
+
+
+def _is_counted(rows: list[list[float]], lines: int) -> bool:
+    """Say whether most lines are a step and values, and what stands between them is talk."""
+    alike = {len(row) for row in rows} == {len(rows[0])}
+    return alike and len(rows[0]) > 1 and len(rows) >= max(3, MOST * lines) and _counts(np.array(rows)[:, 0])
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the columns.
 
-    The one that goes up by whole numbers is the step; the first of the others is the loss if the file's name says so.
+    The one that goes up by whole numbers is the step. The first of the others is the loss if the file's name says so,
+    or if what stands between the numbers is of models and checkpoints.
     """
     rows = []
     skipped = 0
@@ -41,7 +56,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     table = np.array(rows)
     steps = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
     step = steps[0] if steps else None
-    metric = "loss" if "loss" in file.path.name.lower() else "value"
+    metric = "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
     values = [index for index in range(width) if index != step]
     names = {index: metric if number == 0 else f"column_{index + 1}" for number, index in enumerate(values)}
     if step is not None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Column]
 
+_PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
+HELD = 3
+"""Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
 _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 
 
@@ -168,6 +171,69 @@ def percentages(columns: Columns) -> str | None:
     return f"{', '.join(found[:3])}: in percent" if found else None
 
 
+def perplexity_alone(columns: Columns) -> str | None:
+    """A perplexity is e to the power of the loss: where only it was logged, the loss is its logarithm."""
+    names = {canonical(name): name for name in columns}
+    train = next((names[name] for name in _PERPLEXITIES if name in names), None)
+    evaluation = next((names[f"eval_{name}"] for name in _PERPLEXITIES if f"eval_{name}" in names), None)
+    if "loss" not in names and train is not None:
+        columns["loss"] = _logarithm(columns[train])
+    elif "loss" not in names or train is None or not _is_power(columns[names["loss"]], columns[train]):
+        return None  # whether an evaluation's perplexity is in the units of the loss is not known
+    if "eval_loss" not in names and evaluation is not None:
+        columns["eval_loss"] = _logarithm(columns[evaluation])
+    elif "loss" in names:
+        return None
+    return "the loss is worked out from the perplexity where it was not logged: its natural logarithm"
+
+
+def _logarithm(column: Column) -> Column:
+    at, value = column.arrays()
+    loss = Column()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss.extend(stretches_of(at), np.log(value))
+    return loss
+
+
+def _is_power(loss: Column, perplexity: Column) -> bool:
+    """Say whether a perplexity is e to the power of a loss that was logged with it."""
+    at, value = loss.arrays()
+    beside, power = perplexity.arrays()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
+    return bool(np.nanmedian(np.append(apart, np.inf)) < 0.05) if len(apart) else False
+
+
+def held_evaluation(columns: Columns) -> str | None:
+    """LitGPT and NeMo print the last evaluation loss again with every training record until the next evaluation.
+
+    Only the records where it changes are evaluations. When the first value was worked out, the log does not say.
+    """
+    loss = next((column for name, column in columns.items() if canonical(name) == "loss"), None)
+    name = next((name for name in columns if canonical(name) == "eval_loss"), "")
+    if loss is None or not name:
+        return None
+    at, value = columns[name].arrays()
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
+    if len(value) < HELD * (len(changes) + 1) or float(np.isin(at, loss.arrays()[0]).mean()) < 0.9:
+        return None
+    if not len(changes) and not _within_an_epoch(columns):
+        return None  # an evaluation that always comes out the same
+    first = at[0] > loss.arrays()[0][0]  # printed only once there had been an evaluation
+    kept = np.concatenate([[0], changes]) if first else changes
+    columns.pop(name)
+    if len(kept):
+        columns[name] = Column()
+        columns[name].extend(stretches_of(at[kept]), value[kept])
+    unknown = "" if first else ", that of the first ones was worked out before the log begins and is left out"
+    return f"{name} is printed again with each record: only records where it changes are evaluations{unknown}"
+
+
+def _within_an_epoch(columns: Columns) -> bool:
+    epoch = next((column.values() for name, column in columns.items() if canonical(name) == "epoch"), None)
+    return epoch is not None and len(epoch) > 2 * len(np.unique(epoch))
+
+
 def batch_in_epoch(columns: Columns) -> str | None:
     """An epoch and a batch without a step: the batch counts inside the epoch."""
     names = {name.lower(): name for name in columns}
@@ -200,6 +266,8 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     linear_model,
     clock,
     percentages,
+    perplexity_alone,
+    held_evaluation,
     batch_in_epoch,
     filtered_nan,
 )

@@ -15,7 +15,7 @@ from functools import lru_cache
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "step": (
         "step", "global_step", "train/global_step", "trainer/global_step", "_step", "global_steps", "current_steps",
-        "iteration", "iter", "iters", "update", "num_updates", "train_steps", "training_step", "train_step",
+        "iteration", "iter", "iters", "num_updates", "nupdates", "update", "train_steps", "training_step", "train_step",
         "optimizer_step", "steps", "batch_idx", "train_num_updates", "valid_num_updates", "trainer_step", "timesteps",
         "total_timesteps", "time/total_timesteps", "timestepssofar", "totalenvinteracts", "misc/total_timesteps",
         "total_env_steps", "num_timesteps", "time_steps", "itr", "global_step/max_steps", "t_env", "total_t",
@@ -40,7 +40,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
-        "reduced_train_loss", "epoch_loss", "train_total_loss", "cost", "train_cost",
+        "reduced_train_loss", "epoch_loss", "train_total_loss", "cost", "train_cost", "cross_entropy_loss", "tot_loss",
+        "xent", "objf", "current_batch_average_objf",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
     "eval_loss": (
@@ -55,16 +56,16 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "norm", "train/grad_norm_step", "grad_norm_total", "total_grad_norm", "grad/norm", "optimizer/grad_norm",
         "grad_2.0_norm_total", "optim/total_grad_norm", "train/global_gradient_norm", "actor/grad_norm",
         "l2_norm/grad/global", "grdn", "train_gnorm", "optim/total_grad_norm", "global_gradient_norm",
-        "train_grad_norm", "grad_norm_step", "grad_gnorm", "gradients_default_optimizer_global_norm",
+        "train_grad_norm", "grad_norm_step", "grad_gnorm", "gradients_default_optimizer_global_norm", "grad/param_norm",
     ),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "lr/group0", "lr_group0", "optim/lr", "lr/pg0",
         "lr_adamw", "lr_adam", "optimizer/lr", "actor/lr", "optim/learning_rate_group0", "lr_abs", "train_lr",
         "optim/lr_(group_0)", "x/lr0", "actor_lr", "cur_lr", "ppo/learning_rate", "charts/learning_rate", "base_lr",
-        "学习率", "学習率", "info/last_lr", "loss/learning_rate", "policy/learning_rate",
+        "学习率", "学習率", "info/last_lr", "loss/learning_rate", "policy/learning_rate", "current_lr",
     ),
     "loss_scale": ("loss_scale", "train/loss_scale", "grad_scale", "scaler_scale", "loss_scaler", "train/loss_scaler",
-        "train_loss_scale"),
+        "train_loss_scale", "amp_scaler"),
     "skipped_iterations": ("number_of_skipped_iterations", "skipped_iterations", "skipped"),
     "nan_iterations": ("number_of_nan_iterations", "nan_iterations"),
     "accuracy": (
@@ -147,6 +148,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "step_time", "iter_time", "time_per_step", "elapsed_time_per_iteration_(ms)", "dt", "step_time_ms",
         "train/step_time", "batch_time", "time/step", "timing_s/step", "updt_s", "step_time_(s)", "iter_time_(s)",
         "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg", "time_this_iter_s",
+        "ms/batch",
+        "elapsed_time_per_iteration_ms", "train_step_timing_in_s", "per_step_time",
     ),
     "data_time": (
         "data_time", "data_wait", "train/data_time", "time/data", "data_loading_time", "data_s", "timing_s/data",
@@ -174,6 +177,10 @@ FACTORS: dict[str, float] = {
     "train/entropy_loss": -1.0,  # Stable-Baselines3 logs minus the mean entropy (ppo.py: entropy_loss = -mean(entropy))
     "elapsed_time_per_iteration_(ms)": 1e-3,
     "step_time_ms": 1e-3,
+    "elapsed_time_per_iteration_ms": 1e-3,
+    "ms/batch": 1e-3,
+    "objf": -1.0,  # Kaldi maximises its objective function, a log-probability per frame
+    "current_batch_average_objf": -1.0,
 }
 """Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
 
@@ -183,24 +190,27 @@ _MEAN_REWARD = re.compile(
     r"|(?:episod(?:e|ic)|ep)_(?:reward|return)s?_(?:mean|avg)(?:_\d+)?"
 )
 """A mean over episodes, with or without their number: `mean_100_episode_reward`."""
-_EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
+_EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_.])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
 _INSIDE = re.compile(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
 )
 """Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
 _LEARNING_RATE = re.compile(
-    r"(?:train/)?(?:lr|learning_rate)[-_/](?:[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
+    r"(?:train/)?(?:(?:current_)?lr|learning_rate)[-_/](?:\d+|[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
     r"(?:/(?:pg|group|param_group)_?\d+)?"
 )
 _PATTERNS = ((_LEARNING_RATE, "learning_rate"), (_MEAN_REWARD, "reward"))
 # The "val" of these is a value function's: TRL's PPO trainer.
 _VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
 _TELLING_WORDS = re.compile(
-    r"loss|(?<![a-z])acc(?![a-z])|accuracy|crossentropy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])|'s_"
+    r"loss|cross-?_?entropy|(?<![a-z])acc(?![a-z])|accuracy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])|'s_"
     r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|wer|cer|f1|elbo|score|recall|ndcg|mrr)"
     r"(?![a-z])",
 )
-_SETTING_WORDS = re.compile(r"weight|alpha|gamma|beta|coef|type|steps|scale|threshold|epsilon|lambda|_fn\b|time$")
+_SETTING_WORDS = re.compile(
+    r"weight|alpha|gamma|beta|coef|type|steps|scale|threshold|epsilon|lambda|_fn\b|time$"
+    r"|\.(?:whl|metadata|py|json|txt|gz|bin|pt|safetensors)$"  # a file that is fetched
+)
 _NOT_TELLING = frozenset(
     {*COUNTERS, "learning_rate", "step_time", "data_time", "memory", "num_tokens", "loss_scale",
      "skipped_iterations", "nan_iterations", "elapsed", "timestamp"}

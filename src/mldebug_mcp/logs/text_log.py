@@ -46,8 +46,18 @@ BELOW_HEADING = 5
 MAX_DULL = 5000
 """Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
 
+_CONVENTIONS = {
+    "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
+    "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
+}
+"""What is to be said of a framework's numbers."""
+
 _NO_DIGITS = str.maketrans("", "", "0123456789")
-_SKIPPED = re.compile(r"Skipping step.*?loss scale: [\d.e+]+(?:.*?reducing to (?P<scale>[\d.e+]+))?", re.IGNORECASE)
+_SKIPPED = re.compile(
+    r"Skipping step.*?loss scale: [\d.e+]+(?:.*?reducing to (?P<scale>[\d.e+]+))?"
+    r"|overflow detected.*?setting loss scale to: (?P<set>[\d.e+]+)",  # fairseq
+    re.IGNORECASE,
+)
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
 
 
@@ -96,8 +106,9 @@ class Text:
         """Take the next lines."""
         for line in lines:
             self._line += 1
-            if len(line) > 2:
-                self._take(self._line, line)
+            for part in line.split("^M") if "^M" in line else (line,):  # a carriage return as `cat -v` shows it
+                if len(part) > 2:
+                    self._take(self._line, part)
 
     def take_block(self, block: bytes) -> None:
         """Take a block of whole lines."""
@@ -203,7 +214,7 @@ class Text:
         if "{" in message and self._take_dict(number, message):
             self._name_format(line)
             return True
-        skipped = _SKIPPED.search(message) if "kipping" in message else None
+        skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
         if skipped is not None:
             self._take_skip(skipped)
             return True
@@ -246,8 +257,8 @@ class Text:
         name = format_of(line)
         if name is not None and name not in self._builder.formats:
             self._builder.formats.append(name)
-            if name == "fairseq":
-                self._builder.note("fairseq logs its losses in bits (base 2): a nat is 1.44 bits")
+            if name in _CONVENTIONS:
+                self._builder.note(_CONVENTIONS[name])
 
     def _learn(self, line: str, parsed: Parsed) -> None:
         shape = tuple(parsed.metrics)
@@ -306,6 +317,8 @@ class Text:
 
     def _take_skip(self, skipped: re.Match[str]) -> None:
         """A step skipped for overflow: an event between records."""
-        scale = {"loss_scale": float(skipped["scale"])} if skipped["scale"] else {}
+        told = skipped["scale"] or skipped["set"]
+        scale = {"loss_scale": float(told)} if told else {}
         self._records.flush()
+        self._bar_steps.event(self._builder.rows)
         self._builder.numbers({"overflow": 1.0, **scale}, event=True)

@@ -80,6 +80,7 @@ class Assembler:
             self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
         elif not values and self._counters and number - self._line <= NEAR // 4:
             self._add({name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS})
+            self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def many(self, template: Template, rows: list[tuple[str, ...]]) -> None:
         """Take lines of one shape that follow one another, as the texts of their numbers."""
@@ -95,6 +96,10 @@ class Assembler:
             name: np.array(to_floats(texts[place])) * factor
             for place, name, factor in (*template.counters, *template.metrics)
         }
+        batch, batches = columns.pop("batch", None), columns.pop("batches", None)
+        if batch is not None and batches is not None and "step" not in columns:
+            epoch = columns.get("epoch", np.full(len(rows), self._epoch or 0.0))
+            columns = {"step": (epoch - (self._epoch_base or 0.0)) * batches + batch, **columns}
         if "step" in columns:
             self._step = float(columns["step"][-1])
         if "epoch" in columns:
@@ -191,6 +196,7 @@ class Assembler:
         if self._counters and (self._heading or number - self._line <= NEAR):
             if self._block.keys().isdisjoint(metrics):
                 self._add(metrics)
+                self._line = number if self._heading else self._line
                 return
             if self._heading:  # another record under the same heading
                 counters = self._counters

@@ -29,11 +29,13 @@ class BarSteps:
         self._counts: dict[int, int] = {}
         self._dicts: list[_Dict] = []
         self._waiting: list[_Dict] = []
+        self._events: list[_Dict] = []
 
     def __deepcopy__(self, memo: dict[int, object]) -> BarSteps:
         # A dict that has been printed changes only while bars are drawn below it.
         other = BarSteps()
         other._counts, other._dicts, other._waiting = self._counts.copy(), self._dicts.copy(), self._waiting.copy()
+        other._events = self._events.copy()
         return other
 
     def bar(self, head: str, count: int, total: int) -> None:
@@ -54,22 +56,36 @@ class BarSteps:
         self._dicts.append(one)
         self._waiting = [*self._waiting[-_WAITING:], one]
 
+    def event(self, row: int) -> None:
+        """Take an event between records, such as a skipped step: the bar before it tells its step."""
+        self._events.append(
+            _Dict(row, None, regular=False, counts=self._counts.copy() if len(self._counts) < 6 else {})
+        )
+
     def settle(self, builder: RunBuilder) -> None:
         """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
         told = [one for one in self._dicts if one.epoch is not None and one.epoch > 0]
         for total in sorted({total for one in told for total in one.counts}, reverse=True):
             steps = self._steps(told, total)
             if steps:
-                builder.overwrite("step", {**self._before_training(), **steps})
+                builder.overwrite("step", {**self._of_events(total), **self._before_training(), **steps})
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
-        if steps := self._from_epochs(told):
+        if len(self._dicts) < 2 and self._events and len(self._counts) == 1:  # nothing else it could be
+            (total,) = self._counts
+            shown = {one.row: float(one.counts[total]) for one in self._dicts if total in one.counts}
+            builder.overwrite("step", {**self._of_events(total), **shown})
+            builder.note("the printed records tell no step: it is read from the progress bar around them")
+        elif steps := self._from_epochs(told):
             builder.overwrite("step", steps)
             builder.note(
                 "the printed records tell no step: it is worked out from their epoch and the length of the bar"
             )
         elif told and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
+
+    def _of_events(self, total: int) -> dict[int, float]:
+        return {one.row: float(one.counts[total]) for one in self._events if total in one.counts}
 
     def _before_training(self) -> dict[int, float]:
         """Return step 0 for evaluations of epoch 0 that came before the first record of training."""

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.numbers import whole_number
 _WHOLE = r"\d[\d,]*(?:\.\d+)?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
-    r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|t(?=\s*[=:]\s*\d+\s*/))"
+    r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
 )
 _OF = r"(?:\s*+(?:/|of)\s*+(?P<total>\d[\d,]*))?"
 
@@ -25,8 +25,10 @@ _EPOCH_AND_BATCH = tuple(
         # timm and ImageNet in evaluation: "Test: [  48/48]"
         r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
-        # fairseq "epoch 001:    100 / 1000"
-        r"\bepoch\s++(?P<epoch>\d+):\s++(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)",
+        # fairseq "epoch 001:    100 / 1000", OpenNMT-py "Epoch  1,   50/725;", PyTorch's word language model
+        # "| epoch   1 |   200/ 2983 batches", MiniMind "Epoch:[0/19](100/24681)"
+        r"\bepoch\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?+(?:\s*+\])?+(?:\s*+[:,|]\s*+|\s++|(?=\())\(?"
+        r"(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?![\d.%]|\s*+/)\)?(?:\s*+batches\b)?",
         # "Epoch [1/10], Step [100/600]", "Epoch 1/10 | Batch 20/100"
         r"\bepoch\s*+[:=]?\s*+\[?\s*+(?P<epoch>\d+)(?:\s*+/\s*+\d+)?\s*+\]?\s*+[,|;-]?\s*+"
         r"\(?(?:mini)?[ _-]?(?:step|batch|iter(?:ation)?)s?\s*+[:=#]?\s*+\[?\s*+"
@@ -36,7 +38,8 @@ _EPOCH_AND_BATCH = tuple(
     )
 )
 _EPOCH = re.compile(
-    r"(?<![\w/])(?<!over )(?<!per )(?:epochs?|num_epochs?|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次)"
+    r"(?<![\w/])(?<!over )(?<!per )"
+    r"(?:epochs?|num_epochs?|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+\[?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
@@ -56,9 +59,14 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
-_BARE = re.compile(r"\s*+(?:(?P<colon>\d{1,9})\s*+:|\[(?P<bracket>\d{1,9})\])\s++(?=[\d.]+,|[A-Za-z])")
+_BARE = re.compile(r"\s*+(?:(?P<colon>\d{1,9})\s*+[:|]|\[(?P<bracket>\d{1,9})\])\s++(?=[\d.]+,|[A-Za-z])")
 _BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b)")
+_GLOBAL = re.compile(
+    rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
+)
+_ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _UNITS = {"k": 1e3, "m": 1e6}
@@ -92,7 +100,7 @@ class Counters:
 def find_counters(line: str) -> Counters:
     """Find the counters of a line."""
     found = Counters(rest=line)
-    for pattern in (_TORCHTUNE, _SHORT, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH, *_EPOCH_AND_BATCH):
+    for pattern in (_TORCHTUNE, _SHORT, _ESPNET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH, *_EPOCH_AND_BATCH):
         match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
         if match:
             _take(found, match)
@@ -103,6 +111,9 @@ def find_counters(line: str) -> Counters:
         _take(found, match)
     if match := _EPISODE.search(found.rest):
         _take(found, match)
+    if "step" not in found.values and (match := _GLOBAL.search(found.rest)):
+        _take(found, match)
+        found.rest = _STEP.sub("|", found.rest, count=1)  # that one counts inside the epoch
     if "step" not in found.values and (match := _STEP.search(found.rest)):
         _take(found, match)
     if not found.values and (match := _BARE.match(found.rest)):

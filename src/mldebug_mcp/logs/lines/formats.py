@@ -27,6 +27,8 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
     ("lightning", r"\bEpoch \d+:.*\[[^\]]*\bv_num[=:]"),
     ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
+    ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
+    ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),
     ("darknet", r"^\s*\d+: [\d.naif-]+, [\d.naif-]+ avg"),
 )
 _PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _LINES)

@@ -13,26 +13,28 @@ _WORD = (
     r"|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
 )
 _PAIR = re.compile(
-    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?P<sep>\s*[:=：]\s*|\s+)"
-    rf"(?P<open>\[|{_WRAPPER}\[?|\()?"
+    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
+    rf"(?P<sep>\s*[:=：]\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGT]i?B?\b)?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)",  # a full stop may end the sentence
     re.IGNORECASE,
 )
 _PROSE = re.compile(
-    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b",
+    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b"
+    r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
     re.IGNORECASE,
 )
+_ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
-     "avg", "mean", "and", "current", "set", "with", "timesteps"}
+     "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
 )  # fmt: skip
 _NO_METRICS = frozenset({"v_num", "eta", "ETA", "s", "line"})
 _PHASE = re.compile(
     r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
-    r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[]|$)",
+    r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[\]]|$)",
     re.IGNORECASE,
 )
 _TURN = re.compile(
@@ -44,13 +46,21 @@ _TURN = re.compile(
 """Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
 _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
+_PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
+_THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
 
-def is_prose(line: str) -> bool:
-    """Say whether a line tells of a record that stood elsewhere ("best loss so far", "improved from")."""
-    return _PROSE.search(line) is not None
+def without_asides(line: str) -> str:
+    """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
+    return _ASIDE.sub("", line) if "(" in line else line
+
+
+def without_prose(line: str) -> str:
+    """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
+    prose = _PROSE.search(line)
+    return line if prose is None else line[: prose.start()]
 
 
 def phase_of(line: str) -> str | None:
@@ -90,7 +100,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         of_evaluation = evaluation
         if turns:
             of_evaluation = next((turn for end, turn in reversed(turns) if end <= match.start()), evaluation)
-        name = _metric_name(match["name"], explicit=match["sep"].strip() != "")
+        name = _metric_name(match["name"], explicit=match["sep"].strip() != "", of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
@@ -105,16 +115,14 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name, number = name[: scale.start()], number * float(scale[1])
         if match["whole"] and float(match["whole"]):
             number /= float(match["whole"])
-        unit = (match["unit"] or "").strip().lower()
-        if name.lower() == "time" and unit == "ms":  # nanoGPT: the time of one step
-            name = "step_time"
+        name, number = _in_units(name, number, (match["unit"] or "").strip())
         known = canonical(name)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
             carried = known.startswith("eval_")
         elif of_evaluation or (carried and known in named):  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5"
             name = _phased(name)
         named.add(known)
-        record.setdefault(name, _in_seconds(name, number, unit))
+        record.setdefault(name, number)
     return record
 
 
@@ -123,22 +131,32 @@ def _phased(name: str) -> str:
     return known if known.startswith("eval_") or known in COUNTERS else f"eval_{known}"
 
 
-def _in_seconds(name: str, number: float, unit: str) -> float:
-    factor = _SECONDS.get(unit)
+def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
+    """Return a metric and its number, in seconds where it is a time and without the thousands of "12K"."""
+    factor = _SECONDS.get(unit.lower())
+    if factor is None:
+        # "12K tokens"; of memory, only the unit is known that was printed.
+        return name, number * (1.0 if "mem" in name.lower() else _THOUSANDS.get(unit, 1.0))
+    if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
+        name = "step_time"
+    elif name.lower() == "cost":  # what it cost, in time
+        name = "elapsed"
     times = canonical(name) in ("step_time", "data_time", "elapsed") or name in ("total", "remaining")  # CatBoost's
-    return number * factor if factor and times else number
+    return name, number * factor if times else number
 
 
-def _metric_name(phrase: str, *, explicit: bool) -> str | None:
+def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str | None:
     """Return the metric that a phrase before a number names, or None if it is prose.
 
     `explicit` says that a colon or an equals sign stands between them. Without one, a phrase counts only if the table
     of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
-    100").
+    100"). `of` is what stands in brackets behind it ("loss (train)").
     """
     if ". " in phrase and canonical(phrase) not in SPELLINGS:
         phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
     phrase = phrase.removesuffix(" is").removesuffix(" was")
+    if of is not None:
+        phrase = f"{of} {phrase}" if of.lower() in _PHASE_NAME else phrase if of in _PASSING else f"{phrase} ({of})"
     if phrase.lower() == "loss train":
         return "train loss"
     if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:

@@ -20,12 +20,14 @@ _LOGGING = re.compile(
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
     r"|[IWEDF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [\w./-]+:\d+\]"  # glog and absl
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
-    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\]?(?::[\w.]+:)?"
+    r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
+    r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
+    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\]?(?::[\w.-]+:)?"
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+"
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
-    r")\s*[|:-]?(?=\s|\[|$))+"
+    r")\s*[|:-]?(?=\s|\[|$|(?<=:)\w))+"
 )
 
 

@@ -38,7 +38,10 @@ class Template:
     def parsed(self, texts: tuple[str, ...]) -> Parsed:
         """Return what a line of this shape says, from the texts of its numbers."""
         numbers = to_floats(texts)
-        counters = Counters({name: numbers[at] * factor for at, name, factor in self.counters})
+        counted = {name: numbers[at] * factor for at, name, factor in self.counters}
+        batch = (counted.pop("batch", math.nan), counted.pop("batches", math.nan))
+        whole = (int(batch[0]), int(batch[1])) if all(map(math.isfinite, batch)) else None
+        counters = Counters(counted, batch=whole)
         metrics = {name: numbers[at] * factor for at, name, factor in self.metrics}
         return Parsed(counters, metrics, self.like.rank, telling=True, evaluation=self.like.evaluation)
 
@@ -58,7 +61,8 @@ def learn(line: str, parsed: Parsed) -> Template | None:
     spans = [match.span() for match in _NUMBER.finditer(line)]
     if not all(map(math.isfinite, parsed.metrics.values())):
         return None  # a NaN is a word: the next line of this shape will show its place
-    if parsed.counters.batch or parsed.counters.rounded or not 1 < len(spans) <= 90:
+    of_evaluation = parsed.evaluation and parsed.counters.batch is not None  # only its last line counts
+    if of_evaluation or parsed.counters.rounded or not 1 < len(spans) <= 90:
         return None
     probes = [_FIRST_PROBE + index for index in range(len(spans))]
     parts = [
@@ -69,7 +73,7 @@ def learn(line: str, parsed: Parsed) -> Template | None:
     again = parse_line(probed)
     if (again.rank, again.telling, list(again.metrics)) != (parsed.rank, True, list(parsed.metrics)):
         return None
-    counters, metrics = _places(again.counters.values, probes), _places(again.metrics, probes)
+    counters, metrics = _places(_counted(again.counters), probes), _places(again.metrics, probes)
     if counters is None or metrics is None:
         return None
     used = sorted({place for place, _, _ in (*counters, *metrics)})
@@ -85,6 +89,11 @@ def learn(line: str, parsed: Parsed) -> Template | None:
     )
     read = template.read(line)
     return template if read is not None and _same(read, parsed) else None
+
+
+def _counted(counters: Counters) -> dict[str, float]:
+    batch = {} if counters.batch is None else {"batch": counters.batch[0], "batches": counters.batch[1]}
+    return {**counters.values, **batch}
 
 
 def _places(values: dict[str, float], probes: list[float]) -> list[tuple[int, str, float]] | None:
@@ -109,6 +118,8 @@ def _literal(text: str) -> str:
 
 def _same(one: Parsed, other: Parsed) -> bool:
     def values(parsed: Parsed) -> list[tuple[str, str]]:
-        return [(name, f"{value:.12g}") for name, value in (*parsed.counters.values.items(), *parsed.metrics.items())]
+        return [
+            (name, f"{value:.12g}") for name, value in (*_counted(parsed.counters).items(), *parsed.metrics.items())
+        ]
 
     return values(one) == values(other)

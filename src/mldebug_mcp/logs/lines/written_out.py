@@ -1,0 +1,52 @@
+"""Lines that give numbers by their place, without names: written out with names, so that all lines read alike."""
+
+from __future__ import annotations
+
+import re
+
+from mldebug_mcp.logs.numbers import NUMBER
+
+_DARKNET = re.compile(r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.]+) rate,", re.IGNORECASE)
+_AT = re.compile(
+    r"^\W*(?P<name>[a-z][\w /.-]{0,60}?)(?: \([^()\d]*\))? (?:at|after|in|for) (?:the )?"
+    r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
+    r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
+    re.IGNORECASE,
+)
+"""The value after the counter: "Cost after iteration 100: 0.69", "Training loss (for one batch) at step 0: 2.3"."""
+_FLOWER = re.compile(r"\bfit progress: \((\d+), ([\d.e+-]+|nan|inf), ")
+_ASIDE = re.compile(
+    r"(?<=\w)(?: \((?![^()]{0,80}\b(?:train|val|valid|test|eval|dev))[^()=:]{0,40} [^()=:]{0,40}\)"
+    r"| (?:over|of|in) (?:the )?(?:last )?\d+ (?:test |eval(?:uation)? |training )?(?:episodes|games))"
+    r"(?=\s*[:=]\s*[-+.\d])",
+    re.IGNORECASE,
+)
+"""What a metric's name says aside: "Avg Reward (last 10): 21.5"."""
+_COUNTED = re.compile(
+    r"^\s*((?:train(?:ing)?|valid(?:ation)?|val|test) loss) (\d+):? +(?=[-+]?\d+\.\d|nan\b|inf\b)", re.IGNORECASE
+)
+"""NVIDIA's Tacotron 2: "Train loss 7 5.797815 Grad Norm ...", "Validation loss 0: 37.061010"."""
+_KALDI = re.compile(r"^.{0,200}verage objective function for '[\w-]+' for minibatches (\d+)-\d+ is ")
+_LISTED = re.compile(rf"^\s*\[((?:{NUMBER}, ){{0,12}})(\d+), (\d(?:\.\d+)?(?:e-\d+)?)\]\s*$", re.IGNORECASE)
+_VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
+_LENGTH = re.compile(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
+"""How long an epoch is: no counter."""
+
+
+def written_out(line: str) -> str:
+    """Return a line with names before its numbers; a line that has them comes back as it is."""
+    line = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", line)
+    if "(" in line or "episodes" in line or "games" in line:
+        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
+    line = _AT.sub(r"\g<counter>: \g<name>: ", line)
+    line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
+    line = _KALDI.sub(r"step \1 | objf = ", line)
+    return _LISTED.sub(_named, _LENGTH.sub("", line))
+
+
+def _named(listed: re.Match[str]) -> str:
+    """Name what VITS and its children print as a list: the losses, the step and the learning rate."""
+    losses = listed[1].rstrip(", ").split(", ") if listed[1] else []
+    names = _VITS if len(losses) == len(_VITS) else [f"loss_{number}" for number in range(1, len(losses) + 1)]
+    named = "".join(f"{name}={value}, " for name, value in zip(names, losses, strict=True))
+    return f"step {listed[2]}: {named}lr={listed[3]}"
