@@ -24,3 +24,8 @@ def test_thirty_nats_are_present_for_any_classifier() -> None:
     loss, accuracy = decay(100, 30.0, 0.5), {50: 0.8, 100: 0.9}
     assert state("initial_loss_high", run_of(loss=loss, eval_accuracy=accuracy)) is State.PRESENT
     assert state("initial_loss_high", run_of(loss=loss)) is State.UNKNOWN
+
+
+def test_a_ctc_loss_has_no_scale() -> None:
+    run = run_of(loss=decay(100, 120.0, 20.0), loss_ctc=decay(100, 200.0, 30.0), accuracy={50: 0.2, 100: 0.4})
+    assert state("initial_loss_high", run) is State.UNKNOWN

@@ -24,3 +24,15 @@ def test_a_finite_loss_has_none() -> None:
 
 def test_without_a_loss_it_cannot_be_told() -> None:
     assert state("loss_nonfinite", run_of(eval_loss=[1.0, math.nan])) is State.UNKNOWN
+
+
+def test_where_a_loss_goes_by_two_names_the_one_that_breaks_counts() -> None:
+    finding = seen("loss_nonfinite", run_of(loss=decay(20), train_loss=[2.0] * 10 + [math.nan] * 10))
+    assert finding.state is State.PRESENT
+    assert finding.summary.startswith("train_loss is NaN at step 11;")
+
+
+def test_a_part_counts_only_where_there_is_no_whole() -> None:
+    part = [2.0, math.nan, math.nan]
+    assert state("loss_nonfinite", run_of(loss_gen=part, loss_mel=[1.0] * 3)) is State.PRESENT
+    assert state("loss_nonfinite", run_of(loss_gen=part, loss=[3.0] * 3)) is State.ABSENT

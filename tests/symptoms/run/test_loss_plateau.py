@@ -72,3 +72,8 @@ def test_an_evaluation_loss_that_falls_shows_the_progress_of_a_noisy_training_lo
     assert state("loss_plateau", run_of(loss=loss, eval_loss=falling)) is State.ABSENT
     flat = noisy(np.full(200, 0.66), 0.06, seed)
     assert state("loss_plateau", run_of(loss=flat, eval_loss=dict.fromkeys(steps, 0.67))) is State.PRESENT
+
+
+def test_a_few_records_from_the_middle_that_come_near_ln_2_cannot_tell() -> None:
+    loss = dict(zip(range(510, 570, 10), [0.692, 0.648, 0.672, 0.697, 0.709, 0.7], strict=True))
+    assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN

@@ -52,3 +52,18 @@ def test_in_an_excerpt_a_scale_that_sinks_from_a_half_to_its_floor_is_present() 
 
 def test_a_scale_that_is_small_because_losses_are_sums_is_absent() -> None:
     assert state("loss_scale_falls", run_of(loss_scale=[0.0625, 0.0625, 0.03125, 0.0625, 0.03125])) is State.ABSENT
+
+
+def test_overflows_again_and_again_at_the_smallest_scale_are_present() -> None:
+    finding = seen("loss_scale_falls", run_of(loss_scale=[1.0] * 5, overflow=[1.0] * 5))
+    assert finding.state is State.PRESENT
+    assert "skipped for overflow 5 times" in finding.summary
+
+
+def test_a_scale_of_one_without_overflows_is_absent() -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=[1.0] * 5, loss=[3.0] * 5)) is State.ABSENT
+
+
+def test_a_scale_that_still_falls_at_the_end_of_a_few_records_cannot_be_told() -> None:
+    assert state("loss_scale_falls", run_of(loss_scale=[64.0, 32.0, 16.0, 8.0, 4.0])) is State.UNKNOWN
+    assert state("loss_scale_falls", run_of(loss_scale=[64.0, 32.0, 16.0, 16.0, 16.0, 32.0])) is State.ABSENT

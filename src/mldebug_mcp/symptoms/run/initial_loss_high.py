@@ -38,6 +38,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         raise CannotTell(
             f"the first loss is logged at {run.step_name} {figure(float(loss.step[0]))}, too late to speak of the start"
         )
+    if any("ctc" in name.lower() for name in run.series):
+        raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
     uniform = uniform_loss(run)
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.

@@ -42,7 +42,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
     follows=("loss_at_clip",),
-    instead=("loss_slow", "loss_stall"),
+    instead=("loss_slow", "loss_stall", "loss_constant"),
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
@@ -75,7 +75,7 @@ def loss_plateau(run: Run) -> Evidence | None:
             raise CannotTell("the first evaluations are right already: there may be no more to learn")
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
-        f"loss is {figure(start)} at the start and no lower than {figure(best)} at any time up to "
+        f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
         f"{run.step_name} {figure(float(loss.step[-1]))}{beside}",
         steps=(float(loss.step[0]),),
         values={
@@ -94,8 +94,12 @@ def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     if len(loss) < LEAST_POINTS:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
-    if run.step_name == "step" and loss.step[0] > MIDDLE * run.last_step:
+    if _begins_late(run):
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+
+
+def _begins_late(run: Run) -> bool:
+    return run.step_name == "step" and run["loss"].finite.step[0] > MIDDLE * run.last_step
 
 
 def _right_from_the_start(run: Run) -> bool:
@@ -125,7 +129,7 @@ def _chance(run: Run, best: float) -> float | None:
     configured = uniform_loss(run)
     if configured is not None:
         return configured if abs(best - configured) < NEAR_CHANCE * configured else None
-    if run.kind in LANGUAGE_MODELS:
-        return None
+    if run.kind in LANGUAGE_MODELS or _begins_late(run):
+        return None  # a loss may come near the logarithm of a usual number by chance
     known = (math.log(number) for number in USUAL_CLASSES)
     return next((one for one in known if abs(best - one) < (NEAR_CHANCE if one < 0.7 else NEAR_CHANCE / 3) * one), None)

@@ -15,6 +15,10 @@ LEAST_HEALTHY = 1.0
 """OPT-175B restarted only from where the scale was at least 1."""
 OCTAVES = 6
 """A healthy scaler goes up and down by one or two halvings; so many net are a fall. Chosen by hand."""
+AGAIN = 3
+"""Overflows at the smallest scale that are no probing; chosen by hand."""
+SHORT, STILL_FALLS = 20, 2
+"""In so few records a scale that is so many halvings down at the end may be on its way to nothing; chosen by hand."""
 PROBING = 0.05
 """Over this share of the log, or 20 records, a scaler that began too high halves down to where it fits: above 1. Down
 to a 64th, a fall by so many halvings counts wherever it stands in an excerpt."""
@@ -35,8 +39,10 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         return _in_messages(run)
     scale = run["loss_scale"].finite
     scale = scale.where(scale.value > 0)
-    if len(scale) < 2 or float(np.ptp(scale.value)) == 0:
+    if len(scale) < 2:
         return None
+    if float(np.ptp(scale.value)) == 0:
+        return _at_the_floor(run, scale)
     log = np.log2(scale.value)
     start = min(len(log) - 1, max(20, int(PROBING * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
@@ -49,6 +55,8 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         low = start + int(np.argmax(fall))
         top = start + int(np.flatnonzero(log[start : low + 1] == log[start : low + 1].max())[-1])
     else:
+        if len(log) <= SHORT and log[-1] == log.min() and log[0] - log[-1] >= STILL_FALLS:
+            raise CannotTell(f"the scale still falls where the log ends, at {figure(float(scale.value[-1]))}")
         return None
     first = float(scale.step[min(top + 1, low)])
     return Evidence(
@@ -67,6 +75,19 @@ def _overflows_at_the_floor(run: Run, scale: Series) -> bool:
     """Say whether the scale came down to the least that scalers go to, and a step was skipped even there."""
     skipped = run["overflow"].at(float(scale.step[-1])) if "overflow" in run else None
     return bool(skipped) and float(scale.value[-1]) <= LEAST_HEALTHY < float(scale.value[0])
+
+
+def _at_the_floor(run: Run, scale: Series) -> Evidence | None:
+    """Say whether steps overflow again and again with a scale that can fall no further."""
+    overflows = run["overflow"].between(float(scale.step[0]), float(scale.step[-1])) if "overflow" in run else ()
+    if len(overflows) < AGAIN or scale.value[0] > LEAST_HEALTHY:
+        return None
+    return Evidence(
+        f"steps are skipped for overflow {len(overflows)} times from {run.step_name} {figure(float(scale.step[0]))} on "
+        f"though loss_scale is down to {figure(float(scale.value[0]))}",
+        steps=(float(scale.step[0]), float(scale.step[-1])),
+        values={"from": float(scale.value[0]), "to": float(scale.value[0]), "halvings": 0.0},
+    )
 
 
 def _in_messages(run: Run) -> Evidence | None:
