@@ -18,8 +18,8 @@ def test_a_gradient_that_is_nan_where_the_loss_is_counts_once() -> None:
     assert "grad_norm_nonfinite" in kept(loss_nonfinite=State.ABSENT, grad_norm_nonfinite=State.PRESENT)
 
 
-@pytest.mark.parametrize("other", ["loss_slow", "loss_stall"])
-def test_that_a_slow_or_stalled_loss_is_on_no_plateau_is_no_evidence(other: str) -> None:
+@pytest.mark.parametrize("other", ["loss_slow", "loss_stall", "loss_constant"])
+def test_that_a_slow_stalled_or_constant_loss_is_on_no_plateau_is_no_evidence(other: str) -> None:
     assert kept(loss_plateau=State.ABSENT, **{other: State.PRESENT}) == {other}
     assert "loss_plateau" in kept(loss_plateau=State.ABSENT, **{other: State.ABSENT})
     assert "loss_plateau" in kept(loss_plateau=State.PRESENT, **{other: State.UNKNOWN})

@@ -66,3 +66,11 @@ def test_an_error_in_a_structured_log_is_read(tmp_path: Path, key: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(map(json.dumps, [*rows, last])), encoding="utf-8")
     assert diagnose_run(path).hypotheses[0].cause == "fp16_overflow"
+
+
+def test_a_message_speaks_for_no_cause_of_other_messages(tmp_path: Path) -> None:
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "ERROR:tensorflow:Model diverged with loss = NaN.")
+    ranked = [one.cause for one in diagnosis.hypotheses]
+    assert ranked[0] in {"exploding_gradients", "lr_too_high", "invalid_math", "fp16_overflow"}
+    assert not {"out_of_memory", "tokenizer_mismatch", "all_labels_masked"}.intersection(ranked[:3])
+    assert not any("error_message" in said for one in diagnosis.hypotheses for said in one.because)

@@ -11,7 +11,7 @@ import numpy as np
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.information import Likelihood
-from mldebug_mcp.diagnose.known_errors import told_by_errors
+from mldebug_mcp.diagnose.known_errors import beside, told_by_errors
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps, possible_call
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
@@ -145,7 +145,7 @@ def judge_causes(
     judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
     # Weight and sharpness are fitted on logs; what a probe measures, it measures one thing at a time.
     weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
-    ranked = rank(judged, independent(findings), backgrounds(probed=probed), weight, sharpness)
+    ranked = rank(judged, independent(beside(findings, told)), backgrounds(probed=probed), weight, sharpness)
     ties = tied(ranked)
     absent = {finding.symptom for finding in findings if finding.state is State.ABSENT}
     return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), absent=absent) for item in ranked]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
+from mldebug_mcp.models import Finding
 from mldebug_mcp.symptoms.messages import fatal
 
 FIRST, LESS = 6.0, 1.5
@@ -13,6 +14,10 @@ FIRST, LESS = 6.0, 1.5
 
 Sixty-four to one: a message is mostly what its row says. Chosen by hand.
 """
+SAID = "the error"
+"""How what a message told begins, among what else speaks for a cause."""
+STANDS = 7.0
+"""Bits for every cause of the row because a known message stands there at all: a sound run has one of 130."""
 
 
 def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
@@ -25,18 +30,27 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
     if not known:
         return {}
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
-    return _told(row, f"the error in line {message.line} ({row.id})")
+    return _told(row, f"{SAID} in line {message.line} ({row.id})")
 
 
 def told_by_error(text: str) -> dict[str, dict[str, float]]:
     """Return what an error message that ended a run says of each cause; nothing if it is not a known one."""
     row = _row(match(text))
-    return {} if row is None else _told(row, f"the error that ended it ({row.id})")
+    return {} if row is None else _told(row, f"{SAID} that ended it ({row.id})")
+
+
+def beside(findings: Sequence[Finding], told: Mapping[str, Mapping[str, float]]) -> list[Finding]:
+    """Return the findings to judge beside what the row of an error told of the causes, where one was known.
+
+    The finding that some known message is there would speak for the causes of all other messages too.
+    """
+    known = any(said.startswith(SAID) for bits in told.values() for said in bits)
+    return [finding for finding in findings if not known or finding.symptom != "error_message"]
 
 
 def _told(row: KnownError, said: str) -> dict[str, dict[str, float]]:
     causes = row.causes or ("unknown",)
-    return {cause: {said: max(FIRST - LESS * place, LESS)} for place, cause in enumerate(causes)}
+    return {cause: {said: STANDS + max(FIRST - LESS * place, LESS)} for place, cause in enumerate(causes)}
 
 
 def _row(rows: Sequence[KnownError]) -> KnownError | None:
