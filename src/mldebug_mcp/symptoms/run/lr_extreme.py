@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.run.lr_high import extreme, too_high
     not_for=("rl", "diffusion"),
     background=0.004,
     as_chosen=True,
+    instead=("lr_high",),
 )
 def lr_extreme(run: Run) -> Evidence | None:
     """The peak learning rate lies more than an order of magnitude above the range that is usual for such a run.
