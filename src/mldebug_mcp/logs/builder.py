@@ -18,7 +18,7 @@ from mldebug_mcp.logs import conventions
 from mldebug_mcp.logs.columns import Column, joined, stretches_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.names import COUNTERS, canonical, factor, rank
+from mldebug_mcp.logs.names import COUNTERS, canonical, factor, of_evaluation, rank
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar, Segment, Series
 from mldebug_mcp.logs.steps import ascends, segment_starts, step_axis
@@ -80,9 +80,11 @@ class RunBuilder:
                 self.message(self._rows + 1, text)
         if not numbers:
             return False
-        if not SUMMARY_MARKS.isdisjoint(numbers):
+        if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
             # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
             numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+        elif "eval_runtime" in numbers and "loss" not in numbers:
+            numbers = {of_evaluation(name): value for name, value in numbers.items()}
         self.numbers(numbers)
         return True
 
@@ -172,6 +174,7 @@ class RunBuilder:
     def build(self, path: str) -> Run:
         """Make the Run from everything taken."""
         conventions.apply(self, self._columns)
+        self._join_counters()
         named = self._named_columns()
         step, step_name = step_axis(self, named)
         self._shared_steps = {}
@@ -226,6 +229,16 @@ class RunBuilder:
                 return None
             column = self._columns[name] = Column()
         return column
+
+    def _join_counters(self) -> None:
+        """Make one counter of several spellings that take turns, each record having one, if together they ascend."""
+        for counter in ("step", "epoch"):
+            spellings = sorted((raw for raw in self._columns if canonical(raw) == counter), key=rank)
+            for raw in spellings[1:]:
+                joined = self._columns[spellings[0]].joined(self._columns[raw])
+                if joined is not None and bool(np.all(np.diff(joined.values()) >= 0)):
+                    self._columns[spellings[0]] = joined
+                    del self._columns[raw]
 
     def _named_columns(self) -> dict[str, Column]:
         """Give each column its canonical name; of several spellings of one metric the closest gets it."""

@@ -75,6 +75,17 @@ class Column:
         self._lent = True
         return self._room[: self._count]
 
+    def joined(self, other: Column) -> Column | None:
+        """Return the values of both, by record; None if a record holds both."""
+        (at, value), (other_at, other_value) = self.arrays(), other.arrays()
+        rows = np.concatenate([at, other_at])
+        order = np.argsort(rows, kind="stable")
+        if bool(np.any(np.diff(rows[order]) == 0)):
+            return None
+        both = Column()
+        both.extend(stretches_of(rows[order]), np.concatenate([value, other_value])[order])
+        return both
+
     def before(self, row: int) -> int:
         """Return how many of the values stand in records before a row."""
         self._settle()

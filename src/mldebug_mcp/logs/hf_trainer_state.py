@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import objects_in, parse_document
+from mldebug_mcp.logs.json_values import objects_in, parse_document, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "hf_trainer_state"
@@ -16,10 +16,14 @@ _SETTINGS = ("max_steps", "num_train_epochs", "train_batch_size", "logging_steps
 
 
 def matches(file: LogFile) -> bool:
-    """A JSON object that holds a log_history."""
-    return file.head.lstrip().startswith("{") and (
-        file.path.name == "trainer_state.json" or _HISTORY.search(file.head) is not None
-    )
+    """A JSON object that holds a log_history. One that ends in its first line and holds none is a record (ms-swift)."""
+    head = file.head.lstrip()
+    if not head.startswith("{"):
+        return False
+    if file.path.name == "trainer_state.json":
+        return True
+    first = parse_object(head.partition("\n")[0])
+    return _HISTORY.search(head) is not None and (first is None or "log_history" in first)
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:

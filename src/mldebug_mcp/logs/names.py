@@ -40,8 +40,10 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
-        "reduced_train_loss", "epoch_loss", "train_total_loss", "cost", "train_cost", "cross_entropy_loss", "tot_loss",
+        "reduced_train_loss", "epoch_loss", "train_total_loss", "train_epoch_loss", "cost", "train_cost",
+        "cross_entropy_loss", "tot_loss",
         "xent", "objf", "current_batch_average_objf",
+        "embedding_loss", "gpt_loss", "train/gpt_loss", "preference_loss", "train/preference_loss",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
     "eval_loss": (
@@ -49,7 +51,9 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_avg_loss", "test_loss", "test/loss", "dev_loss",
         "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
         "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test",
-        "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "验证损失", "测试损失", "検証損失", "검증_손실",
+        "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "eval_epoch_loss",
+        "eval_embedding_loss", "eval_gpt_loss", "eval/eval_gpt_loss",
+        "验证损失", "测试损失", "検証損失", "검증_손실",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
@@ -137,8 +141,11 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     ),
     "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
         "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained"),
-    "rewards/chosen": ("rewards/chosen", "train/rewards/chosen"),
-    "rewards/rejected": ("rewards/rejected", "train/rewards/rejected"),
+    "rewards/chosen": ("rewards/chosen", "train/rewards/chosen", "chosen_reward", "chosen_rewards", "rewards_chosen"),
+    "rewards/rejected": (
+        "rewards/rejected", "train/rewards/rejected", "rejected_reward", "reject_reward", "rejected_rewards",
+        "rewards_rejected",
+    ),
     "rewards/margins": ("rewards/margins", "train/rewards/margins"),
     "rewards/accuracies": ("rewards/accuracies", "train/rewards/accuracies"),
     "logps/chosen": ("logps/chosen", "train/logps/chosen"),
@@ -195,6 +202,7 @@ _INSIDE = re.compile(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
 )
 """Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
+_TRAINING = re.compile(r"train_(?=.)")
 _LEARNING_RATE = re.compile(
     r"(?:train/)?(?:(?:current_)?lr|learning_rate)[-_/](?:\d+|[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
     r"(?:/(?:pg|group|param_group)_?\d+)?"
@@ -204,7 +212,7 @@ _PATTERNS = ((_LEARNING_RATE, "learning_rate"), (_MEAN_REWARD, "reward"))
 _VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
 _TELLING_WORDS = re.compile(
     r"loss|cross-?_?entropy|(?<![a-z])acc(?![a-z])|accuracy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])|'s_"
-    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|wer|cer|f1|elbo|score|recall|ndcg|mrr)"
+    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|rouge\w*|wer|cer|f1|elbo|score|recall|ndcg|mrr)"
     r"(?![a-z])",
 )
 _SETTING_WORDS = re.compile(
@@ -230,7 +238,7 @@ def canonical(name: str) -> str:
     """Return the canonical name of a metric, or its own name if the table does not know it.
 
     `val/f1` and `validation_f1` become `eval_f1`, and so do `valid_`, `test_` and `dev_` before a metric that is known
-    (`valid_action` is a share of valid actions); `train/x` becomes `x`.
+    (`valid_action` is a share of valid actions); `train/x` becomes `x`, and so does `train_x` where x is known.
     """
     spelling = normal(name)
     if spelling in _CANONICAL:
@@ -246,9 +254,9 @@ def canonical(name: str) -> str:
     for pattern, known in _PATTERNS:
         if pattern.fullmatch(spelling):
             return known
-    inside = _INSIDE.match(spelling)
-    if inside:
-        rest = spelling[inside.end() :]
+    inside = _INSIDE.match(spelling) or _TRAINING.match(spelling)
+    rest = spelling[inside.end() :] if inside else ""
+    if inside and (inside.re is _INSIDE or rest in _CANONICAL):
         known = _CANONICAL.get(rest, rest)
         return spelling if known in COUNTERS else known
     return name.strip()
@@ -273,3 +281,9 @@ def factor(name: str) -> float:
 def rank(name: str) -> int:
     """Return how close a spelling is to its canonical name; 0 is closest."""
     return RANK.get(normal(name), len(_CANONICAL))
+
+
+def of_evaluation(name: str) -> str:
+    """Return the name of a metric in a record of the Trainer's `evaluate`, where some trainers forget the prefix."""
+    measured = is_telling(name) or name.startswith("completions/")
+    return f"eval_{name}" if measured and not name.startswith("eval_") else name

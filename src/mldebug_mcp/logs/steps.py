@@ -41,7 +41,9 @@ def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats,
         if len(value) * 2 >= builder.records and not _stands_still(counted[np.isfinite(counted)], name):
             # A record without a step belongs to the last one seen.
             step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
-            return (_unrolled if name == "step" else _spread)(builder, step, named), name
+            along = (_unrolled if name == "step" else _spread)(builder, step, named)
+            if along is not None:
+                return along, name
     if builder.rows:
         builder.note("the log has no step counter: records are counted instead")
     return np.arange(1, builder.rows + 1, dtype=np.float64), "record"
@@ -67,11 +69,12 @@ def _unrolled(builder: RunBuilder, step: Floats, named: Mapping[str, Column]) ->
     return step + np.cumsum(offset)
 
 
-def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> Floats:
+def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
     """Tell records of one epoch apart: a rounded epoch, or that of several records, is no step of its own.
 
     The records of the fullest metric that has several values there are spread evenly from their epoch up to the next;
-    the others keep to the one before them. A whole epoch that now and then stands twice was done again.
+    the others keep to the one before them. A whole epoch that now and then stands twice was done again. None if they
+    all share one epoch, which then tells nothing.
     """
     whole = bool(np.all(epoch == np.floor(epoch)))
     if (
@@ -83,14 +86,16 @@ def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> 
     column = next((one for one in _telling(named) if _contradicts(one, epoch)), None)
     if column is None:
         return epoch
+    distinct = np.unique(epoch)
+    if len(distinct) == 1:
+        return None
     at = column.arrays()[0]
     builder.note("several records stand at one epoch: they are spread evenly up to the next")
     ordinal = np.zeros(builder.rows)
     ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
     last = np.maximum.accumulate(np.where(np.isin(np.arange(builder.rows), at), np.arange(builder.rows), 0))
     ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
-    distinct = np.unique(epoch)
-    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2] if len(distinct) > 1 else distinct[-1] + 1)
+    gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2])
     place = np.searchsorted(distinct, epoch)
     most = np.zeros(len(distinct))
     np.maximum.at(most, place, ordinal)

@@ -172,7 +172,7 @@ class Text:
         """Finish the text."""
         self._end_alike()
         if self._dict:
-            self._whole_dict(0, dict_in(" ".join(self._dict)))
+            self._whole_dict(0, dict_in("".join(self._dict)))
         self._box.end()
         self._end_box(0)
         self._rich.end()
@@ -287,7 +287,7 @@ class Text:
 
     def _take_dict(self, number: int, message: str) -> bool:
         record = dict_in(message)
-        if not record:
+        if not record and message.strip() != "{":  # JSON that was printed over several lines opens with it
             return False
         if opens_dict(message):
             self._dict = [message]
@@ -297,13 +297,13 @@ class Text:
         return self._whole_dict(number, {**before.counters.values, **told, **record})
 
     def _goes_on(self, number: int, line: str) -> bool:
-        """Read on in a dict that began on a line above."""
+        """Read on in a dict that began on a line above: a terminal may have wrapped it within a number."""
         self._dict.append(line)
         if "}" not in line and ("'" in line or '"' in line) and len(self._dict) < MAX_LINES:
             return True
         lines, self._dict = self._dict, []
         part = "}" in line
-        self._whole_dict(number, dict_in(" ".join(lines if part else lines[:-1])))
+        self._whole_dict(number, dict_in("".join(lines if part else lines[:-1])))
         return part
 
     def _whole_dict(self, number: int, record: dict[str, object]) -> bool:

@@ -140,7 +140,7 @@ class Assembler:
             )
         if self._rounded:
             self._restore_steps()
-        if self._told and self._builder.formats[1:] == []:
+        if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
                 f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
                 "stand by a step or an epoch, and are read as records"

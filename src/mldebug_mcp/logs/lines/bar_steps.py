@@ -121,8 +121,11 @@ class BarSteps:
         if len(seen) * 2 < len(dicts) or len(seen) < 2:
             return {}
         per_epoch = median(count / (one.epoch or 1.0) for one, count in seen)
-        # Epochs are printed rounded, to two or to four digits.
-        fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= 1 + 0.02 * count}
+        if len({count for _, count in seen}) == 1:
+            return {}
+        # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
+        slack = 1 + 0.01 * per_epoch
+        fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= slack + 0.02 * count}
         # Evaluations may stand by a later drawing; then their epoch tells the step.
         regular = [one.row for one in dicts if one.regular] or [one.row for one in dicts]
         if len(fits.intersection(regular)) * 10 < len(regular) * 9:

@@ -7,9 +7,15 @@ import re
 from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
-_GAP = re.compile(r"\s*\t\s*|\s{2,}|\s*\|\s*")
+_GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
 _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
+# Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
+_MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
+_NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
+"""Cells of a row that has no value there; the first is the Trainer's."""
+MAX_NAME = 80
+"""Characters of a column's name: those of reward functions are long."""
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
@@ -39,19 +45,23 @@ class Columns:
     def _open(self, line: str) -> bool:
         self._spaced = _ULTRALYTICS.match(line) is not None
         names = self._cells(line)
-        if len(names) < 2 or any(len(name) > 40 or _HOLDS_NUMBER.search(name) for name in names):
+        if len(names) < 2 or any(len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names):
             return False
+        names = [name.strip(" ↓↑*`") for name in names]
         known = sum(canonical(name) in SPELLINGS or is_telling(name) for name in names)
         if not self._spaced and (known < 2 or ":" in line or "=" in line):
             return False
         self._names = [re.sub(r"^Box\(P$", "precision", name).strip("()") for name in names]
+        if any(name.lower() == "validation loss" for name in names):
+            self._names = [_of_evaluation(name) for name in self._names]
         return True
 
     def _cells(self, line: str) -> list[str]:
         listed = line.strip()
         if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
             return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
-        return line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
+        cells = line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
+        return _single_spaced(cells[0]) if len(cells) == 1 else cells
 
     def _row(self, line: str) -> dict[str, float] | None:
         cells = self._cells(line)
@@ -63,13 +73,33 @@ class Columns:
             if cells[0] != "all":
                 return {} if len(numbers) * 2 >= len(values) else None
             return {f"eval_{name}": value for name, value in numbers.items() if name not in ("Images", "Instances")}
-        return numbers if len(numbers) * 2 >= len(values) and _cell(cells[0]) is not None else None
+        filled = sum(cell.lower() not in _NOT_LOGGED for cell in cells[: len(values)])
+        first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None
+        return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 
 def _cell(text: str) -> float | None:
+    marked = _MARKED.fullmatch(text)
+    text = marked[1] if marked else text
     fraction = _OF_TOTAL.fullmatch(text)
     sized = _SIZED.fullmatch(text)
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
+
+
+def _single_spaced(line: str) -> list[str]:
+    """Return the words of a line as cells, where those that name one metric together are one cell."""
+    cells: list[str] = []
+    for word in line.split():
+        if cells and canonical(f"{cells[-1]} {word}") in SPELLINGS and canonical(word) != canonical(cells[-1]):
+            cells[-1] = f"{cells[-1]} {word}"
+        else:
+            cells.append(word)
+    return cells
+
+
+def _of_evaluation(name: str) -> str:
+    """Return what the Trainer's table in a notebook or a model card means: all but these columns is of evaluation."""
+    return name if name.lower() in ("step", "epoch", "training loss", "validation loss") else f"eval_{name}"
 
 
 def _fastai_names(count: int) -> list[str]:

@@ -12,16 +12,16 @@ _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
     r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
 )
-_OF = r"(?:\s*+(?:/|of)\s*+(?P<total>\d[\d,]*))?"
+_OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
 
 # The first that fits is taken: an epoch together with the batch inside it, then each by itself.
 _EPOCH_AND_BATCH = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
-        # MNIST "Train Epoch: 1 [640/60000 (1%)]"
+        # MNIST "Train Epoch: 1 [640/60000 (1%)]", MiniMind "Epoch:[1/6](100/44160)"
         r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]?\s*+"
-        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
+        r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
         # timm and ImageNet in evaluation: "Test: [  48/48]"
         r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
@@ -40,7 +40,7 @@ _EPOCH_AND_BATCH = tuple(
 _EPOCH = re.compile(
     r"(?<![\w/])(?<!over )(?<!per )"
     r"(?:epochs?|num_epochs?|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
-    r"(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+\[?\s*+"
+    r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
 )
@@ -54,7 +54,7 @@ _CHINESE = re.compile(
 )
 _STEP = re.compile(
     rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
-    rf"(?:\s?\((?P<phase>\w+)\))?\s*+[:=#]?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
+    rf"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
@@ -69,6 +69,8 @@ _GLOBAL = re.compile(
 _ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
+_VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6}
 
 
@@ -142,8 +144,12 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.total = float(groups["total"].replace(",", ""))
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or groups.get("phase")
-    # A separator in its place keeps what stood on both sides apart.
-    found.rest = f"{found.rest[: match.start()]} | {found.rest[match.end() :]}"
+    before, after = found.rest[: match.start()], found.rest[match.end() :]
+    of, value = _OF_COUNTER.search(before), _VALUE.match(after)
+    if of and value:  # "Loss after epoch 3: 0.52"
+        found.rest = f"{before[: of.start()]}: {after[value.end() :]}"
+    else:  # A separator in its place keeps what stood on both sides apart.
+        found.rest = f"{before} | {after}"
 
 
 def _is_evaluation(phase: str | None) -> bool:

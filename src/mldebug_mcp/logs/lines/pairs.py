@@ -14,7 +14,7 @@ _WORD = (
 )
 _PAIR = re.compile(
     rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
-    rf"(?P<sep>\s*[:=：]\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
+    rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>)\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
@@ -31,7 +31,9 @@ _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
 )  # fmt: skip
-_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s", "line"})
+_ABBREVIATED = 3
+"""Letters of a word before a full stop that may be part of a name: "std. reward"."""
+_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s", "line", "cuda", "xla", "mps", "npu"})  # "device='cuda:0'"
 _PHASE = re.compile(
     r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
     r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[\]]|$)",
@@ -45,6 +47,10 @@ _TURN = re.compile(
 )
 """Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
 _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
+# A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2".
+_PHASE_PART = re.compile(
+    r"\|\s*+(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)(?: on [\w' ]{1,40}| set)?\s*+\|", re.IGNORECASE
+)
 _PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
@@ -64,8 +70,10 @@ def without_prose(line: str) -> str:
 
 
 def phase_of(line: str) -> str | None:
-    """Return "train" or "eval" if the line begins with such a word, else None."""
+    """Return "train" or "eval" if the line begins with such a word or has it in a part of its own, else None."""
     if re.match(r"\s*\*\s", line):  # ImageNet's example closes an evaluation with " * Acc@1 ..."
+        return "eval"
+    if "|" in line and _PHASE_PART.search(line):
         return "eval"
     match = _PHASE.match(line)
     return None if match is None else "eval" if match["eval"] else "train"
@@ -161,9 +169,12 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         return "train loss"
     if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
+    phrase = _without_stop(phrase)
     if canonical(phrase) in SPELLINGS:
         return phrase
     whole = words = phrase.split(" ")
+    if explicit and len(words) > 1 and words[-1] == words[-2]:  # f"train_ppl {train_ppl=}"
+        return words[-1]
     while len(words) > 1 and words[0].lower().strip("[]()") in _NOISE_WORDS:
         words = words[1:]
         if canonical(" ".join(words)) in SPELLINGS:
@@ -172,3 +183,15 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         return words[-1]
     known = explicit or len(whole) == 1 or (len(whole) < 4 and is_telling(phrase))
     return phrase if known else None
+
+
+def _without_stop(phrase: str) -> str:
+    """Return what follows a sentence ("done. Loss"), or the name without the full stop in it ("val. loss")."""
+    before, stop, after = phrase.rpartition(". ")
+    if not stop:
+        return phrase
+    name = f"{before} {after}"
+    if canonical(name) in SPELLINGS:
+        return name
+    ends = canonical(after) in SPELLINGS and len(before.split(" ")[-1]) > _ABBREVIATED
+    return after if ends else phrase

@@ -11,7 +11,7 @@ _RANK = re.compile(
     r"\s*(?:\[\s*(?:default|rank|Rank|GPU|gpu)\s*_?(?P<named>\d{1,5})\s*\]\s*:?"  # torchrun, torchtitan
     r"|\[\d{1,5},(?P<mpi>\d{1,5})\]<std(?:out|err)>:"  # mpirun --tag-output
     r"|(?:rank|Rank|RANK)[ =:]?(?P<bare>\d{1,5})\s*[:|\]-]"
-    r"|(?P<slurm>\d{1,4}):\s(?=.*(?:step|iter|epoch)))",  # srun --label, when the line has a counter of its own
+    r"|(?P<slurm>\d{1,4}):\s(?=.*(?:step|iter(?:ation)?|epoch)s?\W{0,5}\d))",  # srun --label, beside a counter
 )
 _LOGGING = re.compile(
     r"(?:\s*(?:"
@@ -22,10 +22,12 @@ _LOGGING = re.compile(
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
     r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
     r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
-    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL)\]?(?::[\w.-]+:)?"
+    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?"
+    r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+"
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
+    r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line
     r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
     r")\s*[|:-]?(?=\s|\[|$|(?<=:)\w))+"
 )
