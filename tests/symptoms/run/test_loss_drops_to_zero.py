@@ -40,3 +40,12 @@ def test_a_gradient_that_is_not_finite_there_does_not() -> None:
 
 def test_a_preference_loss_may_be_zero_by_its_margin() -> None:
     assert state("loss_drops_to_zero", run_of(loss=[0.6, 0.4, 0.0, 0.0], kind="preference")) is State.UNKNOWN
+
+
+def test_in_a_short_excerpt_a_single_zero_is_enough() -> None:
+    assert state("loss_drops_to_zero", run_of(loss=[2.7, 0.0])) is State.PRESENT
+    assert state("loss_drops_to_zero", run_of(loss=[2.7] * 20 + [0.0])) is State.ABSENT
+
+
+def test_a_single_zero_of_a_loss_that_was_falling_is_absent() -> None:
+    assert state("loss_drops_to_zero", run_of(loss=[2.3, 0.4, 0.0])) is State.ABSENT

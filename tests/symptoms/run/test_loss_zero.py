@@ -38,3 +38,9 @@ def test_of_a_loss_that_drops_to_zero_after_a_start_above_it_another_symptom_tel
 
 def test_of_a_policy_loss_it_cannot_be_told() -> None:
     assert state("loss_zero", run_of(loss=np.zeros(20), kind="grpo")) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(17.0, State.ABSENT), (0.1, State.PRESENT)])
+def test_of_preferences_that_are_told_apart_it_is_absent(margin: float, expected: State) -> None:
+    run = run_of({"rewards/margins": [margin] * 20}, loss=np.zeros(20), kind="preference")
+    assert state("loss_zero", run) is expected

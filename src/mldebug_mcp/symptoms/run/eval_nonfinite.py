@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
 
-@symptom(needs=(), sources=("axolotl_stability",), background=0.003, follows=("loss_nonfinite",))
+@symptom(needs=(), sources=("axolotl_stability",), background=0.003, follows=("loss_nonfinite", "loss_drops_to_zero"))
 def eval_nonfinite(run: Run) -> Evidence | None:
     """The evaluation loss is NaN or infinite.
 

@@ -11,9 +11,12 @@ from mldebug_mcp.text import figure
 FROM = 0.05
 """Of the loss at the start: what it drops from. Below, it may have been learnt, and printed rounded. Chosen by hand."""
 LEAST_ZEROS = 2
+SHORT, FROM_SHORT = 10, 0.5
+"""In an excerpt of fewer records a single zero is enough, as it was mostly cut there to show it, but it must come from
+so much of the start: a loss printed with one digit is soon 0.0. Chosen by hand."""
 
 
-@symptom(needs=("loss",), points=3, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.001)
+@symptom(needs=("loss",), points=2, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.001)
 def loss_drops_to_zero(run: Run) -> Evidence | None:
     """The training loss is well above zero, exactly zero at the next record, and zero ever after.
 
@@ -24,11 +27,12 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     loss = run["loss"]
     zero = loss.value == 0
     zeros = int(np.argmin(zero[::-1])) if not zero.all() else len(zero)
-    if zeros < LEAST_ZEROS or zeros == len(zero):
+    short = zeros < LEAST_ZEROS
+    if not zeros or zeros == len(zero) or (short and len(zero) >= SHORT):
         return None
     last = len(zero) - zeros - 1
     before, start = float(loss.value[last]), float(loss.value[0])
-    if not np.isfinite(before) or abs(before) < FROM * abs(start):
+    if not np.isfinite(before) or abs(before) < (FROM_SHORT if short else FROM) * abs(start):
         return None
     first = float(loss.step[last + 1])
     if "grad_norm" in run:
@@ -37,7 +41,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
             raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(
         f"loss is {figure(before)} at {run.step_name} {figure(float(loss.step[last]))}, exactly 0 at {figure(first)} "
-        f"and in all {zeros} records from there on",
+        f"and in all {zeros} record(s) from there on",
         steps=(first,),
         values={"before": before, "zeros": float(zeros)},
     )

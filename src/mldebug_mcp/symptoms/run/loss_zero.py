@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
@@ -20,8 +22,8 @@ def loss_zero(run: Run) -> Evidence | None:
     """The training loss is zero, or nearly, from early on, and was not learnt to be so.
 
     Not this when: the loss falls to zero record by record, by memorising, or late; it was above zero at first and is
-    zero at once (`loss_drops_to_zero`); the run is RL, where a policy loss
-    of zero is normal; a single record is all there is, and its gradient is not zero.
+    zero at once (`loss_drops_to_zero`); the run is RL, where a policy loss of zero is normal; a single record is all
+    there is, and its gradient is not zero; the margins of preferences are so wide that the loss is zero.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -37,6 +39,8 @@ def loss_zero(run: Run) -> Evidence | None:
     if start and loss_drops_to_zero(run) is not None:
         raise CannotTell("the loss was above zero at first, which says more (`loss_drops_to_zero`)")
     first = float(loss.step[start])
+    if run.kind == "preference" and _is_told_apart(run, first):
+        return None
     return Evidence(
         f"loss is {figure(float(loss.value[start]))} at {run.step_name} {figure(first)} and below {NEARLY_ZERO:g} in "
         f"{zero[start:].mean():.0%} of the records from there on",
@@ -48,3 +52,9 @@ def loss_zero(run: Run) -> Evidence | None:
 def _no_gradient(run: Run) -> bool:
     """Say whether a gradient norm is logged and never both finite and above zero."""
     return "grad_norm" in run and not bool(np.any(run["grad_norm"].finite.value > 0))
+
+
+def _is_told_apart(run: Run, step: float) -> bool:
+    """Say whether the pairs of a preference run are told apart so well that the loss, -log sigmoid(margin), is zero."""
+    margin = run["rewards/margins"].finite.at(step) if "rewards/margins" in run else None
+    return margin is not None and margin > -math.log(NEARLY_ZERO)
