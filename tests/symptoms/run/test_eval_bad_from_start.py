@@ -39,3 +39,15 @@ def test_an_evaluation_before_training_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state("eval_bad_from_start", run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_a_first_evaluation_after_several_epochs_cannot_tell() -> None:
+    at = range(100, 601, 100)
+    run = run_of(
+        loss={step: 0.1 / step for step in at},
+        eval_loss={step: 0.7 + step / 2000 for step in at},
+        epoch={step: step / 20 for step in at},
+    )
+    assert state("eval_bad_from_start", run) is State.UNKNOWN
+    assert state("eval_gap_wide", run) is State.UNKNOWN
+    assert state("eval_above_start", run) is State.UNKNOWN

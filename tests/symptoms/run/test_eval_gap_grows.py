@@ -62,3 +62,9 @@ def test_a_small_rise_that_turns_back_is_absent() -> None:
         zip(range(100, 1001, 100), [0.66, 0.55, 0.52, 0.494, 0.489, 0.485, 0.491, 0.488, 0.492, 0.489], strict=True)
     )
     assert state("eval_gap_grows", run_of(loss=decay(1000, 1.2, 0.26), eval_loss=levels)) is State.ABSENT
+
+
+def test_a_training_loss_that_rises_with_it_and_falls_back_later_is_absent() -> None:
+    train = [0.9, 0.2, 0.15, 0.25, 0.35, 0.36, 0.34, 0.32, 0.3, 0.2, 0.17, 0.16]
+    run = run_of(loss=train, eval_loss={3: 0.2, 5: 0.41, 7: 0.42, 9: 0.41, 12: 0.4})
+    assert state("eval_gap_grows", run) is State.ABSENT

@@ -31,3 +31,11 @@ def test_two_evaluations_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_few_digits_are_enough_where_all_of_the_evaluation_stands_still() -> None:
+    at = (50, 100, 150, 200)
+    still = {"eval_accuracy": dict.fromkeys(at, 0.875), "eval_f1": dict.fromkeys(at, 0.85)}
+    assert state(NAME, run_of(still, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.PRESENT
+    moving = {**still, "eval_f1": {50: 0.85, 100: 0.86, 150: 0.85, 200: 0.87}}
+    assert state(NAME, run_of(moving, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.UNKNOWN

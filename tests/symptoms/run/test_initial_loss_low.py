@@ -4,7 +4,7 @@ import pytest
 
 from mldebug_mcp.logs.run import Scalar
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, state
+from tests.runs import decay, run_of, run_of_records, state
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,8 @@ def test_a_late_first_record_cannot_tell() -> None:
 
 def test_without_the_number_of_classes_it_cannot_be_told() -> None:
     assert state("initial_loss_low", run_of(loss=decay(50, 0.1, 0.01))) is State.UNKNOWN
+
+
+def test_an_excerpt_whose_records_tell_their_epoch_cannot_tell() -> None:
+    records = [{"loss": 0.02, "epoch": 1.5} for _ in range(20)]
+    assert state("initial_loss_low", run_of_records(records, kind="sft")) is State.UNKNOWN

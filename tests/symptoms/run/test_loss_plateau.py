@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -77,3 +77,9 @@ def test_an_evaluation_loss_that_falls_shows_the_progress_of_a_noisy_training_lo
 def test_a_few_records_from_the_middle_that_come_near_ln_2_cannot_tell() -> None:
     loss = dict(zip(range(510, 570, 10), [0.692, 0.648, 0.672, 0.697, 0.709, 0.7], strict=True))
     assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
+
+
+def test_an_excerpt_from_the_middle_of_an_epoch_cannot_tell() -> None:
+    flat = noisy(np.full(14, 0.91), 0.01, 0)
+    records = [{"loss": float(loss), "epoch": 0.66 + row / 400} for row, loss in enumerate(flat)]
+    assert state("loss_plateau", run_of_records(records)) is State.UNKNOWN

@@ -5,7 +5,7 @@ import pytest
 
 from mldebug_mcp.logs.run import Scalar
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import run_of, run_of_records, state
 
 FULL: dict[str, Scalar] = {"use_peft": False}
 LORA: dict[str, Scalar] = {"adapter": "qlora"}
@@ -38,3 +38,9 @@ def test_a_rate_that_is_usual_without_lora_cannot_tell() -> None:
 
 def test_without_a_rate_it_cannot_be_told() -> None:
     assert state("lr_low", run_of(loss=[1.0] * 9, kind="sft", config=FULL)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(0.01, State.UNKNOWN), (0.9, State.PRESENT)])
+def test_a_single_record_is_no_peak_where_the_run_has_just_begun(epoch: float, expected: State) -> None:
+    record = {"loss": 1.0, "learning_rate": 1e-9, "epoch": epoch}
+    assert state("lr_low", run_of_records([record], kind="sft", config=FULL)) is expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
@@ -34,6 +35,12 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     far = (evaluation > FACTOR * np.abs(train)) & (evaluation - train > GAP)
     if not far[0] or far.mean() < 0.8:
         return None
+    epoch = epoch_at(run, float(step[0]))
+    if epoch is not None and epoch > PASSES:
+        raise CannotTell(
+            f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be known by heart, and whether "
+            "both losses ever were close is not known"
+        )
     start = float(np.median(loss.value[:3]))
     if train[0] < 0.5 * start and len(loss.between(0, float(step[0]))) > 20:
         raise CannotTell(

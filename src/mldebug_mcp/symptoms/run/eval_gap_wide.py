@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import compared
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
@@ -31,6 +32,9 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     loss has nearly gone, as where a small set is memorised (`eval_gap_grows`, `loss_zero`).
     """
     both = compared(run, LEAST_EVALUATIONS)
+    begin = epoch_at(run, float(run["loss"].finite.step[0]))
+    if begin is not None and begin > PASSES:
+        raise CannotTell(f"the log begins at epoch {figure(begin)}: what training began with is not known")
     start, level, reached = both.start, both.train_level, both.eval_level
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * start)
     if start <= 0 or level < SHARE_OF_START * start or not far[both.later].all():

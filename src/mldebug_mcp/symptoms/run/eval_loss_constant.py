@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -13,7 +13,7 @@ LEAST = 3
 SAME = 1e-6
 """Share of the loss: what rounding does to one model that is evaluated again."""
 DIGITS = 5
-"""Fewer digits may hide small changes."""
+"""Fewer digits may hide small changes. Where every other metric of evaluation stands still too, theirs count."""
 
 
 @symptom(
@@ -36,7 +36,7 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     level, spread = abs(float(evaluation.value[0])), float(np.ptp(evaluation.value))
     if spread > SAME * level:
         return None
-    if len(f"{level:.12g}".replace(".", "").lstrip("0")) < DIGITS:
+    if _digits(level) + sum(map(_digits, _also_constant(run))) < DIGITS:
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     first, last = float(evaluation.step[0]), float(evaluation.step[-1])
     return Evidence(
@@ -45,3 +45,17 @@ def eval_loss_constant(run: Run) -> Evidence | None:
         steps=(first,),
         values={"value": level, "evaluations": float(len(evaluation))},
     )
+
+
+def _digits(value: float) -> int:
+    return len(f"{value:.12g}".replace(".", "").lstrip("0"))
+
+
+def _also_constant(run: Run) -> list[float]:
+    """Return the values of the other metrics of evaluation if all of them stand still."""
+    try:
+        others = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= LEAST]
+    except CannotTell:
+        return []
+    still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
+    return [float(one.value[0]) for one in others] if still else []

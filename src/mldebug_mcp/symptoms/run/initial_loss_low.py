@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.text import figure
@@ -32,7 +33,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
     if not len(loss):
         raise CannotTell("no finite loss")
     step, first = float(loss.step[0]), float(loss.value[0])
-    if run.step_name == "epoch" or step > max(10, EARLY * run.last_step):
+    if run.step_name == "epoch" or is_late(run, step, EARLY, 10):
         raise CannotTell(f"the first loss is logged at {run.step_name} {figure(step)}, too late to speak of the start")
     bound, beside = _bound(run)
     if first >= bound or first <= 0:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
@@ -99,7 +100,7 @@ def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
 
 
 def _begins_late(run: Run) -> bool:
-    return run.step_name == "step" and run["loss"].finite.step[0] > MIDDLE * run.last_step
+    return is_late(run, float(run["loss"].finite.step[0]), MIDDLE, 0)
 
 
 def _right_from_the_start(run: Run) -> bool:

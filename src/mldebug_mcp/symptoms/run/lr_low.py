@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import epoch_at
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.tuning import GENEROUS_BELOW, peak_rate, usual_rates
 from mldebug_mcp.text import figure
+
+WARMUP = 0.1
+"""Of the first epoch: where warmups end as a rule."""
 
 
 @symptom(
@@ -24,7 +28,7 @@ def lr_low(run: Run) -> Evidence | None:
     ranges = usual_rates(run)
     peak, step = peak_rate(run)
     if run.setting("learning_rate") is None and _still_rising(run):
-        raise CannotTell("the learning rate still rises at the end of the log, and its peak is not configured")
+        raise CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
     missed = [one for one in ranges if peak < one.low / GENEROUS_BELOW]
     if not missed or peak <= 0:
         return None
@@ -43,6 +47,9 @@ def lr_low(run: Run) -> Evidence | None:
 
 
 def _still_rising(run: Run) -> bool:
-    if "learning_rate" not in run or len(rate := run["learning_rate"].finite) < 2:
+    if "learning_rate" not in run or not len(rate := run["learning_rate"].finite):
         return False
+    if len(rate) == 1:
+        epoch = epoch_at(run, float(rate.step[0]))
+        return epoch is not None and epoch < WARMUP
     return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])

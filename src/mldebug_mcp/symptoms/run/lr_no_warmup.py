@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -34,8 +35,7 @@ def lr_no_warmup(run: Run) -> Evidence | None:
     warmup = max(run.setting("warmup_steps") or 0.0, run.setting("warmup_ratio") or 0.0)
     if warmup > 0:
         return None
-    late = EARLY * run.last_step if run.step_name == "epoch" else max(2.0, EARLY * run.last_step)
-    if first > late and run.setting("warmup_steps") is None:
+    if is_late(run, first, EARLY, 2.0) and run.setting("warmup_steps") is None:
         raise CannotTell(
             f"the first learning rate is logged at {run.step_name} {figure(first)}: a warmup before it would not show"
         )
