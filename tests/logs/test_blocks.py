@@ -105,6 +105,16 @@ def test_a_long_log_with_evaluations_nan_and_a_cut_off_end_reads_alike(log: Path
     assert any("cut off" in note for note in run.notes)
 
 
+def test_a_broken_line_before_lines_that_are_read_by_the_block_is_not_the_last(log: Path) -> None:
+    path = log.with_suffix(".jsonl")
+    lines = [f'{{"step": {step}, "loss": 0.1234567890123}}' for step in range(20)]
+    for at in range(1, 20):
+        path.write_text("\n".join([*lines[:at], "[1, 2]", *lines[at:]]) + "\n")
+        run = assert_both_ways_agree(path)
+        assert isinstance(run, Run)
+        assert run.notes == ("skipped 1 line(s) that are not JSON objects",)
+
+
 def test_blocks_are_really_read_by_the_block(log: Path) -> None:
     path = log.with_suffix(".jsonl")
     path.write_text("".join(f'{{"step": {step}, "loss": {1 / (step + 1)}}}\n' for step in range(500)))

@@ -47,6 +47,8 @@ class FastRecords:
         self._types: dict[str, pl.DataType] = {}
         self._refused = 0
         self.empty = 0
+        self.took_last = False
+        """Whether the last piece was taken here, and not handed back."""
 
     def learn(self, values: Mapping[str, object]) -> None:
         """Take note of keys by one value of each."""
@@ -91,8 +93,10 @@ class FastRecords:
                     self._refused = 0
                 else:
                     self._refused += 1
+                    self.took_last = False
                     yield piece
         if len(whole) < len(block):
+            self.took_last = False
             yield block[len(whole) :]
 
     def _learn_from(self, block: bytes) -> None:
@@ -118,6 +122,7 @@ class FastRecords:
         """Take what was parsed, if it was and no text in it may spell a number; return whether it was taken."""
         empty = None if parsed is None else add_frame(self._builder, parsed.frame, parsed.stand_ins)
         self.empty += empty or 0
+        self.took_last = self.took_last or empty is not None
         return empty is not None
 
 

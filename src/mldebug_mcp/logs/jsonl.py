@@ -87,6 +87,7 @@ class Records:
         for block, parsed in ahead(fast.knowing(blocks), fast.parse):
             for lines in fast.take(block, parsed):
                 fast.learn(self.take(lines_of(lines)))
+        self._last_is_broken = self._last_is_broken and not fast.took_last
 
     def take_block(self, block: bytes) -> None:
         """Read a block of lines as a growing file hands it out, mostly a small one."""
