@@ -355,7 +355,11 @@ def test_the_results_of_ultralytics_are_read_by_epochs() -> None:
     names |= {name: name.replace("val/", "eval_") for name in map(str, table) if name.startswith("val/")}
     run = read_run(SAMPLES / "ultralytics" / "results.csv")
     assert (run.step_name, run.records, run.first_step, run.last_step) == ("epoch", 8, 1, 8)
-    assert_reads(run, points_of(table.to_dict("records"), "epoch", names))
+    points = points_of(table.to_dict("records"), "epoch", names)
+    for total, part in (("loss", "{}_loss"), ("eval_loss", "eval_{}_loss")):
+        parts = [points[part.format(name)] for name in ("box", "cls", "dfl")]
+        points[total] = {epoch: sum(one[epoch] for one in parts) for epoch in parts[0]}
+    assert_reads(run, points)
 
 
 def test_the_summary_of_timm_is_read_in_percent() -> None:

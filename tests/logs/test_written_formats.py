@@ -106,7 +106,9 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
             "box_loss": {0: 0.07348, 1: 0.06348},
             "eval_box_loss": {0: 0.05201, 1: 0.04201},
             "metrics/mAP_0.5:0.95": {0: 0.070484, 1: 0.080484},
-            "learning_rate": {0: 0.070024, 1: 0.040024},
+            "learning_rate": {0: 0.0033307, 1: 0.0063307},
+            "loss": {0: 0.125735, 1: 0.113735},
+            "eval_loss": {0: 0.079592, 1: 0.067592},
         },
     ),
     "wandb_history.csv": (

@@ -27,6 +27,9 @@ HELD = 3
 _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 
 
+_PART = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+
+
 def apply(builder: RunBuilder, columns: Columns) -> None:
     """Apply every convention to the columns of a log (raw name → column); the builder is told what held."""
     wandb_export(builder, columns)
@@ -52,6 +55,17 @@ def wandb_export(builder: RunBuilder, columns: Columns) -> None:
         column = columns.pop(name)
         if match["run"] == chosen and not match["bound"]:
             columns[match["metric"]] = column
+
+
+def warmup_of_biases(columns: Columns) -> str | None:
+    """Ultralytics: the biases, group 0, warm up from a high rate of their own; the weights are group 1."""
+    for biases, weights in (("lr/pg0", "lr/pg1"), ("x/lr0", "x/lr1")):
+        if not {biases, weights} <= columns.keys() or "learning_rate" in columns:
+            continue
+        if not np.array_equal(columns[biases].values(), columns[weights].values(), equal_nan=True):
+            columns["learning_rate"] = columns.pop(weights)
+            return f"learning_rate is {weights}, the rate of the weights: {biases} is that of the biases"
+    return None
 
 
 def gym_monitor(columns: Columns) -> str | None:
@@ -147,16 +161,52 @@ def linear_model(columns: Columns) -> str | None:
     return None
 
 
-def clock(columns: Columns) -> str | None:
-    """A column `time` that only goes up is a clock; beside a data_time it is the time of a step."""
-    for name in ("time", "Time", "train/time"):
-        if name in columns and len(columns[name]) > 1 and not {"step_time", "elapsed"} & columns.keys():
-            value = columns[name].values()
-            if len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
-                columns["elapsed"] = columns.pop(name)
-            elif "data_time" in columns:
-                columns["step_time"] = columns.pop(name)
+def time_and_data(columns: Columns) -> str | None:
+    """`time` beside `data`, in the same records and never shorter: of a step, and the wait for its data in it."""
+    names = {name.lower(): name for name in columns if name.lower() in ("time", "data")}
+    if len(names) == 2 and "data_time" not in columns:
+        time, data = columns[names["time"]], columns[names["data"]]
+        if len(time) == len(data) and bool(np.all(data.values() <= time.values())):
+            columns["data_time"] = columns.pop(names["data"])
     return None
+
+
+def clock(columns: Columns) -> str | None:
+    """A column `time` is the time of a step beside a data_time; else, where it only goes up, it is a clock."""
+    for name in ("time", "Time", "train/time"):
+        if name in columns and not {"step_time", "elapsed"} & columns.keys():
+            value = columns[name].values()
+            if "data_time" in columns:
+                columns["step_time"] = columns.pop(name)
+            elif len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
+                columns["elapsed"] = columns.pop(name)
+    return None
+
+
+def moments(columns: Columns) -> str | None:
+    """StyleGAN and EDM log a count, a mean and a deviation of each metric: the mean is the metric."""
+    names = [name[: -len("/mean")] for name in columns if name.endswith("/mean")]
+    names = [name for name in names if {f"{name}/num", f"{name}/std"} <= columns.keys() and name not in columns]
+    for name in names:
+        columns[name] = columns.pop(f"{name}/mean")
+        del columns[f"{name}/num"], columns[f"{name}/std"]
+    return "each metric is logged as num, mean and std: the mean is read" if names else None
+
+
+def sum_of_parts(columns: Columns) -> str | None:
+    """Ultralytics logs the parts of a detector's loss, weighted as they are trained, and not their sum."""
+    told = []
+    for total, prefixes in (("loss", ("train/", "")), ("eval_loss", ("val/",))):
+        for prefix in prefixes:
+            parts = [name for name in columns if _PART.fullmatch(name.removeprefix(prefix)) and name.startswith(prefix)]
+            if len(parts) < 2 or any(canonical(name) == total for name in columns):
+                continue
+            at = [columns[name].arrays()[0] for name in parts]
+            if all(np.array_equal(at[0], one) for one in at):
+                columns[total] = Column()
+                columns[total].extend(stretches_of(at[0]), np.sum([columns[name].values() for name in parts], axis=0))
+                told.append(f"{total} is the sum of {', '.join(parts)}")
+    return "; ".join(told) or None
 
 
 def percentages(columns: Columns) -> str | None:
@@ -264,6 +314,10 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     episodes,
     boosted_trees,
     linear_model,
+    warmup_of_biases,
+    moments,
+    sum_of_parts,
+    time_and_data,
     clock,
     percentages,
     perplexity_alone,

@@ -10,6 +10,8 @@ _ERROR = re.compile(
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
     r"[Bb]us error|Watchdog caught|diverged with loss|\bNaN loss\b|\b[Ll]oss is (?:nan|NaN|inf)\b",
 )
+_OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
+"""detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
     "diverged", "NaN loss", "oss is ",
@@ -19,4 +21,6 @@ _HINTS = (
 
 def is_error(line: str) -> bool:
     """Say whether a line reads like an error."""
-    return any(hint in line for hint in _HINTS) and _ERROR.search(line) is not None
+    if not any(hint in line for hint in _HINTS) or _ERROR.search(line) is None:
+        return False
+    return _OF_METRICS.search(line) is None

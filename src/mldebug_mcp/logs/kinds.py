@@ -42,7 +42,20 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pretraining", ("skipped_iterations", "nan_iterations", "mfu", "consumed_tokens")),
     (
         "supervised",
-        ("accuracy", "eval_accuracy", "eval_f1", "top1", "metrics/mAP50(B)", "bbox/AP", "box_loss"),
+        (
+            "accuracy",
+            "eval_accuracy",
+            "eval_f1",
+            "top1",
+            "metrics/mAP50(B)",
+            "bbox/AP",
+            "box_loss",
+            "loss_bbox",
+            "loss_box_reg",
+            "loss_rpn_cls",
+            "iou_loss",
+            "decode.loss_ce",
+        ),
     ),
 )
 

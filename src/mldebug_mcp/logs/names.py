@@ -22,6 +22,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "totalenvsteps", "num_env_steps_sampled_lifetime", "timesteps_total", "num_env_steps_sampled",
         "training_iteration", "round", "server_round", "communication_round", "frame", "frames", "num_frames",
         "total_frames", "env_steps", "env_step",
+        "progress/kimg", "acc_iter",
     ),
     "epoch": ("epoch", "train/epoch", "epochs", "current_epoch", "progress/epoch", "num_epoch", "epch", "train_epoch"),
     "episode": ("episode", "episodes", "i_episode", "episode_num", "episode_number", "num_episodes"),
@@ -40,11 +41,12 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "loss/global_avg_loss", "loss_metrics/global_avg_loss", "metrics/train/loss", "losses/total_loss",
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
-        "reduced_train_loss", "epoch_loss", "train_total_loss", "train_epoch_loss", "cost", "train_cost",
-        "cross_entropy_loss", "tot_loss",
+        "reduced_train_loss", "epoch_loss", "train_total_loss", "train_epoch_loss", "l_pix", "loss/loss",
+        "cost", "train_cost", "cross_entropy_loss", "tot_loss",
         "xent", "objf", "current_batch_average_objf",
         "embedding_loss", "gpt_loss", "train/gpt_loss", "preference_loss", "train/preference_loss",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
+        "cross_entropy", "train_cross_entropy",
     ),
     "eval_loss": (
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
@@ -54,6 +56,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "eval_epoch_loss",
         "eval_embedding_loss", "eval_gpt_loss", "eval/eval_gpt_loss",
         "验证损失", "测试损失", "検証損失", "검증_손실",
+        "clip_val_loss", "eval_cross_entropy",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
@@ -76,12 +79,15 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "accuracy", "acc", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
         "train_acc_step", "acc@1", "top1_acc", "train_top1", "token_acc", "binary_accuracy", "categorical_accuracy",
         "sparse_categorical_accuracy", "准确率", "训练准确率", "正解率", "정확도", "точность",
+        "acc1", "train_acc1", "prec@1", "top1", "accuracy_top_1", "accuracy/top1",
     ),
     "eval_accuracy": (
         "eval_accuracy", "eval/accuracy", "val_accuracy", "val_acc", "valid_acc", "validation_accuracy", "test_acc",
         "test_accuracy", "val/accuracy", "eval_acc",
         "eval_acc@1", "eval_top1", "eval_token_acc", "val_binary_accuracy", "val_categorical_accuracy",
         "val_sparse_categorical_accuracy", "验证准确率", "测试准确率",
+        "eval_acc1", "test_acc1", "val_acc1", "valid_acc1", "eval_prec@1",
+        "val_top1", "test_top1", "eval_accuracy_top_1", "eval_accuracy/top1", "metrics/accuracy_top1",
     ),
     "mean_token_accuracy": ("mean_token_accuracy", "train/mean_token_accuracy"),
     "entropy": (
@@ -157,9 +163,11 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg", "time_this_iter_s",
         "ms/batch",
         "elapsed_time_per_iteration_ms", "train_step_timing_in_s", "per_step_time",
+        "batch_(t)", "batch_cost", "avg_batch_cost",
     ),
     "data_time": (
         "data_time", "data_wait", "train/data_time", "time/data", "data_loading_time", "data_s", "timing_s/data",
+        "data_(t)", "data_cost", "reader_cost", "avg_reader_cost",
     ),
     "elapsed": (
         "elapsed", "_runtime", "time/time_elapsed", "timeelapsed", "time_elapsed", "wall_time", "elapsed_time",
@@ -203,6 +211,11 @@ _INSIDE = re.compile(
 )
 """Where a metric stands says nothing of what it is: RLlib's learner of a policy, and those that play."""
 _TRAINING = re.compile(r"train_(?=.)")
+# "loss_val", "Loss (val)", "loss (batch)"
+_SUFFIX = re.compile(
+    r"(?P<rest>.+)_(?:(?P<eval>val|valid|validation|test|\((?:val|valid|validation|eval|test)\))"
+    r"|train|\((?:train|training|batch|avg|mean)\))"
+)
 _LEARNING_RATE = re.compile(
     r"(?:train/)?(?:(?:current_)?lr|learning_rate)[-_/](?:\d+|[a-z]*adam\w*|sgd\w*|lion|adafactor|muon|rmsprop|pg\d+|group_?\d+|scheduler)"
     r"(?:/(?:pg|group|param_group)_?\d+)?"
@@ -211,9 +224,13 @@ _PATTERNS = ((_LEARNING_RATE, "learning_rate"), (_MEAN_REWARD, "reward"))
 # The "val" of these is a value function's: TRL's PPO trainer.
 _VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
 _TELLING_WORDS = re.compile(
-    r"loss|cross-?_?entropy|(?<![a-z])acc(?![a-z])|accuracy|reward|perplexity|(?<![a-z])ppl(?![a-z])|(?<![a-z])bp[bc](?![a-z])|'s_"
-    r"|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])|(?<![a-z])(?:mse|mae|rmse|dice|iou|map|auc|bleu|rouge\w*|wer|cer|f1|elbo|score|recall|ndcg|mrr)"
-    r"(?![a-z])",
+    r"(?<![a-z])[am]?acc(?![a-z])|accuracy|cross-?_?entropy|reward|perplexity|(?<![a-z])ppl(?![a-z])"
+    r"|(?<![a-z])bp[bc](?![a-z])|'s_|psnr|ssim|lpips|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])"
+    r"|(?<![a-z])(?:mse|mae|rmse|m?dice|m?iou|m?ap|auc|bleu|rouge\w*|wer|cer|f1|elbo|score|recall|ndcg|mrr)(?![a-z])",
+)
+# Losses of pix2pix and CycleGAN, and of BasicSR.
+_OF_GANS = re.compile(
+    r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
 )
 _SETTING_WORDS = re.compile(
     r"weight|alpha|gamma|beta|coef|type|steps|scale|threshold|epsilon|lambda|_fn\b|time$"
@@ -250,16 +267,28 @@ def canonical(name: str) -> str:
         rest = spelling[evaluation.end() :]
         if evaluation["sure"] or evaluation["maybe"].endswith("/") or rest in _CANONICAL or is_telling(rest):
             known = canonical(rest)
+            if known.startswith("eval_"):  # "test val_loss"
+                return known
             return _CANONICAL.get(f"eval_{known}", f"eval_{known}") if rest in _CANONICAL else f"eval_{rest}"
     for pattern, known in _PATTERNS:
         if pattern.fullmatch(spelling):
             return known
+    return _without_phase(spelling) or name.strip()
+
+
+def _without_phase(spelling: str) -> str | None:
+    """Return the name of a metric whose phase or place stands in it, None if there is none."""
+    suffix = _SUFFIX.fullmatch(spelling)
+    if suffix and (suffix["rest"] in _CANONICAL or is_telling(suffix["rest"])):
+        return canonical(f"eval_{suffix['rest']}" if suffix["eval"] else suffix["rest"])
     inside = _INSIDE.match(spelling) or _TRAINING.match(spelling)
-    rest = spelling[inside.end() :] if inside else ""
-    if inside and (inside.re is _INSIDE or rest in _CANONICAL):
-        known = _CANONICAL.get(rest, rest)
-        return spelling if known in COUNTERS else known
-    return name.strip()
+    if inside is None:
+        return None
+    rest = spelling[inside.end() :]
+    if inside.re is _TRAINING and rest not in _CANONICAL:
+        return None
+    known = _CANONICAL.get(rest, rest)
+    return spelling if known in COUNTERS else known
 
 
 @lru_cache(maxsize=4096)
@@ -269,7 +298,16 @@ def is_telling(name: str) -> bool:
     if known in SPELLINGS:
         return known not in _NOT_TELLING
     lowered = known.lower()
+    if is_loss(known):
+        return _SETTING_WORDS.search(lowered) is None
     return _TELLING_WORDS.search(lowered) is not None and _SETTING_WORDS.search(lowered) is None
+
+
+@lru_cache(maxsize=4096)
+def is_loss(name: str) -> bool:
+    """Say whether a name is that of a loss or of a part of one."""
+    lowered = name.lower()
+    return "loss" in lowered or _OF_GANS.fullmatch(lowered) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from itertools import islice
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.blocks import is_fast, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.lines.bars import bar_in
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -32,7 +33,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
         (index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines)
     )
     body = [line for line in lines[comments:] if line.strip()]
-    if len(body) < 2:
+    if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:
         header, *rows = csv.reader(body[:3], delimiter=delimiter)

@@ -179,9 +179,7 @@ class Text:
         self._end_rich(0)
         self._bars.end()
         if self._columns.guessed:
-            self._builder.note(
-                "rows without names are read as fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
-            )
+            self._builder.note(f"rows without names are read as {self._columns.guessed}")
         if self._bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
         self._records.end()

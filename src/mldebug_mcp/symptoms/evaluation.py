@@ -22,6 +22,8 @@ ACCURACIES = ("eval_accuracy", "accuracy")
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
 # Parts of a detector's or a VAE's loss, which move by rules of their own.
 _PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
+# "metrics/mAP50(B)" is what Ultralytics measures on the validation set.
+_QUALITY = re.compile(r"eval_|metrics/(?:precision|recall|mAP|accuracy)")
 _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
@@ -47,7 +49,7 @@ def quality_metrics(run: Run) -> list[Series]:
     names = [
         name
         for name in run.series
-        if name.startswith("eval_") and not _LOSS.fullmatch(name) and not _CLOCKS.search(name) and "loss" not in name
+        if _QUALITY.match(name) and not _LOSS.fullmatch(name) and not _CLOCKS.search(name) and "loss" not in name
     ]
     if not names:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
@@ -122,5 +124,7 @@ def compared(run: Run, least: int) -> Compared:
     steps, train, evaluation = beside_training(loss, run["eval_loss"])
     if len(steps) < least:
         raise CannotTell(f"{len(steps)} evaluations that training precedes; {least} are needed")
-    start = max(start_level(loss.value), float(loss.value[0])) if len(loss) < SHORT else start_level(loss.value)
+    start = start_level(loss.value)
+    if len(loss) < SHORT or run.step_name == "epoch":  # means over epochs, of which the first few hold the learning
+        start = max(start, float(loss.value[0]))
     return Compared(steps, train, evaluation, start, slice(len(steps) // 2, None))

@@ -68,3 +68,8 @@ def test_a_training_loss_that_rises_with_it_and_falls_back_later_is_absent() -> 
     train = [0.9, 0.2, 0.15, 0.25, 0.35, 0.36, 0.34, 0.32, 0.3, 0.2, 0.17, 0.16]
     run = run_of(loss=train, eval_loss={3: 0.2, 5: 0.41, 7: 0.42, 9: 0.41, 12: 0.4})
     assert state("eval_gap_grows", run) is State.ABSENT
+
+
+def test_three_rises_of_an_excerpt_from_the_middle_cannot_tell() -> None:
+    run = run_of(loss={2600: 0.17, 2650: 0.17, 2700: 0.16}, eval_loss={2600: 0.18, 2650: 0.22, 2700: 0.28})
+    assert state("eval_gap_grows", run) is State.UNKNOWN

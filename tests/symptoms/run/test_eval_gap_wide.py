@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,11 @@ def test_in_a_short_log_training_began_where_its_first_record_stands() -> None:
     run = run_of(loss=loss, eval_loss=[0.57, 0.49, 0.51, 0.56, 0.64, 0.77])
     assert seen("eval_gap_wide", run).values["start"] == 0.68
     assert state("eval_above_start", run) is State.ABSENT
+
+
+def test_of_means_over_epochs_the_first_counts_as_the_start() -> None:
+    loss = [1.8, 1.0, 0.7, 0.5, 0.3, 0.2, 0.15, 0.13] + [0.12] * 16
+    evaluation = dict.fromkeys(range(1, 25), 0.4)
+    run = run_of(loss=loss, eval_loss=evaluation)
+    assert state("eval_gap_wide", run) is State.PRESENT
+    assert state("eval_gap_wide", replace(run, step_name="epoch")) is State.ABSENT

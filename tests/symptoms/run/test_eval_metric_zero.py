@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
@@ -30,3 +31,8 @@ def test_a_metric_that_is_no_share_is_not_judged() -> None:
 
 def test_without_evaluation_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("epochs", "expected"), [(12, State.PRESENT), (5, State.UNKNOWN)])
+def test_a_detector_without_a_hit_is_present_after_ten_epochs(epochs: int, expected: State) -> None:
+    assert state("eval_metric_zero", run_of({"metrics/mAP50(B)": [0.0] * epochs})) is expected

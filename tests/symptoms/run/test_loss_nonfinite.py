@@ -36,3 +36,23 @@ def test_a_part_counts_only_where_there_is_no_whole() -> None:
     part = [2.0, math.nan, math.nan]
     assert state("loss_nonfinite", run_of(loss_gen=part, loss_mel=[1.0] * 3)) is State.PRESENT
     assert state("loss_nonfinite", run_of(loss_gen=part, loss=[3.0] * 3)) is State.ABSENT
+
+
+def test_a_part_stands_for_a_total_that_is_not_logged() -> None:
+    run = run_of(G_A=[0.5, 0.4, math.nan, math.nan], D_A=[0.3, 0.2, 0.1, 0.1])
+    finding = seen("loss_nonfinite", run)
+    assert (finding.state, finding.steps) == (State.PRESENT, [3])
+    assert finding.summary.startswith("G_A is NaN")
+
+
+def test_a_part_beside_a_finite_total_is_not_judged() -> None:
+    run = run_of(loss=[0.5, 0.4, 0.3], aux_loss=[0.1, math.nan, 0.1])
+    assert state("loss_nonfinite", run) is State.ABSENT
+
+
+def test_a_log_of_nothing_but_nan_is_present() -> None:
+    assert state("loss_nonfinite", run_of(iou=[math.nan] * 4, objectness=[math.nan] * 4)) is State.PRESENT
+
+
+def test_one_metric_of_nan_beside_others_cannot_tell() -> None:
+    assert state("loss_nonfinite", run_of(iou=[math.nan] * 4, objectness=[0.5] * 4)) is State.UNKNOWN

@@ -74,6 +74,10 @@ def test_an_evaluation_loss_that_falls_shows_the_progress_of_a_noisy_training_lo
     assert state("loss_plateau", run_of(loss=flat, eval_loss=dict.fromkeys(steps, 0.67))) is State.PRESENT
 
 
+def test_a_loss_that_rises_is_no_plateau() -> None:
+    assert state("loss_plateau", run_of(loss=np.linspace(10.4, 11.0, 30))) is State.ABSENT
+
+
 def test_a_few_records_from_the_middle_that_come_near_ln_2_cannot_tell() -> None:
     loss = dict(zip(range(510, 570, 10), [0.692, 0.648, 0.672, 0.697, 0.709, 0.7], strict=True))
     assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
@@ -83,3 +87,8 @@ def test_an_excerpt_from_the_middle_of_an_epoch_cannot_tell() -> None:
     flat = noisy(np.full(14, 0.91), 0.01, 0)
     records = [{"loss": float(loss), "epoch": 0.66 + row / 400} for row, loss in enumerate(flat)]
     assert state("loss_plateau", run_of_records(records)) is State.UNKNOWN
+
+
+def test_a_few_records_from_the_middle_at_chance_cannot_tell() -> None:
+    loss = {step: 6.9 + 0.01 * (step % 2) for step in range(103, 110)}
+    assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN

@@ -42,3 +42,13 @@ def test_a_divergence_says_more() -> None:
 
 def test_a_short_log_cannot_tell() -> None:
     assert state("loss_rises", run_of(loss=np.linspace(3, 4, 20))) is State.UNKNOWN
+
+
+def test_twelve_records_in_order_rise() -> None:
+    loss = [10.38, 10.47, 10.52, 10.58, 10.63, 10.69, 10.75, 10.83, 10.89, 10.95, 10.99, 11.0]
+    assert state("loss_rises", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_twelve_records_that_only_wander_do_not(seed: int) -> None:
+    assert state("loss_rises", run_of(loss=noisy(np.full(12, 2.0), 0.05, seed))) is State.ABSENT

@@ -48,3 +48,15 @@ def test_a_straight_fall_by_a_third_within_two_hundred_steps_is_not_slow() -> No
 def test_the_same_fall_over_twenty_thousand_steps_is() -> None:
     run = run_of(loss=noisy(np.linspace(10.9, 6.8, 20), 0.005), every=1000)
     assert state("loss_slow", run) is State.PRESENT
+
+
+def test_what_a_drop_of_the_rate_brings_is_no_slow_progress() -> None:
+    loss = np.concatenate([1 - 0.12 * (1 - np.exp(-np.arange(30) / 8)), np.linspace(0.84, 0.80, 50)])
+    rate = np.where(np.arange(80) < 30, 1e-2, 1e-3)
+    run = run_of(loss=loss, learning_rate=rate, every=100)
+    assert state("loss_slow", run) is State.ABSENT
+
+
+def test_a_drop_of_the_rate_after_a_few_records_cannot_tell() -> None:
+    run = run_of(loss=np.linspace(1, 0.8, 40), learning_rate=np.where(np.arange(40) < 10, 1e-2, 1e-3), every=100)
+    assert state("loss_slow", run) is State.UNKNOWN

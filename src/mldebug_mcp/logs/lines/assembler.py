@@ -6,6 +6,7 @@ that never come near a counter count only if the log has nothing better.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -52,6 +53,7 @@ class Assembler:
         self._other_ranks: Counter[int] = Counter()
         self._rounded: dict[int, float] = {}
         self._rounded_block = False
+        self._loss = ""
 
     @property
     def epoch(self) -> float | None:
@@ -66,6 +68,8 @@ class Assembler:
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
         values = self._placed(parsed)
+        if parsed.telling:
+            parsed.metrics = self._as_before(parsed.metrics)
         self._told += parsed.telling
         self._counted += parsed.telling and (bool(values) or bool(self._counters))
         if parsed.telling and values:
@@ -76,10 +80,11 @@ class Assembler:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
         elif values and not self._is_remark(parsed):
             self._open(number, values, {}, heading=True)
+            self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         elif not values and self._heading and self._block and number - self._line <= NEAR and len(parsed.metrics) == 1:
             self._add(parsed.metrics)  # a row of a block: "Mean episode length: 21.5"
         elif not values and self._counters and number - self._line <= NEAR // 4:
-            self._add({name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS})
+            self._add(_known(parsed))
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
     def many(self, template: Template, rows: list[tuple[str, ...]]) -> None:
@@ -194,6 +199,8 @@ class Assembler:
 
     def _without_counter(self, number: int, metrics: dict[str, float]) -> None:
         if self._counters and (self._heading or number - self._line <= NEAR):
+            if not self._heading and self._fails(number, metrics):
+                return
             if self._block.keys().isdisjoint(metrics):
                 self._add(metrics)
                 self._line = number if self._heading else self._line
@@ -203,6 +210,25 @@ class Assembler:
                 self._open(number, counters, metrics, heading=True)
                 return
         self._leftovers.take(metrics, known=True)
+
+    def _fails(self, number: int, metrics: dict[str, float]) -> bool:
+        """Take a loss that failed between two records ("Loss is nan, stopping training"): a step after the first."""
+        failed, before = metrics.get(self._loss, 0.0), self._block.get(self._loss)
+        if math.isfinite(failed) or before is None:
+            return False
+        if math.isfinite(before):  # else another rank has said so
+            finest = "step" if "step" in self._counters else "epoch"
+            self._open(number, {**self._counters, finest: self._counters[finest] + 1}, metrics, heading=False)
+            self._builder.note(f"a loss that failed between two records is put at the {finest} after the first of them")
+        return True
+
+    def _as_before(self, metrics: dict[str, float]) -> dict[str, float]:
+        """Give the loss of a message that it failed the name that it has in the records."""
+        name = next((name for name in metrics if canonical(name) == "loss"), "")
+        if len(metrics) == 1 and name and self._loss and not math.isfinite(metrics[name]):
+            return {self._loss: metrics[name]}
+        self._loss = name or self._loss
+        return metrics
 
     def _add(self, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
@@ -236,3 +262,7 @@ class Assembler:
             )
         else:
             self._builder.note("steps are printed rounded ('6K'): several records share one step")
+
+
+def _known(parsed: Parsed) -> dict[str, float]:
+    return {name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.numbers import HUGE, whole_number
 
 _TQDM = re.compile(
@@ -19,6 +20,9 @@ MAX_METRICS = 20_000
 """Characters behind a bar that are read."""
 _KERAS = re.compile(
     r"\s*(?P<count>\d+)/(?P<total>\d+)\s*(?:(?P<drawn>\[[=>.]{5,}\]|[━─]{5,})|(?=- \d+m?s\b))\s*-?\s*(?P<rest>.*)$",
+)
+_ARROWS = re.compile(
+    r"(?P<head>[A-Za-z][^\[\]{}]{0,80})?\s*\[[>=#.\- ]{5,200}\]\s*(?P<count>\d+)/(?P<total>\d+)\b,?\s*(?P<rest>.*)$"
 )
 _FASTPROGRESS = re.compile(r"(?:Epoch \d+/\d+ :)?\s*\|[█-]{10,}\|\s*[\d.]+%\s*\[\d+/\d+[^\]]*\]")
 _FASTPROGRESS_HEAD = re.compile(r"Epoch \d+/\d+ :")
@@ -59,6 +63,10 @@ def bar_in(line: str) -> Bar | None:
         drawn = list(_TQDM.finditer(line))
         if drawn:
             return _tqdm(line, drawn)
+    arrows = _ARROWS.match(line) if "]" in line else None
+    if arrows is not None:  # a bar of one's own: "Training [>>>  ] 300/1000, loss=0.1"
+        at, total = whole_number(arrows["count"]), whole_number(arrows["total"])
+        return Bar((arrows["head"] or "").strip(), at, total, arrows["rest"][:MAX_METRICS], "")
     keras = _KERAS.match(line)
     if keras is None:
         return None
@@ -80,7 +88,7 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
     before = drawn[-2].end() if len(drawn) > 1 else 0
     head = line[max(before, match.start() - _HEAD) : match.start()]
     tail, brace, rest = line[match.end() :].partition("{")
-    if "[" in tail:  # a message of another logger on the same line
+    if "[" in tail or without_prefix(tail).message != tail:  # a message of another logger on the same line
         tail, rest = "", line[match.end() :]
         brace = ""
     inside = _RATE.sub("", match["inside"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
 from mldebug_mcp.logs.numbers import parse_number
@@ -18,7 +19,19 @@ MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
+_ULTRALYTICS_ROW = re.compile(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
 _ULTRALYTICS = re.compile(r"\s*(?:Epoch\s+(?:GPU_mem|gpu_mem)|Class\s+Images)\s")
+
+
+_OF_YOLOV5 = {"GIoU": "box_loss", "box": "box_loss", "obj": "obj_loss", "cls": "cls_loss", "total": "loss"}
+"""What YOLOv5 calls the losses in its table, before version 7."""
+_RESULTS = re.compile(r"\s*\d+/\d+\s+[\d.]+G(?:\s+\S+){13}\s*")
+_RESULTS_NAMES = (
+    "Epoch", "gpu_mem", "box", "obj", "cls", "total", "labels", "img_size", "eval_precision", "eval_recall",
+    "eval_map50", "eval_map50-95", "eval_box_loss", "eval_obj_loss", "eval_cls_loss",
+)  # fmt: skip
+"""results.txt of YOLOv7 and of YOLOv5 up to version 4 has no header."""
+_COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
 class Columns:
@@ -27,20 +40,29 @@ class Columns:
     def __init__(self) -> None:
         self._names: list[str] = []
         self._spaced = False
-        self.guessed = False
+        self._of_ultralytics: dict[str, list[str]] = {}
+        self.guessed = ""
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
         if not self._names and _FASTAI.fullmatch(line):
             self._names = _fastai_names(len(self._cells(line)))
-            self.guessed = True
+            self.guessed = "fastai prints them (guessed): epoch, train_loss, valid_loss, metrics"
+        if not self._names and _RESULTS.fullmatch(line):
+            self._spaced = True
+            self._keep(_RESULTS_NAMES)
+            self.guessed = (
+                "YOLOv7 writes them (guessed): epoch, memory, losses, labels, size, P, R, mAP, losses of validation"
+            )
         if self._names:
             row = self._row(line)
             if row is not None:
                 return row
             if line.strip() and not set(line) <= set("-=+| :\t"):
                 self._names = []
-        return {} if self._open(line) else None
+        if self._open(line):
+            return {}
+        return self._out_of_turn(line)
 
     def _open(self, line: str) -> bool:
         self._spaced = _ULTRALYTICS.match(line) is not None
@@ -51,10 +73,26 @@ class Columns:
         known = sum(canonical(name) in SPELLINGS or is_telling(name) for name in names)
         if not self._spaced and (known < 2 or ":" in line or "=" in line):
             return False
-        self._names = [re.sub(r"^Box\(P$", "precision", name).strip("()") for name in names]
+        names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
         if any(name.lower() == "validation loss" for name in names):
-            self._names = [_of_evaluation(name) for name in self._names]
+            names = [_of_evaluation(name) for name in names]
+        self._keep(names)
         return True
+
+    def _keep(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        if self._spaced:
+            self._names = [_OF_YOLOV5.get(name, name) for name in names]
+            self._of_ultralytics[names[0]] = self._names
+
+    def _out_of_turn(self, line: str) -> dict[str, float] | None:
+        """Read a row of one of Ultralytics' two tables below the header of the other, as buffering mixes them."""
+        row = _ULTRALYTICS_ROW.match(line)
+        names = self._of_ultralytics.get("Class" if row and row["all"] else "Epoch") if row else None
+        if names is None:
+            return None
+        self._names, self._spaced = names, True
+        return self._row(line)
 
     def _cells(self, line: str) -> list[str]:
         listed = line.strip()
@@ -70,9 +108,11 @@ class Columns:
         values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}
         if self._names[0] == "Class":
+            if _OF_TOTAL.fullmatch(cells[0]):  # an epoch
+                return None
             if cells[0] != "all":
                 return {} if len(numbers) * 2 >= len(values) else None
-            return {f"eval_{name}": value for name, value in numbers.items() if name not in ("Images", "Instances")}
+            return {f"eval_{name}": value for name, value in numbers.items() if name not in _COUNTS}
         filled = sum(cell.lower() not in _NOT_LOGGED for cell in cells[: len(values)])
         first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None
         return numbers if numbers and len(numbers) * 2 >= filled and first else None

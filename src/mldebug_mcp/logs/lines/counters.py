@@ -12,6 +12,8 @@ _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
     r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
 )
+_SPLIT = r"(?:\s?\((?P<phase>(?:train|val|test|eval)\w*)\))?"  # MMEngine: "Iter(val)"; "Batch (t)" is a time
+_SINCE = r"(?:(?<=\[)\d+-(?=\d+\]))?"  # MXNet: "Batch [20-40]"
 _OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
 
 # The first that fits is taken: an epoch together with the batch inside it, then each by itself.
@@ -20,8 +22,13 @@ _EPOCH_AND_BATCH = tuple(
     for pattern in (
         # mmcv "Epoch [1][50/7330]", ImageNet "Epoch: [0][ 10/5005]", timm "Train: 0 [   0/1251 (  0%)]",
         # MNIST "Train Epoch: 1 [640/60000 (1%)]", MiniMind "Epoch:[1/6](100/44160)"
-        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]?\s*+"
+        r"\b(?:epoch|train)(?:\s?\((?P<phase>\w+)\))?\s*+:?\s*+\[?\s*+(?P<epoch>\d+)(?:/\d+)?(?:\s*+\([\s\d]+%\))?\s*+\]?\s*+"
         r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
+        # DINOv2: "Training  [  40/5000000]"
+        r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # CenterNet: "val: [125][1/6]"
+        r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
+        r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # timm and ImageNet in evaluation: "Test: [  48/48]"
         r"^\s*+(?P<phase>test|val|eval)\w*\s*+(?:\(\w+\))?:?\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+\]",
@@ -54,7 +61,7 @@ _CHINESE = re.compile(
 )
 _STEP = re.compile(
     rf"(?<![\w/])(?<!per )(?<!fps )(?<!episode ){_STEP_WORD}"
-    rf"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+(?P<step>{_WHOLE})"
+    rf"{_SPLIT}\s*+(?:[:=#]|\.{{3}})?\s*+[\[(]?\s*+{_SINCE}(?P<step>{_WHOLE})"
     rf"(?P<unit>[KM](?!\w))?(?![\w%-]|\.\d){_OF}(?:\s*+\(\s*+[\d.]+\s*+%\))?\s*+[\])]?",
     re.IGNORECASE,
 )
@@ -68,6 +75,7 @@ _GLOBAL = re.compile(
 )
 _ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d+)batch:| results:)")
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
+_TIMM = re.compile(r"train: \d+ \[", re.IGNORECASE)
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
 _OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
@@ -85,7 +93,7 @@ class Counters:
         total: The number of steps that the run shall have, where the line says "step 10/1000".
         rounded: The step was printed as "6K".
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
-        first_epoch: The number of the first epoch, where the framework is known: Lightning's is 0.
+        first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
         rest: The line without its counters.
     """
 
@@ -136,6 +144,8 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.values["step"] = float(bare)
     if groups.get("step") and groups.get("total") and _is_evaluation(groups.get("phase")):
         found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
+    elif groups.get("step") and _is_evaluation(groups.get("phase")) and "[" in match[0]:
+        found.batch = (_integer(groups["step"]),) * 2  # mmcv: "Iter(val) [500]", the batches of the evaluation
     elif groups.get("step"):
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
@@ -144,12 +154,18 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.total = float(groups["total"].replace(",", ""))
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or groups.get("phase")
-    before, after = found.rest[: match.start()], found.rest[match.end() :]
+    if _TIMM.match(match[0]):
+        found.first_epoch = 0.0
+    found.rest = _without(found.rest, match)
+
+
+def _without(line: str, match: re.Match[str]) -> str:
+    """Return a line without a counter."""
+    before, after = line[: match.start()], line[match.end() :]
     of, value = _OF_COUNTER.search(before), _VALUE.match(after)
     if of and value:  # "Loss after epoch 3: 0.52"
-        found.rest = f"{before[: of.start()]}: {after[value.end() :]}"
-    else:  # A separator in its place keeps what stood on both sides apart.
-        found.rest = f"{before} | {after}"
+        return f"{before[: of.start()]}: {after[value.end() :]}"
+    return f"{before} | {after}"  # a separator in its place keeps what stood on both sides apart
 
 
 def _is_evaluation(phase: str | None) -> bool:

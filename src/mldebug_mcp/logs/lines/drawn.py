@@ -99,6 +99,8 @@ class DrawnBars:
             parsed.counters.batch = (bar.at, bar.total)
         elif not parsed.evaluation:
             values.setdefault("step", float(bar.at))
+            if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
+                values.setdefault("epoch", self._records.epoch)
         return _Drawing(key, number, parsed, keras=False)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+import numpy as np
 
 from mldebug_mcp.logs.names import COUNTERS, SPELLINGS, canonical, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
@@ -10,10 +13,10 @@ from mldebug_mcp.logs.numbers import NUMBER, parse_number
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
     rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}(?:'s)?"  # LightGBM: "valid_0's l2"
-    r"|\((?:ms|s|GB|GiB|MB|TFLOP/s[\w/]*)\))"
+    r"|\([A-Za-z][\w/]{0,11}\))"
 )
 _PAIR = re.compile(
-    rf"(?<![\w.])(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
+    rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>)\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGTB]i?B?\b)?"
@@ -33,7 +36,9 @@ _NOISE_WORDS = frozenset(
 )  # fmt: skip
 _ABBREVIATED = 3
 """Letters of a word before a full stop that may be part of a name: "std. reward"."""
-_NO_METRICS = frozenset({"v_num", "eta", "ETA", "s", "line", "cuda", "xla", "mps", "npu"})  # "device='cuda:0'"
+_NO_METRICS = frozenset(
+    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu"}
+)  # "device='cuda:0'"
 _PHASE = re.compile(
     r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
     r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[\]]|$)",
@@ -51,9 +56,15 @@ _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECAS
 _PHASE_PART = re.compile(
     r"\|\s*+(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)(?: on [\w' ]{1,40}| set)?\s*+\|", re.IGNORECASE
 )
+_EVALUATING = re.compile(
+    r"\bevaluating (?:val|test|eval)\w*:|\b(?:val|valid|validation|test|eval)\s+epoch\b", re.IGNORECASE
+)
 _PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
+_OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
+_MAX_LISTED = 10_000
+"""Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
 _THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
@@ -71,7 +82,8 @@ def without_prose(line: str) -> str:
 
 def phase_of(line: str) -> str | None:
     """Return "train" or "eval" if the line begins with such a word or has it in a part of its own, else None."""
-    if re.match(r"\s*\*\s", line):  # ImageNet's example closes an evaluation with " * Acc@1 ..."
+    # ImageNet's example closes an evaluation with " * Acc@1 ..."
+    if re.match(r"\s*\*\s", line) or _EVALUATING.search(line):
         return "eval"
     if "|" in line and _PHASE_PART.search(line):
         return "eval"
@@ -104,6 +116,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     shared = ""
     turns = [(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]
     carried = False
+    again: dict[str, float] = {}
     for match in _PAIR.finditer(line):
         of_evaluation = evaluation
         if turns:
@@ -118,20 +131,40 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
-        scale = _SCALE_IN_NAME.search(name)
-        if scale:
-            name, number = name[: scale.start()], number * float(scale[1])
-        if match["whole"] and float(match["whole"]):
-            number /= float(match["whole"])
-        name, number = _in_units(name, number, (match["unit"] or "").strip())
+        name, number = _measured(line, match, name, number)
+        both = _OF_TWO.fullmatch(name) if match["mean"] else None
+        if both:  # "time (data): 0.365 (0.002)"
+            name = both["first"]
+            record.setdefault(both["second"], float(match["mean"]))
         known = canonical(name)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
             carried = known.startswith("eval_")
         elif of_evaluation or (carried and known in named):  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5"
             name = _phased(name)
         named.add(known)
-        record.setdefault(name, number)
+        (again if name in record else record).setdefault(name, number)
+    if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
+        record |= {_phased(name): value for name, value in again.items()}
     return record
+
+
+def _measured(line: str, match: re.Match[str], name: str, number: float) -> tuple[str, float]:
+    """Return name and number of a metric without the scale, the whole, the list and the unit beside it."""
+    scale = _SCALE_IN_NAME.search(name)
+    if scale:
+        name, number = name[: scale.start()], number * float(scale[1])
+    if match["whole"] and float(match["whole"]):
+        number /= float(match["whole"])
+    if match["open"] == "[" and is_telling(name) and len(several := _listed(line, match.start("number"))) > 1:
+        name, number = f"mean {name}", float(np.nanmean(several)) if np.isfinite(several).any() else math.nan
+    return _in_units(name, number, (match["unit"] or "").strip())
+
+
+def _listed(line: str, start: int) -> list[float]:
+    """Return the values of a list from its first one on, empty if they are not all numbers."""
+    inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
+    numbers = [parse_number(text) for text in inside.replace(",", " ").split()] if closed else []
+    return [] if None in numbers else [number for number in numbers if number is not None]
 
 
 def _phased(name: str) -> str:

@@ -14,6 +14,10 @@ from mldebug_mcp.logs.numbers import whole_number
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
+# PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"
+_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*:\s*['"]?(?=[-+.\dnNiI])""")
+# torchvision, DETR, DeiT: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"
+_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
 _BLANKS = re.compile(r"\s{3,}")
 _WORDS = re.compile(r"[A-Za-z]\w+")
 MAX_LINE = 20_000
@@ -52,6 +56,9 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     message = without_prose(whole)
     prose = whole[len(message) :]
     message = written_out(message)
+    if "{" not in message:
+        message = _QUOTED.sub(r"\2: ", message)
+    message = _FAILED.sub("loss=", message)
     counters = find_counters(message)
     named = (counters.phase or "").lower() in ("val", "test", "valid", "eval") or phase_of(message) == "eval"
     evaluation = named or (evaluation and not counters.values)

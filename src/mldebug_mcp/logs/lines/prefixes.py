@@ -15,10 +15,13 @@ _RANK = re.compile(
 )
 _LOGGING = re.compile(
     r"(?:\s*(?:"
-    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?"  # 2024-01-31 12:00:00,123
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?"  # 2024-01-31 12:00:00,123
     r"|\[?\d\d/\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
-    r"|[IWEDF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [\w./-]+:\d+\]"  # glog and absl
+    r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
+    r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
+    r"|\[?(?:INFO|DEBUG|WARNING|SUCCESS)\]?\s*\|\s*(?:\w+(?:\.\w+)+|__main__):(?:[\w<>]+:)?\d+(?=\s+-\s)"  # loguru
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
     r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
     r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout

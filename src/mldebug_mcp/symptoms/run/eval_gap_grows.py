@@ -23,6 +23,8 @@ A small set of rows moves by 3 % as the model wanders; means over many tokens ar
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """Evaluations each of which is above the one before it make a rise out of less, for wandering turns back."""
 LEAST_POINTS = 3
+LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
+"""... unless the log begins in the later half of the run. Chosen by hand."""
 
 
 @symptom(
@@ -68,6 +70,8 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     )
     if rise <= 0 or rise < least or len(after) < 2:
         return None
+    if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MIDDLE * run.last_step > 0:
+        raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
     train = ""
     if "loss" in run:
         _, before, _ = aligned(run["loss"].finite, evaluation)

@@ -16,12 +16,13 @@ RANDOM = 0.5
 """Half the mean squared change over the variance: 1 for pure chance, near 0 for a trend."""
 
 
-@symptom(needs=(), not_for=("grpo", "ppo", "rl"), background=0.02)
+@symptom(needs=(), not_for=("grpo", "ppo", "rl"), background=0.1, as_chosen=True)
 def eval_metric_flickers(run: Run) -> Evidence | None:
     """A metric or loss of evaluation jumps up and down from one evaluation to the next without a trend.
 
     Not this when: it has a trend, however noisy; the jumps are small against its level; it is the return of an RL
-    agent. The thresholds were chosen by hand: on a fixed evaluation set a metric has no noise of sampling.
+    agent. The thresholds were chosen by hand: on a fixed evaluation set a metric has no noise of sampling. By itself
+    it says little: batch normalisation and small evaluation sets make sound runs flicker in their first epochs.
     """
     series: list[Series] = []
     for find in (evaluation_losses, quality_metrics):

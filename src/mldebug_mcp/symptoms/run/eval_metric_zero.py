@@ -10,6 +10,8 @@ from mldebug_mcp.text import figure
 LEAST = 3
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
+OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
+"""A detector may need some epochs for its first hit. Chosen by hand."""
 
 
 @symptom(
@@ -25,8 +27,9 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     A guess is right now and then: nothing is right where nothing is learnt among very many classes, or where answers
     and labels are compared wrongly. Not this when: it is constant but above zero (`eval_metric_constant`).
     """
-    shares = [one.finite for one in quality_metrics(run) if one.name in MEASURES]
-    shares = [one for one in shares if len(one) >= LEAST]
+    least = dict.fromkeys(MEASURES, LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
+    shares = [one.finite for one in quality_metrics(run) if one.name in least]
+    shares = [one for one in shares if len(one) >= least[one.name]]
     if not shares:
         raise CannotTell(f"no accuracy of evaluation has {LEAST} values")
     zero = [one for one in shares if not one.value.any()]

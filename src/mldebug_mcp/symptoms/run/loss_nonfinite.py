@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names import canonical, is_loss
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
@@ -16,13 +16,14 @@ def loss_nonfinite(run: Run) -> Evidence | None:
 
     Not this when: a counter such as "number of nan iterations: 0" is logged, or an evaluation metric is NaN by
     definition. The Hugging Face Trainer hides NaN by default (`logging_nan_inf_filter=True` puts the mean so far in
-    its place): absence of NaN in its log proves little.
+    its place): absence of NaN in its log proves little. Where no total is logged, as of a GAN, its parts are judged.
     """
-    loss = _loss(run)
+    bad_ones = [one for one in _training_losses(run) if not np.isfinite(one.value).all()]
+    if not bad_ones:
+        return None
+    loss = min(bad_ones, key=lambda one: float(one.step[int(np.argmin(np.isfinite(one.value)))]))
     bad = ~np.isfinite(loss.value)
     count = int(bad.sum())
-    if not count:
-        return None
     at = int(np.argmax(bad))
     first = float(loss.step[at])
     kind = "NaN" if np.isnan(loss.value[at]) else "infinite"
@@ -41,14 +42,19 @@ def loss_nonfinite(run: Run) -> Evidence | None:
     )
 
 
-def _loss(run: Run) -> Series:
-    """Return the training loss; the first that is not finite where it goes by several names or only parts are logged.
+def _training_losses(run: Run) -> list[Series]:
+    """Return the total loss by its names, else its parts, else all of a log in which nothing is ever finite.
 
-    A part of a loss that is finite may be NaN by design, where it does not apply.
+    Raises CannotTell if there is nothing of the kind.
     """
-    known = [name for name in run.series if canonical(name) == "loss"]
-    parts = [name for name in run.series if "loss" in name.lower() and not canonical(name).startswith("eval_")]
-    losses = [run[name] for name in known or parts if name not in ("loss_scale", "loss_scaler")]
-    if not losses:
+    totals = [one for name, one in run.series.items() if canonical(name) == "loss"]
+    if totals:
+        return totals
+    parts = [one for name, one in run.series.items() if is_loss(name) and not canonical(name).startswith("eval_")]
+    parts = [one for one in parts if one.name not in ("loss_scale", "loss_scaler")]
+    if parts:
+        return parts
+    measured = [one for one in run.series.values() if not np.array_equal(one.value, np.round(one.value))]
+    if len(measured) < 2 or any(np.isfinite(one.value).any() for one in measured):
         raise CannotTell("not logged: loss")
-    return next((one for one in losses if not np.isfinite(one.value).all()), losses[0])
+    return measured

@@ -62,6 +62,8 @@ def loss_plateau(run: Run) -> Evidence | None:
     gained = start - best
     error = math.hypot(cut.wobble, 1.25 * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     chance = _chance(run, best)
+    if end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error):
+        return None  # it rises
     if gained > max(LEAST_PROGRESS * start, 3 * error):
         # A fall that ends where guessing is no progress.
         end = end_level(loss.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
@@ -25,6 +25,9 @@ LEAST_STEPS = 100
 PACE = 1 / 1000
 """Of the first level, per step: a straight line to zero within a thousand steps is not slow: so the loss falls while a
 rate that is not logged warms up. Chosen by hand."""
+POINTS = 20
+DROP = 0.6
+"""From one record to the next: a drop of the rate, which no smooth decay makes before its last steps."""
 EARLY = 0.05
 """The log must begin within this share of the run, or among its first 20 steps: later on every curve is straight."""
 
@@ -32,7 +35,7 @@ EARLY = 0.05
 @symptom(
     needs=("loss",),
     sources=("axolotl_stability",),
-    points=20,
+    points=POINTS,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
     follows=("loss_plateau",),
@@ -45,7 +48,7 @@ def loss_slow(run: Run) -> Evidence | None:
     all (`loss_plateau`). Time counts by the learning rate spent, where it is logged, so that a decay of the rate does
     not bend the curve. The shares were chosen on synthetic curves.
     """
-    loss = run["loss"].finite
+    loss = _before_decay(run)
     if loss.step[0] > max(20.0, EARLY * run.last_step):
         raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
     if run.step_name == "step" and run.last_step < LEAST_STEPS:
@@ -78,6 +81,21 @@ def loss_slow(run: Run) -> Evidence | None:
         steps=(step,),
         values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
     )
+
+
+def _before_decay(run: Run) -> Series:
+    """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is no slow progress."""
+    loss = run["loss"].finite
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is None or len(rate) < 3 or not len(loss):
+        return loss
+    drops = rate.value[1:] < DROP * rate.value[:-1]
+    if not drops.any():
+        return loss
+    before = loss.step < rate.step[1 + int(np.argmax(drops))]
+    if before.sum() < POINTS:
+        raise CannotTell(f"the rate drops after {int(before.sum())} records; {POINTS} are needed")
+    return loss.where(before)
 
 
 def _spent(run: Run, step: Floats) -> Floats:

@@ -1,0 +1,337 @@
+"""What trainers of vision models print: detectors, segmenters, GANs, and the loops of reference scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.run import Run
+
+SWIN = "[2021-05-02 10:00:{:02d} swin_base](main.py 226): INFO Train: [1/300][{}/100]  eta 0:01:00 lr 0.000100"
+LOGURU = "2022-03-01 10:00:{:02d} | INFO     | yolox.core.trainer:254 - epoch: 1/300, iter: {}/100, mem: 900Mb,"
+DINO = "I20250119 10:05:{:02d} 90 dinov2 helpers.py:102] Training  [ {}/5000]  eta: 1:00:00  lr: 0.0010 (0.0010)"
+
+
+def read(tmp_path: Path, text: str, name: str = "train.log") -> Run:
+    (tmp_path / name).write_text(text)
+    return read_run(tmp_path / name)
+
+
+def points(run: Run, name: str) -> dict[float, float]:
+    return dict(zip(run[name].step.tolist(), run[name].value.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("prefix", "loss"), [(SWIN, "loss"), (LOGURU, "total_loss:"), (DINO, "total_loss:")])
+def test_the_place_in_the_source_that_logged_a_line_is_no_metric(tmp_path: Path, prefix: str, loss: str) -> None:
+    lines = [f"{prefix.format(at, 10 * at)} {loss} {6 - at / 10:.4f}" for at in range(1, 6)]
+    run = read(tmp_path, "\n".join(lines))
+    assert points(run, "loss") == {10 * at: pytest.approx(6 - at / 10) for at in range(1, 6)}
+    assert not {name for name in run.series if "main" in name or "trainer" in name or "helpers" in name}
+
+
+def test_a_process_manager_in_front_of_the_lines_hides_nothing(tmp_path: Path) -> None:
+    run = read(tmp_path, "0|yolo     | 7: 5.5, 6.5 avg, 0.001000 rate, 3.99 seconds, 64 images\n")
+    assert points(run, "loss") == {7: 5.5}
+
+
+def test_the_time_of_a_batch_is_no_step(tmp_path: Path) -> None:
+    lines = [
+        f"2023-06-29,15:44:4{at} | INFO | Train Epoch: 0 [ {640 * at}/9600 (7%)] Loss: {2 - at / 10} (2.0) "
+        f"Data (t): 0.125 Batch (t): {at}.250, 175.4/s LR: 0.00050 Logit Scale: 14.2"
+        for at in range(1, 5)
+    ]
+    run = read(tmp_path, "\n".join(lines))
+    assert (run.step_name, len(run.segments)) == ("step", 1)
+    assert points(run, "loss") == {640 * at: 2 - at / 10 for at in range(1, 5)}
+    assert run["learning_rate"].value.tolist() == [0.0005] * 4
+    assert run["data_time"].value.tolist() == [0.125] * 4
+    assert run["step_time"].value.tolist() == [1.25, 2.25, 3.25, 4.25]
+
+
+@pytest.mark.parametrize("word", ["nan", "inf"])
+def test_a_loss_that_stops_training_between_two_records_is_read(tmp_path: Path, word: str) -> None:
+    lines = [f"Epoch: [0]  [{at}/90]  eta: 0:01:00  lr: 0.01  loss: {3 - at / 100} (2.9)" for at in (0, 10, 20)]
+    stop = f"Loss is {word}, stopping training"
+    run = read(tmp_path, "\n".join([*lines, stop, stop]))
+    assert run["loss"].step.tolist() == [0, 10, 20, 21]
+    assert run["loss"].value[:3].tolist() == [3, 2.9, 2.8]
+    assert not math.isfinite(run["loss"].value[3])
+    assert any("between two records" in note for note in run.notes)
+
+
+def test_the_step_at_which_detectron2_gives_up_is_read(tmp_path: Path) -> None:
+    lines = [
+        f"[11/01 19:16:1{at} d2.utils.events]: eta: 1:00:00  iter: {at}  total_loss: 1.{at}  lr: 0.001" for at in (1, 3)
+    ]
+    run = read(tmp_path, "\n".join([*lines, "FloatingPointError: Loss became infinite or NaN at iteration=4!"]))
+    assert run["loss"].step.tolist() == [1, 3, 4]
+    assert math.isnan(run["loss"].value[2])
+    assert not run.messages
+
+
+def test_quoted_names_and_values_are_read(tmp_path: Path) -> None:
+    lines = [f"2020-12-22 08:05:2{at}-INFO: iter: {at}, lr: 0.02, 'loss_cls': '0.5', 'loss': '1.{at}'" for at in (1, 2)]
+    run = read(tmp_path, "\n".join(lines))
+    assert points(run, "loss") == {1: 1.1, 2: 1.2}
+    assert points(run, "loss_cls") == {1: 0.5, 2: 0.5}
+
+
+def test_a_metric_printed_class_by_class_is_read_as_their_mean(tmp_path: Path) -> None:
+    block = "Epoch {0}\nCurrent learning rate: 0.01\ntrain_loss {1}\nval_loss {2}\nPseudo dice [{3}, nan, 0.5]\n"
+    run = read(tmp_path, block.format(0, 0.5, 0.6, 0.25) + block.format(1, 0.4, 0.55, 0.75))
+    assert points(run, "mean Pseudo dice") == {0: 0.375, 1: 0.625}
+    assert points(run, "loss") == {0: 0.5, 1: 0.4}
+    assert points(run, "learning_rate") == {0: 0.01, 1: 0.01}
+
+
+def test_the_losses_of_a_gan_are_records_beside_its_validation(tmp_path: Path) -> None:
+    text = (
+        "19-08-09 08:25:25.996 - INFO: <epoch:  1, iter:  1,000> psnr: 2.5000e+01\n"
+        "19-08-09 08:25:26.996 - INFO: <epoch:  1, iter:  1,100, lr:2.500e-05> l_g_pix: 1.5e-03 l_d_real: 1.0e-05\n"
+    )
+    run = read(tmp_path, text)
+    assert points(run, "psnr") == {1000: 25}
+    assert points(run, "l_g_pix") == {1100: 0.0015}
+
+
+def test_a_value_and_its_part_in_brackets_are_two_metrics(tmp_path: Path) -> None:
+    text = "INFO: [a..][epoch: 1, iter: 100, lr:(1.000e-04,)] [eta: 1:00:00, time (data): 0.365 (0.002)] l_pix: 0.5\n"
+    run = read(tmp_path, text)
+    assert points(run, "step_time") == {100: 0.365}
+    assert points(run, "data_time") == {100: 0.002}
+    assert points(run, "loss") == {100: 0.5}
+
+
+def test_evaluations_named_in_the_middle_of_a_line_are_told_from_training(tmp_path: Path) -> None:
+    text = (
+        "Training progress:  50%|#####     | 500/1000 [00:10<00:10, 50.00it/s, Loss=0.0500000]\n"
+        "[ITER 500] Evaluating test: L1 0.0500 PSNR 20.5 [11/07 13:58:39]\n"
+        "[ITER 500] Evaluating train: L1 0.0400 PSNR 22.5 [11/07 13:58:40]\n"
+        "Training progress: 100%|##########| 1000/1000 [00:20<00:00, 50.00it/s, Loss=0.0250000]\n"
+    )
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {500: 0.05, 1000: 0.025}
+    assert points(run, "eval_psnr") == {500: 20.5}
+    assert points(run, "PSNR") == {500: 22.5}
+
+
+def test_a_bar_of_ones_own_is_read_with_its_count(tmp_path: Path) -> None:
+    lines = [f"Training [{'>' * at:10}] {100 * at}/1000, loss_G=1.{at}, lr_G=1.0e-04  1.4 step/sec" for at in (1, 2, 3)]
+    assert points(read(tmp_path, "\n".join(lines)), "loss_G") == {100: 1.1, 200: 1.2, 300: 1.3}
+
+
+def test_a_bar_with_commas_behind_it_is_no_table(tmp_path: Path) -> None:
+    lines = [f"{at}/9 [>.............] - ETA: 12:52 - loss: 0.{at}(683, 1024, 3)" for at in (1, 2, 3)]
+    run = read(tmp_path, "\n".join(lines))
+    assert run.formats[:1] == ("text",)
+    assert run["loss"].value.tolist() == [0.3]
+
+
+def test_the_first_epoch_of_timm_is_epoch_0(tmp_path: Path) -> None:
+    lines = [f"Train: 1 [ {at}/100 ( {at}%)]  Loss:  6.{at} (6.9)  Time: 0.1s,  9.9/s  LR: 1e-4" for at in (0, 50)]
+    assert read(tmp_path, "\n".join(lines))["loss"].step.tolist() == [100, 150]
+
+
+@pytest.mark.parametrize(("waits", "named"), [((1.5, 0.0), True), ((3.0, 0.0), False)])
+def test_time_and_data_of_a_step_are_known_by_one_never_exceeding_the_other(
+    tmp_path: Path, waits: tuple[float, float], named: bool
+) -> None:
+    lines = [
+        f"Epoch: [0]  [{at}/90]  loss: 2.{at} (2.9)  time: 2.{at}  data: {wait}"
+        for at, wait in enumerate(waits, start=1)
+    ]
+    run = read(tmp_path, "\n".join(lines))
+    assert ("data_time" in run.series) is named
+    assert ("step_time" in run.series) is named
+
+
+def test_num_mean_and_std_of_a_metric_are_its_mean(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({
+            "Loss/loss": {"num": 8, "mean": 0.5 / tick, "std": 0.1},
+            "Progress/kimg": {"num": 1, "mean": 4.0 * tick, "std": 0.0},
+        })
+        for tick in (1, 2)
+    ]  # fmt: skip
+    run = read(tmp_path, "\n".join(lines), "stats.jsonl")
+    assert points(run, "loss") == {4: 0.5, 8: 0.25}
+    assert set(run.series) == {"loss"}
+
+
+ULTRALYTICS = "epoch,train/box_loss,train/cls_loss,val/box_loss,val/cls_loss,metrics/mAP50(B),lr/pg0,lr/pg1,lr/pg2\n"
+
+
+def test_the_sum_of_a_detectors_losses_is_its_loss(tmp_path: Path) -> None:
+    rows = "1,1.5,2.5,1.25,2.0,0.1,0.01,0.01,0.01\n2,1.0,2.0,1.25,1.5,0.2,0.02,0.02,0.02\n"
+    run = read(tmp_path, ULTRALYTICS + rows, "results.csv")
+    assert points(run, "loss") == {1: 4, 2: 3}
+    assert points(run, "eval_loss") == {1: 3.25, 2: 2.75}
+    assert points(run, "box_loss") == {1: 1.5, 2: 1}
+
+
+def test_the_warmup_of_biases_is_not_the_learning_rate(tmp_path: Path) -> None:
+    rows = "1,1.5,2.5,1.25,2.0,0.1,0.07,0.001,0.001\n2,1.0,2.0,1.25,1.5,0.2,0.03,0.002,0.002\n"
+    run = read(tmp_path, ULTRALYTICS + rows, "results.csv")
+    assert points(run, "learning_rate") == {1: 0.001, 2: 0.002}
+    assert points(run, "lr/pg0") == {1: 0.07, 2: 0.03}
+
+
+@pytest.mark.parametrize("name", ["acc1", "Prec@1", "accuracy/top1"])
+def test_top_1_by_any_name_is_the_accuracy(tmp_path: Path, name: str) -> None:
+    run = read(tmp_path, f"epoch,train_loss,{name},test_acc1\n0,2.5,10.5,9.5\n1,2.0,20.5,19.5\n", "log.csv")
+    assert points(run, "accuracy") == {0: 10.5, 1: 20.5}
+    assert points(run, "eval_accuracy") == {0: 9.5, 1: 19.5}
+
+
+YOLOV5 = """
+     Epoch   gpu_mem       box       obj       cls    labels  img_size
+      {0}/9     2.64G       {1}       0.25       0.5         4       416: 100%|##########| 7/7 [00:15<00:00,  2.27s/it]
+               Class     Images     Labels          P          R     mAP@.5 mAP@.5:.95: 100%|#####| 1/1 [00:01<00:00]
+                 all         14          3       0.75        0.5       0.25      0.125
+"""
+
+
+def test_the_table_of_yolov5_is_read_with_its_losses(tmp_path: Path) -> None:
+    run = read(tmp_path, YOLOV5.format(0, 0.5) + YOLOV5.format(1, 0.25))
+    assert points(run, "box_loss") == {0: 0.5, 1: 0.25}
+    assert points(run, "loss") == {0: 1.25, 1: 1}
+    assert run["eval_map@.5"].value.tolist() == [0.25, 0.25]
+    assert not {"eval_labels", "eval_images"} & run.series.keys()
+
+
+def test_a_detector_whose_losses_are_nan_is_read_as_such(tmp_path: Path) -> None:
+    run = read(tmp_path, YOLOV5.format(0, "nan"))
+    assert math.isnan(run["loss"].value[0])
+
+
+@pytest.mark.parametrize(
+    ("printed", "metric"),
+    [("loss_val", "eval_loss"), ("Loss (val)", "eval_loss"), ("loss (batch)", "loss"), ("acc_train", "accuracy")],
+)
+def test_a_phase_behind_a_name_is_that_of_the_metric(tmp_path: Path, printed: str, metric: str) -> None:
+    run = read(tmp_path, "\n".join(f"step {at}: {printed}: 0.{at}" for at in (1, 2, 3)))
+    assert points(run, metric) == {1: 0.1, 2: 0.2, 3: 0.3}
+
+
+def test_the_batches_of_an_evaluation_are_no_step(tmp_path: Path) -> None:
+    text = (
+        "2023-06-21 05:51:50,921 - mmseg - INFO - Iter [4000/9000]\tlr: 1e-3, time: 0.2, loss: 1.5\n"
+        "2023-06-21 05:52:50,921 - mmseg - INFO - Iter(val) [500]\taAcc: 0.75, mIoU: 0.25\n"
+        "2023-06-21 05:53:50,921 - mmseg - INFO - Iter [4050/9000]\tlr: 1e-3, time: 0.2, loss: 1.25\n"
+    )
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {4000: 1.5, 4050: 1.25}
+    assert points(run, "eval_miou") == {4000: 0.25}
+
+
+def test_the_same_metrics_twice_in_a_line_are_training_and_evaluation(tmp_path: Path) -> None:
+    text = (
+        "2019-09-06-05-36: epoch: 4 |loss 0.9 | hm_loss 0.7 | time 33.7 | \n"
+        "2019-09-06-06-10: epoch: 5 |loss 0.8 | hm_loss 0.6 | time 33.9 | loss 1.1 | hm_loss 0.9 | time 19.5 | \n"
+    )
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {4: 0.9, 5: 0.8}
+    assert points(run, "eval_loss") == {5: 1.1}
+    assert points(run, "eval_hm_loss") == {5: 0.9}
+
+
+def test_an_evaluation_under_way_is_told_from_training_by_its_counter(tmp_path: Path) -> None:
+    bar = "ctdet/own |####      | {}: [{}][{}/2]|Tot: 0:00:00 |ETA: 0:00:00 |loss {} |hm_loss {} |Data 0.1s(0.1s)"
+    lines = [bar.format("train", 1, 0, 2.5, 2.0), bar.format("train", 1, 1, 2.25, 1.75)]
+    run = read(tmp_path, "\n".join([*lines, bar.format("val", 1, 0, 9.0, 8.0), bar.format("val", 1, 1, 3.0, 2.5)]))
+    assert run["loss"].value.tolist() == [2.5, 2.25]
+    assert run["eval_loss"].value.tolist() == [3.0]
+
+
+def test_a_heading_between_two_bars_is_that_of_the_second(tmp_path: Path) -> None:
+    lines = [
+        f"epoch {epoch}/3\nsteps: 33%|###   | {10 * epoch}/30 [00:10<00:20, 1.0it/s, avr_loss=0.{epoch}]"
+        for epoch in (1, 2, 3)
+    ]
+    run = read(tmp_path, "\n".join(lines))
+    assert points(run, "epoch") == {10: 1, 20: 2, 30: 3}
+    assert points(run, "loss") == {10: 0.1, 20: 0.2, 30: 0.3}
+
+
+def test_the_results_of_yolov7_are_read_without_a_header(tmp_path: Path) -> None:
+    row = (
+        "     {}/9     13.6G   0.{}   0.25    0.5   0.75      17     640    0.1    0.2    0.3   0.4   0.5  0.6    0.7\n"
+    )
+    run = read(tmp_path, row.format(0, 5) + row.format(1, 4), "results.txt")
+    assert points(run, "box_loss") == {0: 0.5, 1: 0.4}
+    assert points(run, "loss") == {0: 0.75, 1: 0.75}
+    assert points(run, "eval_map50") == {0: 0.3, 1: 0.3}
+    assert any("guessed" in note for note in run.notes)
+
+
+def test_the_two_tables_of_a_detector_are_read_where_buffering_mixes_them(tmp_path: Path) -> None:
+    train = (
+        "   {0}/9     55.1G   0.5   0.25   0.25    1.{0}        26      640: 100%|####| 5/5 [12:51<00:00,  2.62s/it]\n"
+    )
+    head = "     Epoch   gpu_mem       box       obj       cls     total    labels  img_size\n"
+    classes = "    Class  Images  Labels      P       R   mAP@.5  mAP@.5:.95: 100%|####| 5/5 [01:15<00:00,  1.52s/it]\n"
+    every = "      all     787    2054   0.{}   0.5   0.25   0.125\n"
+    text = "".join(head + (every.format(at) if at else "") + train.format(at) + classes for at in range(4))
+    run = read(tmp_path, text)
+    assert run["loss"].value.tolist() == [1.0, 1.1, 1.2, 1.3]
+    assert run["eval_p"].value.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_a_rate_on_a_line_of_its_own_belongs_to_its_step(tmp_path: Path) -> None:
+    lines = [
+        f"I0914 09:42:5{at}.54  6584 solver.cpp:228] Iteration {at}00, loss = 0.{at}\n"
+        f"I0914 09:42:5{at}.54  6584 sgd_solver.cpp:106] Iteration {at}00, lr = 0.01\n"
+        for at in (1, 2, 3)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "loss") == {100: 0.1, 200: 0.2, 300: 0.3}
+    assert points(run, "learning_rate") == {100: 0.01, 200: 0.01, 300: 0.01}
+
+
+def test_an_epoch_of_testing_in_brackets_is_an_evaluation(tmp_path: Path) -> None:
+    lines = [
+        f"[Info][Train  Epoch {at}/9]\t[loss 2.{at}]\n[Info][Test   Epoch {at}/9]\t[loss 3.{at}]\n" for at in (1, 2, 3)
+    ]
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "loss") == {1: 2.1, 2: 2.2, 3: 2.3}
+    assert points(run, "eval_loss") == {1: 3.1, 2: 3.2, 3: 3.3}
+
+
+def test_a_record_behind_a_bar_keeps_its_own_counter(tmp_path: Path) -> None:
+    record = "2022-10-23 04:01:4{0},901   INFO  epoch: 22/120, acc_iter=60{0}, cur_iter={0}/271, loss=3.{0}, lr=0.001\n"
+    text = "train:   0%|          | 0/271 [00:00<?, ?it/s]" + "".join(record.format(at) for at in (1, 2, 3))
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {601: 3.1, 602: 3.2, 603: 3.3}
+    assert points(run, "epoch") == {601: 22, 602: 22, 603: 22}
+
+
+def test_an_epoch_with_its_share_is_a_counter(tmp_path: Path) -> None:
+    line = "2023-01-05 16:34:37,748   INFO  Train:    1/3 ( 33%) [ {}/300 (  0%)]  Loss: 5.{} (5.1)  LR: 1.000e-04"
+    run = read(tmp_path, "\n".join(line.format(at, at) for at in (1, 2, 3)))
+    assert run["loss"].value.tolist() == [5.1, 5.2, 5.3]
+    assert np.diff(run["loss"].step).tolist() == [1, 1]
+
+
+def test_the_cross_entropy_of_mxnet_is_its_loss_at_the_last_of_a_range_of_batches(tmp_path: Path) -> None:
+    epoch = (
+        "INFO:root:Epoch[{0}] Batch [0-20]\tSpeed: 1215.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{0}5\n"
+        "INFO:root:Epoch[{0}] Batch [20-40]\tSpeed: 1195.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{0}4\n"
+        "INFO:root:Epoch[{0}] Train-cross-entropy=2.{0}0\nINFO:root:Epoch[{0}] Time cost=12.3\n"
+        "INFO:root:Epoch[{0}] Validation-cross-entropy=3.{0}\n"
+    )
+    run = read(tmp_path, "".join(epoch.format(at) for at in (0, 1, 2)))
+    assert points(run, "loss") == {20: 2.05, 40: 2.04, 60: 2.15, 80: 2.14, 100: 2.25, 120: 2.24}
+    assert run["eval_loss"].value.tolist() == [3.0, 3.1, 3.2]
+
+
+def test_a_validation_loss_of_a_test_is_an_evaluation_loss(tmp_path: Path) -> None:
+    run = read(
+        tmp_path, "".join(f"epoch: {at}, test val_loss: 2.{at}\nepoch: {at}, train loss: 1.{at}\n" for at in range(3))
+    )
+    assert points(run, "eval_loss") == {0: 2.0, 1: 2.1, 2: 2.2}
+    assert points(run, "loss") == {0: 1.0, 1: 1.1, 2: 1.2}
