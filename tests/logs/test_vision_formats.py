@@ -335,3 +335,10 @@ def test_a_validation_loss_of_a_test_is_an_evaluation_loss(tmp_path: Path) -> No
     )
     assert points(run, "eval_loss") == {0: 2.0, 1: 2.1, 2: 2.2}
     assert points(run, "loss") == {0: 1.0, 1: 1.1, 2: 1.2}
+
+
+def test_a_cross_entropy_beside_a_loss_is_no_evaluation_loss(tmp_path: Path) -> None:
+    line = "step: {0}00 loss: 9.{0}\nstep: {0}00 valid_cross-entropy: 20{0}.5\n"
+    run = read(tmp_path, "".join(line.format(at) for at in (1, 2, 3)))
+    assert points(run, "loss") == {100: 9.1, 200: 9.2, 300: 9.3}
+    assert "eval_loss" not in run

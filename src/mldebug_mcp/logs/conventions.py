@@ -161,6 +161,20 @@ def linear_model(columns: Columns) -> str | None:
     return None
 
 
+def cross_entropy(columns: Columns) -> str | None:
+    """MXNet's loss is its cross-entropy; beside a loss it is another measure, such as Marian's of whole sentences."""
+    if any(canonical(name) in ("loss", "eval_loss") for name in columns):
+        return None
+    names = {normal(name): name for name in columns}
+    told = []
+    for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
+        found = next((names[f"{one}cross_entropy"] for one in prefixes if f"{one}cross_entropy" in names), None)
+        if found is not None:
+            columns[total] = columns.pop(found)
+            told.append(f"{found!r} is read as the {total}")
+    return ", ".join(told) or None
+
+
 def time_and_data(columns: Columns) -> str | None:
     """`time` beside `data`, in the same records and never shorter: of a step, and the wait for its data in it."""
     names = {name.lower(): name for name in columns if name.lower() in ("time", "data")}
@@ -317,6 +331,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     warmup_of_biases,
     moments,
     sum_of_parts,
+    cross_entropy,
     time_and_data,
     clock,
     percentages,

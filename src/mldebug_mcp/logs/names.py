@@ -46,7 +46,6 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "xent", "objf", "current_batch_average_objf",
         "embedding_loss", "gpt_loss", "train/gpt_loss", "preference_loss", "train/preference_loss",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
-        "cross_entropy", "train_cross_entropy",
     ),
     "eval_loss": (
         "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
@@ -56,7 +55,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "eval_epoch_loss",
         "eval_embedding_loss", "eval_gpt_loss", "eval/eval_gpt_loss",
         "验证损失", "测试损失", "検証損失", "검증_손실",
-        "clip_val_loss", "eval_cross_entropy",
+        "clip_val_loss",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
