@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.models import State
 from tests.runs import run_of, seen, state
 
@@ -54,3 +56,12 @@ def test_the_state_of_a_checkpoint_is_unknown() -> None:
 def test_no_plan_or_one_in_another_unit_is_unknown() -> None:
     assert state("log_stops", run_of(loss=HALF)) is State.UNKNOWN
     assert state("log_stops", run_of(loss=HALF, every=100, config={"max_steps": 50})) is State.UNKNOWN
+
+
+def test_a_run_that_may_still_be_going_is_not_called_broken(tmp_path: Path) -> None:
+    log = tmp_path / "trainer_log.jsonl"
+    lines = (f'{{"current_steps": {step}, "total_steps": 1000, "loss": {2 - step / 100:.3f}}}' for step in range(1, 70))
+    log.write_text("\n".join(lines), encoding="utf-8")
+    diagnosis = diagnose_run(log)
+    assert {one.symptom: one.state for one in diagnosis.findings}["log_stops"] is State.PRESENT
+    assert diagnosis.hypotheses[0].cause == "healthy"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.models import State
 from tests.runs import run_of, seen, state
@@ -27,3 +29,14 @@ def test_other_errors_and_none_at_all_are_absent() -> None:
 
 def test_a_log_of_metrics_only_is_unknown() -> None:
     assert state("out_of_memory_error", replace(_log(), formats=("jsonl",))) is State.UNKNOWN
+
+
+def test_a_process_that_the_kernel_killed_for_its_memory_is_seen_in_a_log(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    records = "".join(f"step {step}: loss {2 - step / 100:.3f}\n" for step in range(1, 60))
+    for last_words in (
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch. Some processes may have been killed.\n",
+        "worker.api: [ERROR] failed (exitcode: -9) local_rank: 1 (pid: 99) of binary: python3\n",
+    ):
+        log.write_text(records + last_words, encoding="utf-8")
+        assert diagnose_run(log).hypotheses[0].cause == "out_of_memory"

@@ -26,7 +26,8 @@ class _Plan:
 
 @symptom(
     whole_run=True,
-    background=0.15,
+    background=0.1,  # a run that is still going
+    as_chosen=True,
     follows=("error_message", "out_of_memory_error", "collective_timeout", "device_error"),
 )
 def log_stops(run: Run) -> Evidence | None:
