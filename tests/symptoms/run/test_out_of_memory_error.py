@@ -39,4 +39,5 @@ def test_a_process_that_the_kernel_killed_for_its_memory_is_seen_in_a_log(tmp_pa
         "worker.api: [ERROR] failed (exitcode: -9) local_rank: 1 (pid: 99) of binary: python3\n",
     ):
         log.write_text(records + last_words, encoding="utf-8")
-        assert diagnose_run(log).hypotheses[0].cause == "out_of_memory"
+        leading = {one.cause for one in diagnose_run(log).hypotheses[:2]}
+        assert leading == {"out_of_memory", "memory_leak"}
