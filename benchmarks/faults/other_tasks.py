@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from benchmarks.faults.tasks import Batch, Shape, Task, TinyGPT, fixed, full, perceptron
+from benchmarks.faults.tasks import Batch, Shape, Task, TinyGPT, fixed, full, next_characters, perceptron
 
 PAGES = ("README.md", "CHANGELOG.md", "docs/trust.md")
 WORDS = 400
@@ -32,12 +32,7 @@ def pages() -> tuple[Tensor, int]:
 
 def letters(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """Windows of the pages; the last part is for evaluation."""
-    characters, _ = pages()
-    split = int(0.85 * len(characters))
-    low, high = (split, len(characters) - 65) if evaluation else (0, split - 65)
-    starts = torch.randint(low, high, (size,), generator=generator)
-    tokens = torch.stack([characters[start : start + 65] for start in starts])
-    return Batch(tokens[:, :-1], tokens[:, 1:], full(tokens[:, 1:]))
+    return next_characters(pages()[0], generator, size, evaluation, length=64, split=0.85)
 
 
 class Recurrent(nn.Module):

@@ -120,11 +120,17 @@ def text() -> tuple[Tensor, int]:
 
 def windows(generator: torch.Generator, size: int, evaluation: bool) -> Batch:
     """Windows of text; the last tenth is for evaluation."""
-    characters, _ = text()
-    split = int(0.9 * len(characters))
-    low, high = (split, len(characters) - 49) if evaluation else (0, split - 49)
+    return next_characters(text()[0], generator, size, evaluation, length=48, split=0.9)
+
+
+def next_characters(
+    characters: Tensor, generator: torch.Generator, size: int, evaluation: bool, *, length: int, split: float
+) -> Batch:
+    """Return windows of `length` characters and the one after each; what stands behind `split` is for evaluation."""
+    border, window = int(split * len(characters)), length + 1
+    low, high = (border, len(characters) - window) if evaluation else (0, border - window)
     starts = torch.randint(low, high, (size,), generator=generator)
-    tokens = torch.stack([characters[start : start + 49] for start in starts])
+    tokens = torch.stack([characters[start : start + window] for start in starts])
     return Batch(tokens[:, :-1], tokens[:, 1:], full(tokens[:, 1:]))
 
 

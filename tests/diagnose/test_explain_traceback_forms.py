@@ -9,7 +9,7 @@ from mldebug_mcp.models import FirstError
 
 PLAIN = """\
 Traceback (most recent call last):
-  File "/home/me/run.py", line 8, in main
+  File "/data/me/run.py", line 8, in main
     step(batch)
   File "/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", line 90, in linear
     return f(x)
@@ -30,7 +30,7 @@ Cell In[12], line 4
 ----> 4     fit(net, x, y)
       5     opt.step()
 
-File ~/work/helpers.py:31, in fit(net, x, y)
+File ~/code/helpers.py:31, in fit(net, x, y)
      29 def fit(net, x, y):
      30     out = net(x)
 ---> 31     return check(out, y)
@@ -60,7 +60,7 @@ ValueError                                Traceback (most recent call last)
 ValueError: odd rows"""
 BOX = """\
 ╭─────────────── Traceback (most recent call last) ───────────────╮
-│ /home/me/a/rather/long/folder/that/does/not/fit/into/the/box/tr │
+│ /data/me/a/rather/long/folder/that/does/not/fit/into/the/box/tr │
 │ ain.py:19 in main                                               │
 │                                                                 │
 │   18 │   batch = next(loader)                                   │
@@ -77,10 +77,10 @@ ValueError: odd rows"""
 @pytest.mark.parametrize(
     ("log", "frame"),
     [
-        (NOTEBOOK_8, "~/work/helpers.py:31 in fit: return check(out, y)"),
+        (NOTEBOOK_8, "~/code/helpers.py:31 in fit: return check(out, y)"),
         (NOTEBOOK_7, "<ipython-input-5-0a1b2c3d4e5f>:2 in <module>: checks.run(rows)"),
         (PASTED, "<ipython-input-5-0a1b2c3d4e5f>:2 in <cell line: 2>: checks.run(rows)"),
-        (BOX, "/home/me/a/rather/long/folder/that/does/not/fit/into/the/box/train.py:19 in main: fit(net, batch)"),
+        (BOX, "/data/me/a/rather/long/folder/that/does/not/fit/into/the/box/train.py:19 in main: fit(net, batch)"),
     ],
     ids=["notebook", "older notebook", "notebook on a page", "box"],
 )
@@ -97,7 +97,7 @@ def test_what_stands_before_a_traceback_is_taken_off_its_lines(prefix: str) -> N
     log = "\n".join(prefix + line for line in PLAIN.splitlines())
     error = error_of(explain_error(log))
     assert (error.exception, error.text) == ("KeyError", "KeyError: 'mask'")
-    assert error.user_frame == "/home/me/run.py:8 in main: step(batch)"
+    assert error.user_frame == "/data/me/run.py:8 in main: step(batch)"
 
 
 def test_a_prefix_whose_digits_change_from_line_to_line_is_taken_off() -> None:
@@ -110,7 +110,7 @@ def test_tracebacks_of_hosts_that_are_interleaved_are_told_apart() -> None:
     pairs = zip(PLAIN.splitlines(), other.splitlines(), strict=True)
     log = "\n".join(line for one, two in pairs for line in (f"node1: {one}", f"node2: {two}"))
     error = error_of(explain_error(log))
-    assert (error.text, error.user_frame) == ("KeyError: 'mask'", "/home/me/run.py:8 in main: step(batch)")
+    assert (error.text, error.user_frame) == ("KeyError: 'mask'", "/data/me/run.py:8 in main: step(batch)")
 
 
 def test_a_line_that_a_logger_wrote_does_not_go_on_with_the_message_above_it() -> None:
@@ -140,7 +140,7 @@ def test_the_message_of_a_graph_is_found_below_the_list_of_its_nodes() -> None:
 InvalidArgumentError: Graph execution error:
 
 Detected at node 'net/gather' defined at (most recent call last):
-    File "/home/me/fit.py", line 20, in <module>
+    File "/data/me/fit.py", line 20, in <module>
       model.fit(rows)
     File "/usr/lib/python3/dist-packages/keras/x.py", line 3, in f
       return g()
@@ -154,7 +154,7 @@ indices[3,0] = 900 is not in [0, 800)
 
 def test_a_frame_of_a_template_is_not_the_users() -> None:
     log = PLAIN.replace("/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", "<template>")
-    assert error_of(explain_error(log)).user_frame == "/home/me/run.py:8 in main: step(batch)"
+    assert error_of(explain_error(log)).user_frame == "/data/me/run.py:8 in main: step(batch)"
 
 
 def test_the_death_of_an_actor_is_an_echo_of_the_error_in_it() -> None:
@@ -167,7 +167,7 @@ def test_the_death_of_an_actor_is_an_echo_of_the_error_in_it() -> None:
 def test_the_end_of_a_box_is_no_frame_and_a_path_that_is_broken_is_put_together() -> None:
     log = """\
 ╭───────────────────── Traceback (most recent call last) ─────────────────────╮
-│ /home/me/run.py:8 in <module>                                               │
+│ /data/me/run.py:8 in <module>                                               │
 │                                                                             │
 │ ❱ 8 fit(net)                                                                │
 │                                                                             │
@@ -175,7 +175,7 @@ def test_the_end_of_a_box_is_no_frame_and_a_path_that_is_broken_is_put_together(
 │ y:55 in fit                                                                 │
 ╰─────────────────────────────────────────────────────────────────────────────╯
 KeyError: 'mask'"""
-    assert error_of(explain_error(log)).user_frame == "/home/me/run.py:8 in <module>: fit(net)"
+    assert error_of(explain_error(log)).user_frame == "/data/me/run.py:8 in <module>: fit(net)"
 
 
 @pytest.mark.parametrize("margin", ["    ", "> ", "> > ", "  "])
@@ -183,7 +183,7 @@ def test_a_traceback_that_is_quoted_or_indented_as_a_whole_is_read(margin: str) 
     answer = explain_error("\n".join(margin + line for line in PLAIN.splitlines()) + "\n\nwhat is this?\n")
     assert (error_of(answer).exception, error_of(answer).user_frame) == (
         "KeyError",
-        "/home/me/run.py:8 in main: step(batch)",
+        "/data/me/run.py:8 in main: step(batch)",
     )
 
 
@@ -195,7 +195,7 @@ Root Cause (first observed failure):
   rank      : 2 (local_rank: 2)
   exitcode  : 1 (pid: 77)
   traceback : Traceback (most recent call last):
-    File "/home/me/run.py", line 8, in main
+    File "/data/me/run.py", line 8, in main
       step(batch)
     File "/opt/venv/lib/python3.11/site-packages/torch/nn/functional.py", line 90, in linear
       return f(x)
@@ -203,7 +203,7 @@ Root Cause (first observed failure):
 
 ====================================="""
     answer = explain_error(log)
-    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: step(batch)"
+    assert error_of(answer).user_frame == "/data/me/run.py:8 in main: step(batch)"
     assert [row.id for row in answer.matches] == ["mat_shapes"]
 
 
@@ -215,7 +215,7 @@ def test_pytests_mark_before_an_error_is_taken_off() -> None:
 def test_the_users_frame_above_a_workers_traceback_stands_for_one_within_it() -> None:
     log = """\
 Traceback (most recent call last):
-  File "/home/me/run.py", line 8, in main
+  File "/data/me/run.py", line 8, in main
     for batch in loader:
   File "/opt/venv/lib/python3.11/site-packages/torch/_utils.py", line 90, in reraise
     raise exception
@@ -225,7 +225,7 @@ Original Traceback (most recent call last):
     return f(x)
 RuntimeError: stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1"""
     answer = explain_error(log)
-    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: for batch in loader:"
+    assert error_of(answer).user_frame == "/data/me/run.py:8 in main: for batch in loader:"
     assert answer.matches[0].id == "stack_equal_size"
 
 
@@ -262,4 +262,4 @@ def test_ranks_that_two_launchers_wrote_before_a_line_are_taken_off() -> None:
     log = [f"{rank:2}: [rank{rank}]: {line}" for line in lines for rank in (2, 15)]
     answer = explain_error("\n".join(log))
     assert (error_of(answer).text, error_of(answer).ranks) == ("KeyError: 'mask'", ["2", "15"])
-    assert error_of(answer).user_frame == "/home/me/run.py:8 in main: step(batch)"
+    assert error_of(answer).user_frame == "/data/me/run.py:8 in main: step(batch)"
