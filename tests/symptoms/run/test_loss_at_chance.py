@@ -64,3 +64,8 @@ def test_an_evaluation_that_is_better_than_a_guess_shows_that_nothing_is_guessed
 def test_of_the_numbers_of_classes_that_the_accuracy_allows_the_nearest_is_named() -> None:
     run = run_of(loss=np.full(20, 2.302), accuracy=np.full(20, 0.1085))
     assert "ln(10)" in seen("loss_at_chance", run).summary
+
+
+def test_a_loss_that_has_fallen_to_where_two_classes_would_be_guessed_is_no_guess() -> None:
+    assert state("loss_at_chance", run_of(loss=noisy(decay(200, 2.4, 0.694, 40), 0.003))) is not State.PRESENT
+    assert state("loss_at_chance", run_of(loss=noisy(decay(200, 0.75, 0.694, 20), 0.003))) is State.PRESENT

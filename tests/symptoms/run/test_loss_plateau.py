@@ -92,3 +92,10 @@ def test_an_excerpt_from_the_middle_of_an_epoch_cannot_tell() -> None:
 def test_a_few_records_from_the_middle_at_chance_cannot_tell() -> None:
     loss = {step: 6.9 + 0.01 * (step % 2) for step in range(103, 110)}
     assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("end", [0.694, 1.098, 1.386])
+def test_a_loss_that_falls_and_ends_where_few_classes_would_be_guessed_is_no_plateau(end: float) -> None:
+    assert state("loss_plateau", run_of(loss=noisy(decay(200, 1.4 * end, end, 40), 0.004))) is State.ABSENT
+    known = run_of(loss=noisy(decay(200, 1.4 * end, end, 10), 0.004), config={"num_labels": round(np.exp(end))})
+    assert state("loss_plateau", known) is State.PRESENT

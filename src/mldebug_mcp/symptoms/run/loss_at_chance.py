@@ -17,6 +17,9 @@ from mldebug_mcp.text import figure
 NEAR = 0.03
 """Within this share of ln(n) the loss is that of a guess. Chosen by hand: unigram statistics of text lie far below."""
 
+FROM_TWO = 0.2
+"""Where the number of classes is not known, a loss at ln 2 must have begun within this share of it: one that falls from
+far may come by. Chosen by hand."""
 NEAR_BY_ACCURACY = 0.08
 """An accuracy of a few per cent is known to no more than that."""
 MOST_ACCURACY = 0.3
@@ -45,7 +48,8 @@ def loss_at_chance(run: Run) -> Evidence | None:
     near = NEAR
     worse = uniform is not None and uniform < end < start * (1 + NEAR)
     if uniform is None:
-        uniform = math.log(2) if abs(end - math.log(2)) <= 0.01 else _by_accuracy(run, end)
+        of_two = abs(end - math.log(2)) <= 0.01 and abs(start - math.log(2)) <= FROM_TWO * math.log(2)
+        uniform = math.log(2) if of_two else _by_accuracy(run, end)
         near = NEAR_BY_ACCURACY
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None

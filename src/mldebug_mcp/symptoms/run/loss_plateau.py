@@ -28,6 +28,8 @@ NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses uniformly."""
 SETTLING = 1.5
 """The loss of a new classifier may begin this many times above ln(classes) and fall to it without any learning."""
+SETTLING_GUESSED = 1.15
+"""... and so many times where the number of classes is a guess: a loss that falls from far may come by. Both chosen."""
 KNOWS = 0.75
 """An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
@@ -66,8 +68,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         return None  # it rises
     if gained > max(LEAST_PROGRESS * start, 3 * error):
         # A fall that ends where guessing is no progress.
-        end = end_level(loss.value)
-        if chance is None or start > SETTLING * chance or abs(end - chance) > NEAR_CHANCE * chance:
+        end, above = end_level(loss.value), SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED
+        if chance is None or start > above * chance or abs(end - chance) > NEAR_CHANCE * chance:
             return None
     elif chance is None:
         doubt = 3 * error / start
