@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.columns import Column, joined, stretches_of
+from mldebug_mcp.logs.columns import Column, stretches_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import COUNTERS, canonical, factor, of_evaluation, rank
@@ -232,7 +232,7 @@ class RunBuilder:
 
     def _join_counters(self) -> None:
         """Make one counter of several spellings that take turns, each record having one, if together they ascend."""
-        for counter in ("step", "epoch"):
+        for counter in COUNTERS:
             spellings = sorted((raw for raw in self._columns if canonical(raw) == counter), key=rank)
             for raw in spellings[1:]:
                 joined = self._columns[spellings[0]].joined(self._columns[raw])
@@ -245,9 +245,6 @@ class RunBuilder:
         named: dict[str, Column] = {}
         for raw in sorted(self._columns, key=lambda raw: (rank(raw), raw != canonical(raw))):
             name = canonical(raw)
-            if name in COUNTERS and name in named and (both := joined(named[name], self._columns[raw])) is not None:
-                named[name] = both
-                continue
             if name in named:
                 self.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
                 name = raw if raw not in named else f"{raw} (2)"
@@ -256,7 +253,7 @@ class RunBuilder:
                 column.scale(factor(raw))
             named[shorten(name, MAX_NAME)] = column
         order = {id(column): position for position, column in enumerate(self._columns.values())}
-        return dict(sorted(named.items(), key=lambda item: order.get(id(item[1]), -1)))  # joined ones come first
+        return dict(sorted(named.items(), key=lambda item: order[id(item[1])]))
 
     def _pieces(
         self, named: Mapping[str, Column], step: Floats, starts: list[int], step_name: str

@@ -139,18 +139,6 @@ class Column:
         self._lent = False
 
 
-def joined(one: Column, other: Column) -> Column | None:
-    """Return two columns as one if no record holds both and their values go up together, else None."""
-    rows = np.concatenate([one.arrays()[0], other.arrays()[0]])
-    order = np.argsort(rows, kind="stable")
-    rows, values = rows[order], np.concatenate([one.values(), other.values()])[order]
-    if bool(np.any(rows[1:] == rows[:-1])) or bool(np.any(values[1:] < values[:-1])):
-        return None
-    column = Column()
-    column.extend(stretches_of(rows), values)
-    return column
-
-
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     """Return ascending rows as stretches, or as they are if those would be short."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
