@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.logs.columns import Column, stretches_of
-from mldebug_mcp.logs.names import canonical, normal
+from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS, Columns
+from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.several import choose_run
-from mldebug_mcp.logs.steps import ascends
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs.builder import RunBuilder
-
-Columns = dict[str, Column]
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 HELD = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
 _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
-
-
-_PART = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 
 
 def apply(builder: RunBuilder, columns: Columns) -> None:
@@ -57,124 +52,6 @@ def wandb_export(builder: RunBuilder, columns: Columns) -> None:
             columns[match["metric"]] = column
 
 
-def warmup_of_biases(columns: Columns) -> str | None:
-    """Ultralytics: the biases, group 0, warm up from a high rate of their own; the weights are group 1."""
-    for biases, weights in (("lr/pg0", "lr/pg1"), ("x/lr0", "x/lr1")):
-        if not {biases, weights} <= columns.keys() or "learning_rate" in columns:
-            continue
-        if not np.array_equal(columns[biases].values(), columns[weights].values(), equal_nan=True):
-            columns["learning_rate"] = columns.pop(weights)
-            return f"learning_rate is {weights}, the rate of the weights: {biases} is that of the biases"
-    return None
-
-
-def gym_monitor(columns: Columns) -> str | None:
-    """Gym's and Stable-Baselines' monitor.csv: r, l, t are return, length and time of each episode."""
-    if not {"r", "l", "t"} <= columns.keys() or len(columns) > 5:
-        return None
-    for old, new in (("r", "reward"), ("l", "episode_length"), ("t", "elapsed")):
-        columns[new] = columns.pop(old)
-    at, length = columns["episode_length"].arrays()
-    columns["step"] = Column()
-    columns["step"].extend(stretches_of(at), np.cumsum(length))
-    return "an episode monitor (r, l, t): steps are environment steps, the sum of the episodes' lengths"
-
-
-_SCORES = (
-    "average_score",
-    "avg_score",
-    "mean_score",
-    "score",
-    "total_reward",
-    "total_score",
-    "rewards",
-    "r",
-)
-"""What episodes are said to bring where nothing is called their reward, the smoothest first."""
-
-
-def episodes(columns: Columns) -> str | None:
-    """The score of an episode is its reward, and steps that do not go up with the episodes are their lengths."""
-    counters = [name for name in columns if canonical(name) == "episode"]
-    if not counters or bool(np.any(np.diff(columns[counters[0]].values()) < 0)):
-        return None
-    at, episode = columns[counters[0]].arrays()
-    for name in [name for name in columns if canonical(name) == "step" and ascends(episode)]:
-        if np.array_equal(columns[name].arrays()[0], at) and not ascends(columns[name].values()):
-            columns["episode_length"] = columns.pop(name)
-    scores = {normal(name): name for name in columns}
-    score = next((scores[name] for name in _SCORES if name in scores), None)
-    if score is None or any(canonical(name) == "reward" for name in columns):
-        return None
-    columns["reward"] = columns.pop(score)
-    return f"{score!r} of the episodes is read as the reward"
-
-
-_BOOSTED = re.compile(
-    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
-)
-_BOOSTED_LOSSES = (
-    "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
-    "rmsle", "mape", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik", "gamma-nloglik",
-    "cox-nloglik",
-)  # fmt: skip
-
-
-def boosted_trees(columns: Columns) -> str | None:
-    """XGBoost, LightGBM and CatBoost name a loss by its measure and the part of the data: "train-rmse", "valid_0's l2".
-
-    The loss is the first of their measures that is one; of several parts to evaluate on, the last counts, as it does
-    for early stopping.
-    """
-    if {"learn", "test", "best"} <= columns.keys():
-        return _catboost(columns)
-    found = [match for name in columns if (match := _BOOSTED.fullmatch(name))]
-    measure = next((match["measure"] for match in found if match["measure"] in _BOOSTED_LOSSES), None)
-    if measure is None or any(canonical(name) in ("loss", "eval_loss") for name in columns):
-        return None
-    parts = [match for match in found if match["measure"] == measure]
-    trained = next((match.string for match in parts if match["train"]), None)
-    evaluated = [match.string for match in parts if not match["train"]]
-    named = {"loss": trained, "eval_loss": evaluated[-1] if evaluated else None}
-    for new, old in named.items():
-        if old is not None:
-            columns[new] = columns.pop(old)
-    return ", ".join(f"{old!r} is read as the {new}" for new, old in named.items() if old is not None)
-
-
-def _catboost(columns: Columns) -> str | None:
-    for old, new in (("total", "elapsed"), ("remaining", "eta")):
-        if old in columns:
-            columns[new] = columns.pop(old)
-    best = columns["best"].values()
-    if best[-1] > best[0]:
-        return None  # an accuracy: what is best goes up
-    for old, new in (("learn", "loss"), ("test", "eval_loss")):
-        columns[new] = columns.pop(old)
-    return "'learn' is read as the loss, 'test' as the eval_loss"
-
-
-def linear_model(columns: Columns) -> str | None:
-    """scikit-learn's SGD prints the norm of its weights: no gradient's."""
-    if {"Norm", "NNZs"} <= columns.keys():
-        columns["weight_norm"] = columns.pop("Norm")
-    return None
-
-
-def cross_entropy(columns: Columns) -> str | None:
-    """MXNet's loss is its cross-entropy; beside a loss it is another measure, such as Marian's of whole sentences."""
-    if any(canonical(name) in ("loss", "eval_loss") for name in columns):
-        return None
-    names = {normal(name): name for name in columns}
-    told = []
-    for prefixes, total in ((("", "train_"), "loss"), (("eval_", "val_", "validation_"), "eval_loss")):
-        found = next((names[f"{one}cross_entropy"] for one in prefixes if f"{one}cross_entropy" in names), None)
-        if found is not None:
-            columns[total] = columns.pop(found)
-            told.append(f"{found!r} is read as the {total}")
-    return ", ".join(told) or None
-
-
 def time_and_data(columns: Columns) -> str | None:
     """`time` beside `data`, in the same records and never shorter: of a step, and the wait for its data in it."""
     names = {name.lower(): name for name in columns if name.lower() in ("time", "data")}
@@ -195,32 +72,6 @@ def clock(columns: Columns) -> str | None:
             elif len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
                 columns["elapsed"] = columns.pop(name)
     return None
-
-
-def moments(columns: Columns) -> str | None:
-    """StyleGAN and EDM log a count, a mean and a deviation of each metric: the mean is the metric."""
-    names = [name[: -len("/mean")] for name in columns if name.endswith("/mean")]
-    names = [name for name in names if {f"{name}/num", f"{name}/std"} <= columns.keys() and name not in columns]
-    for name in names:
-        columns[name] = columns.pop(f"{name}/mean")
-        del columns[f"{name}/num"], columns[f"{name}/std"]
-    return "each metric is logged as num, mean and std: the mean is read" if names else None
-
-
-def sum_of_parts(columns: Columns) -> str | None:
-    """Ultralytics logs the parts of a detector's loss, weighted as they are trained, and not their sum."""
-    told = []
-    for total, prefixes in (("loss", ("train/", "")), ("eval_loss", ("val/",))):
-        for prefix in prefixes:
-            parts = [name for name in columns if _PART.fullmatch(name.removeprefix(prefix)) and name.startswith(prefix)]
-            if len(parts) < 2 or any(canonical(name) == total for name in columns):
-                continue
-            at = [columns[name].arrays()[0] for name in parts]
-            if all(np.array_equal(at[0], one) for one in at):
-                columns[total] = Column()
-                columns[total].extend(stretches_of(at[0]), np.sum([columns[name].values() for name in parts], axis=0))
-                told.append(f"{total} is the sum of {', '.join(parts)}")
-    return "; ".join(told) or None
 
 
 def percentages(columns: Columns) -> str | None:
@@ -324,14 +175,7 @@ def filtered_nan(columns: Columns) -> str | None:
 
 
 _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
-    gym_monitor,
-    episodes,
-    boosted_trees,
-    linear_model,
-    warmup_of_biases,
-    moments,
-    sum_of_parts,
-    cross_entropy,
+    *OF_FRAMEWORKS,
     time_and_data,
     clock,
     percentages,
