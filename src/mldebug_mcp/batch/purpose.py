@@ -71,15 +71,10 @@ def infer_purpose(
 def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
     if side.name or side.trained is None:
         return "sft" if not side.name and _has_answers(side, context) else "generation"
-    return _of_labels(side, context, table)
-
-
-def _of_labels(side: Sequences, context: Context, table: Table) -> Purpose:
     if _labels_are_classes(side):
         return "classification"
     if hides_words(side, context.tokenizer.mask if context.tokenizer is not None else None, table.columns):
         return "pretraining"
-    assert side.trained is not None  # noqa: S101 - the caller saw where the loss is taken
     masked = side.content & ~side.trained
     # A packed batch masks the first token of each document; an instruction batch masks prompts.
     return (
