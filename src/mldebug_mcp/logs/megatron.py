@@ -30,7 +30,9 @@ _ITERATION = re.compile(r"\biteration\s+(\d+)\s*/\s*\d+\s*\|(?P<cells>.*)")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results?) at (?:the end of )?(?:iteration )?(?P<step>\d+)?.*?\|(?P<cells>.*)"
 )
-_SIGN = re.compile(r"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]*(?:elapsed time per iteration|lm[ _]loss|consumed samples)")
+_SIGN = re.compile(
+    r"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]{0,500}(?:elapsed time per iteration|lm[ _]loss|consumed samples)"
+)
 _FIRST = re.compile(rb"\biteration\s+\d+\s*/\s*\d+\s*\|[^\n]*")
 _MAX_SHAPES = 8
 """Shapes of lines in a block that are read by columns."""

@@ -54,8 +54,8 @@ _CONVENTIONS = {
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _SKIPPED = re.compile(
-    r"Skipping step.*?loss scale: [\d.e+]+(?:.*?reducing to (?P<scale>[\d.e+]+))?"
-    r"|overflow detected.*?setting loss scale to: (?P<set>[\d.e+]+)",  # fairseq
+    r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
+    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})",  # fairseq
     re.IGNORECASE,
 )
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
