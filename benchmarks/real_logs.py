@@ -16,9 +16,9 @@ from pathlib import Path
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.decoding.tfrecord import Records
 from mldebug_mcp.logs.lines.counters import find_counters
 from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.logs.tfrecord import Records
 
 TOLERANCE = 0.02
 

@@ -71,7 +71,7 @@ def _large(name: str) -> Callable[[Path], Parse]:
     """Logs as they are read when they are large: by blocks, in compiled code."""
 
     def opened(folder: Path) -> Parse:
-        from mldebug_mcp.logs import blocks
+        from mldebug_mcp.logs.decoding import blocks
 
         vars(blocks)["FAST_BYTES"] = 1
         return _log(name)(folder)
@@ -245,7 +245,7 @@ def _lines(folder: Path) -> Parse:
 
 def _protobuf(folder: Path) -> Parse:
     """Messages of Protocol Buffers, as event files and W&B's hold them."""
-    from mldebug_mcp.logs import protobuf
+    from mldebug_mcp.logs.decoding import protobuf
 
     del folder
 

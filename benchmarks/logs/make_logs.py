@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.logs.crc32c import masked_crc32c_of
+from mldebug_mcp.logs.decoding.crc32c import masked_crc32c_of
 from mldebug_mcp.logs.run import Floats
 
 SEED = 0

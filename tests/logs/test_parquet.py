@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import parquet, read_run
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.formats import parquet
 
 frames = st.lists(
     st.fixed_dictionaries({"_step": st.integers(0, 100), "train/loss": st.none() | st.floats(), "ok": st.booleans()}),

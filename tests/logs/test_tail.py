@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import LogTail, Run, read_run, tensorboard, text_log
+from mldebug_mcp.logs import LogTail, Run, read_run
 from mldebug_mcp.logs import tail as tail_module
-from mldebug_mcp.logs.blocks import whole_lines
+from mldebug_mcp.logs.decoding.blocks import whole_lines
+from mldebug_mcp.logs.formats import tensorboard, text_log
 
 
 def append(path: Path, text: str) -> None:

@@ -13,8 +13,8 @@ from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
-from mldebug_mcp.logs.failure_reader import read_failures
-from mldebug_mcp.logs.failures import Failure, FailureLog
+from mldebug_mcp.logs.failures.failure import Failure, FailureLog
+from mldebug_mcp.logs.failures.reader import read_failures
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.text import shorten

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.json_values import parse_json
+from mldebug_mcp.logs.decoding.json_values import parse_json
 from mldebug_mcp.logs.run import Scalar
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten

@@ -86,7 +86,7 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
-    from mldebug_mcp.logs import mlflow_folder
+    from mldebug_mcp.logs.formats import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
         return builder.build(str(folder)), None

@@ -1,4 +1,4 @@
-"""The list of readers.
+"""The list of readers: the modules of `formats`.
 
 Their order matters: the first whose `matches` holds reads the file, so the most particular come first. A reader is
 imported when it is asked, so that a log costs only the readers that come before its own.
@@ -47,7 +47,7 @@ TEXT_READERS = (
 def reader_of(file: LogFile) -> Reader:
     """Return the first reader that knows a file's format."""
     names = BINARY_READERS if file.binary else TEXT_READERS
-    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.{name}")) for name in names)
+    readers = (cast("Reader", import_module(f"mldebug_mcp.logs.formats.{name}")) for name in names)
     return next(reader for reader in readers if reader.matches(file))
 
 
@@ -71,7 +71,7 @@ def skipped_lines(builder: RunBuilder, count: int) -> None:
 def read_files(files: Sequence[LogFile], builder: RunBuilder) -> None:
     """Read a file, or the event files of one run together."""
     if len(files) > 1 and all(file.binary == "tensorboard" for file in files):
-        from mldebug_mcp.logs import tensorboard
+        from mldebug_mcp.logs.formats import tensorboard
 
         builder.formats.append(tensorboard.NAME)
         tensorboard.read_together(files, builder)

@@ -23,6 +23,6 @@ def _begins_with_an_event(beginning: bytes) -> bool:
     length, checksum = map(int, struct.unpack_from("<QI", beginning))
     if length > _MAX_FIRST_EVENT:
         return False
-    from mldebug_mcp.logs.crc32c import masked_crc32c_of
+    from mldebug_mcp.logs.decoding.crc32c import masked_crc32c_of
 
     return masked_crc32c_of(beginning[:8]) == checksum

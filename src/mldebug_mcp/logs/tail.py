@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from mldebug_mcp.access import EmptyFileError
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import find_config, read_config
+from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.folder import ONLY_ERRORS, read_run
 from mldebug_mcp.logs.printed_settings import printed_settings
 from mldebug_mcp.logs.readers import Reader, reader_of, skipped_lines

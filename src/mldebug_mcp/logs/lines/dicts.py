@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mldebug_mcp.logs.json_values import objects_in
+from mldebug_mcp.logs.decoding.json_values import objects_in
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 MAX_LINES = 200

@@ -20,8 +20,8 @@ from mldebug_mcp.access import is_file, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
-from mldebug_mcp.logs.json_values import parse_object
-from mldebug_mcp.logs.points import Points, add_points
+from mldebug_mcp.logs.decoding.json_values import parse_object
+from mldebug_mcp.logs.decoding.points import Points, add_points
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten

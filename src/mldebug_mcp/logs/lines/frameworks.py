@@ -36,7 +36,7 @@ _LOOKED_AT = 2000
 """Characters of a line that are looked at: on a longer one the patterns, which try every place, would take minutes."""
 
 
-def format_of(line: str) -> str | None:
+def framework_of(line: str) -> str | None:
     """Return the framework that printed a line, or None."""
     line = line[:_LOOKED_AT]
     return next((name for name, pattern in _PATTERNS if pattern.search(line)), None)

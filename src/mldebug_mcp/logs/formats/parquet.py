@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.access import library_path
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.frames import add_frame
+from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "parquet"
 
-_WORKER = Path(__file__).parent / "parquet_worker.py"
+_WORKER = Path(__file__).parent.parent / "decoding" / "parquet_worker.py"
 _SECONDS = 300.0
 _ROWS_AT_A_TIME = 500_000
 _MAX_CELLS = 2_000_000_000

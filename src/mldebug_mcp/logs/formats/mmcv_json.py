@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import parse_object
+from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "mmcv"

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs.blocks import is_fast, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.blocks import is_fast, lines_of
 from mldebug_mcp.logs.lines.bars import bar_in
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
@@ -62,7 +62,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     try:
         lines: Iterator[str] = islice(file.lines(), comments, None)
         if is_fast(file):
-            from mldebug_mcp.logs.fast_table import read_fast
+            from mldebug_mcp.logs.decoding.fast_table import read_fast
 
             lines = read_fast(file, rows, builder, delimiter, comments)
         rows.take(csv.reader((line + "\n" for line in lines), delimiter=delimiter))

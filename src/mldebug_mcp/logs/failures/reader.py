@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mldebug_mcp.logs import frame_lines
-from mldebug_mcp.logs.failures import Failure, FailureLog, Frame
-from mldebug_mcp.logs.line_prefixes import TRACEBACK, Prefixes
+from mldebug_mcp.logs.failures import frame_lines
+from mldebug_mcp.logs.failures.failure import Failure, FailureLog, Frame
+from mldebug_mcp.logs.failures.line_prefixes import TRACEBACK, Prefixes
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import clean
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs import protobuf
-from mldebug_mcp.logs.points import Points
+from mldebug_mcp.logs.decoding import protobuf
+from mldebug_mcp.logs.decoding.points import Points
 from mldebug_mcp.logs.run import Floats
 
 Bytes = NDArray[np.uint8]

@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import objects_in, parse_document, parse_object
+from mldebug_mcp.logs.decoding.json_values import objects_in, parse_document, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "hf_trainer_state"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 
-from mldebug_mcp.logs.blocks import lines_of
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.blocks import lines_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
@@ -21,7 +21,7 @@ from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.columns import Columns
 from mldebug_mcp.logs.lines.dicts import MAX_LINES, dict_in, opens_dict
 from mldebug_mcp.logs.lines.drawn import DrawnBars
-from mldebug_mcp.logs.lines.formats import format_of
+from mldebug_mcp.logs.lines.frameworks import framework_of
 from mldebug_mcp.logs.lines.pairs import heads_evaluation
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.prefixes import without_prefix
@@ -252,7 +252,7 @@ class Text:
             self._evaluated_from, self._rest = number * evaluated, True
 
     def _name_format(self, line: str) -> None:
-        name = format_of(line)
+        name = framework_of(line)
         if name is not None and name not in self._builder.formats:
             self._builder.formats.append(name)
             if name in _CONVENTIONS:

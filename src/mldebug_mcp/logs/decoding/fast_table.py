@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, blocks, lines_of, pieces
 from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
-from mldebug_mcp.logs.frames import add_frame
+from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, blocks, lines_of, pieces
+from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
-    from mldebug_mcp.logs.table import Rows
+    from mldebug_mcp.logs.formats.table import Rows
 
 _SAMPLE = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")

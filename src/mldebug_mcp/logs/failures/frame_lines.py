@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mldebug_mcp.logs.failures import Frame
+from mldebug_mcp.logs.failures.failure import Frame
 from mldebug_mcp.logs.numbers import whole_number
 from mldebug_mcp.text import clean
 

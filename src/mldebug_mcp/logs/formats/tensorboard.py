@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.event_scalars import Scalars
-from mldebug_mcp.logs.points import add_points
+from mldebug_mcp.logs.decoding.event_scalars import Scalars
+from mldebug_mcp.logs.decoding.points import add_points
+from mldebug_mcp.logs.decoding.tfrecord import CHECKED_BYTES, LARGE_BYTES, Records, equally_long
 from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.logs.tfrecord import CHECKED_BYTES, LARGE_BYTES, Records, equally_long
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 

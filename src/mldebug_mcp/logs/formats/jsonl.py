@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.logs.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import holds_columns, parse_json, parse_object
+from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, lines_of
+from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
-    from mldebug_mcp.logs.fast_jsonl import FastRecords
+    from mldebug_mcp.logs.decoding.fast_jsonl import FastRecords
 
 NAME = "jsonl"
 
@@ -81,7 +81,7 @@ class Records:
 
     def take_blocks(self, blocks: Iterable[bytes]) -> None:
         """Read blocks of lines through polars, as far as that goes."""
-        from mldebug_mcp.logs.fast_jsonl import FastRecords
+        from mldebug_mcp.logs.decoding.fast_jsonl import FastRecords
 
         fast = self._fast = self._fast or FastRecords(self._builder)
         for block, parsed in ahead(fast.knowing(blocks), fast.parse):

@@ -10,11 +10,11 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 
-from mldebug_mcp.logs import protobuf
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.config import settings
-from mldebug_mcp.logs.json_values import parse_json
-from mldebug_mcp.logs.protobuf import Field
+from mldebug_mcp.logs.decoding import protobuf
+from mldebug_mcp.logs.decoding.json_values import parse_json
+from mldebug_mcp.logs.decoding.protobuf import Field
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "wandb"

@@ -16,10 +16,10 @@ import numpy as np
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from mldebug_mcp.logs.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
-from mldebug_mcp.logs.frames import add_frame
-from mldebug_mcp.logs.json_values import parse_object
+from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
+from mldebug_mcp.logs.decoding.frames import add_frame
+from mldebug_mcp.logs.decoding.json_values import parse_object
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""

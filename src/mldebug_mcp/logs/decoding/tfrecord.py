@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.crc32c import masked_crc32c, masked_crc32c_of
+from mldebug_mcp.logs.decoding.crc32c import masked_crc32c, masked_crc32c_of
 
 HEADER, FOOTER = 12, 4
 CHECKED_BYTES = 1024

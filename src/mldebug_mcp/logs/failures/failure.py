@@ -1,4 +1,4 @@
-"""What went wrong in a log, as `failure_reader` finds it: failures with their tracebacks and ranks."""
+"""What went wrong in a log, as `reader` finds it: failures with their tracebacks and ranks."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from mldebug_mcp.access import entries, is_file, is_folder, open_input, walk
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
+from mldebug_mcp.logs.decoding.points import Points, add_points
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.points import Points, add_points
 from mldebug_mcp.logs.several import choose_run
 
 NAME = "mlflow"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.json_values import is_column, objects_in, parse_document
+from mldebug_mcp.logs.decoding.json_values import is_column, objects_in, parse_document
 from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
 

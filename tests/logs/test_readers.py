@@ -1,0 +1,25 @@
+"""The list of readers and the folder of formats say the same."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import formats
+from mldebug_mcp.logs.readers import BINARY_READERS, TEXT_READERS
+
+LISTED = {*BINARY_READERS, *TEXT_READERS}
+
+
+def test_every_format_is_listed_but_the_one_of_folders() -> None:
+    there = {path.stem for path in Path(formats.__path__[0]).glob("[a-z]*.py")}
+    assert there == LISTED | {"mlflow_folder"}
+
+
+@pytest.mark.parametrize("name", sorted(LISTED))
+def test_a_format_says_what_it_is_called_how_it_is_known_and_how_it_is_read(name: str) -> None:
+    module = import_module(f"{formats.__name__}.{name}")
+    assert all(getattr(module, offered, None) for offered in ("__doc__", "NAME", "matches", "read"))
+    assert module.matches.__doc__
