@@ -139,6 +139,10 @@ class Column:
         self._lent = False
 
 
+Columns = dict[str, Column]
+"""The columns of a log by name."""
+
+
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     """Return ascending rows as stretches, or as they are if those would be short."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1

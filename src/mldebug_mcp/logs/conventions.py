@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, stretches_of
-from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS, Columns
+from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.several import choose_run
 

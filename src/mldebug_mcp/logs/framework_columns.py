@@ -10,12 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.names import canonical, normal
 from mldebug_mcp.logs.steps import ascends
-
-Columns = dict[str, Column]
-"""The columns of a log by their raw names."""
 
 _PART = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 

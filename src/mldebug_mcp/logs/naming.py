@@ -1,0 +1,49 @@
+"""Columns under the names that they were logged with → columns under canonical names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Columns
+from mldebug_mcp.logs.names import COUNTERS, canonical, factor, rank
+from mldebug_mcp.text import shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs.builder import RunBuilder
+
+MAX_NAME = 200
+"""Characters of a metric name."""
+
+
+def join_counters(columns: Columns) -> None:
+    """Make one counter of several spellings that take turns, each record having one, if together they ascend."""
+    for counter in COUNTERS:
+        spellings = sorted((raw for raw in columns if canonical(raw) == counter), key=rank)
+        for raw in spellings[1:]:
+            joined = columns[spellings[0]].joined(columns[raw])
+            if joined is not None and bool(np.all(np.diff(joined.values()) >= 0)):
+                columns[spellings[0]] = joined
+                del columns[raw]
+
+
+def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
+    """Give each column its canonical name; of several spellings of one metric the closest gets it.
+
+    Args:
+        builder: Gets a note of the others, which keep their own names.
+        columns: By the names that they were logged with.
+    """
+    named: Columns = {}
+    for raw in sorted(columns, key=lambda raw: (rank(raw), raw != canonical(raw))):
+        name = canonical(raw)
+        if name in named:
+            builder.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
+            name = raw if raw not in named else f"{raw} (2)"
+        column = columns[raw]
+        if canonical(raw) == name and factor(raw) != 1.0:
+            column.scale(factor(raw))
+        named[shorten(name, MAX_NAME)] = column
+    order = {id(column): position for position, column in enumerate(columns.values())}
+    return dict(sorted(named.items(), key=lambda item: order[id(item[1])]))
