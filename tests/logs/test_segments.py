@@ -31,6 +31,21 @@ def test_a_resume_that_goes_back_replaces_what_it_repeats(tmp_path: Path) -> Non
     assert run["loss"].at(30) == 1.0
 
 
+def test_a_resume_that_goes_back_further_than_the_one_before_replaces_what_both_repeat(tmp_path: Path) -> None:
+    steps = [*range(1, 41), *range(31, 51), *range(21, 61)]
+    whose = [1.0] * 40 + [2.0] * 20 + [3.0] * 40
+    run = _jsonl(tmp_path, [{"step": step, "loss": loss} for step, loss in zip(steps, whose, strict=True)])
+    assert [(segment.first_step, segment.last_step) for segment in run.segments] == [(1, 40), (31, 50), (21, 60)]
+    assert run["loss"].step.tolist() == list(range(1, 61))
+    assert run["loss"].value.tolist() == [1.0] * 20 + [3.0] * 40
+
+
+def test_a_log_that_restarts_two_thousand_times_is_read_by_its_stretches(tmp_path: Path) -> None:
+    run = _jsonl(tmp_path, [{"step": index % 10, "loss": 1.0 + index % 10} for index in range(20_000)])
+    assert len(run.segments) == 2000
+    assert all(segment.series["loss"].step.tolist() == list(range(10)) for segment in run.segments)
+
+
 def test_a_resume_that_repeats_a_single_record_is_a_segment_too(tmp_path: Path) -> None:
     steps = [5, 10, 15, 20, 25, 30, 25, 30, 35, 40, 45, 50]
     run = _jsonl(tmp_path, [{"step": step, "loss": 3 - index / 10} for index, step in enumerate(steps)])

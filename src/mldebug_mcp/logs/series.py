@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns
+from mldebug_mcp.logs.columns import Column, Columns, Rows
 from mldebug_mcp.logs.names import COUNTERS
 from mldebug_mcp.logs.run import Floats, Segment, Series
 from mldebug_mcp.logs.steps import ascends
@@ -71,22 +71,25 @@ class SeriesOfRun:
         series = Series(name, steps, value)
         if len(self._starts) == 1:
             return series
-        keep = np.ones(len(value), dtype=bool)
-        for row in self._starts[1:]:
-            split = column.before(row)
-            if split < len(value):
-                keep[:split] &= steps[:split] < steps[split]
-        return series.where(keep)
+        splits = self._splits(column)
+        splits = splits[splits < len(value)]
+        # A value stays if its step is below the first ones of all the segments that begin behind it.
+        limits = np.append(np.minimum.accumulate(steps[splits][::-1])[::-1], np.inf)
+        return series.where(steps < limits[np.searchsorted(splits, np.arange(len(value)), side="right")])
 
-    def _pieces(self) -> Iterator[dict[str, Series]]:
-        for first, last in pairwise([*self._starts, len(self._step)]):
-            piece: dict[str, Series] = {}
-            for name, column in self._columns.items():
-                inside = slice(column.before(first), column.before(last))
-                if inside.start < inside.stop:
-                    steps, value = self._steps_of(column)[inside], column.values()[inside]
-                    piece[name] = _sorted(Series(name, steps, value))[0]
-            yield piece
+    def _splits(self, column: Column) -> Rows:
+        """Return how many values of a metric stand before each segment but the first, shape (segments - 1,)."""
+        return np.searchsorted(column.arrays()[0], self._starts[1:])
+
+    def _pieces(self) -> list[dict[str, Series]]:
+        pieces: list[dict[str, Series]] = [{} for _ in self._starts]
+        for name, column in self._columns.items():
+            steps, value = self._steps_of(column), column.values()
+            edges = [0, *self._splits(column).tolist(), len(column)]
+            for piece, (first, last) in zip(pieces, pairwise(edges), strict=True):
+                if first < last:
+                    piece[name] = _sorted(Series(name, steps[first:last], value[first:last]))[0]
+        return pieces
 
     def _steps_of(self, column: Column) -> Floats:
         """Return the steps of a metric's values; metrics that stand in the same records share one array."""

@@ -6,12 +6,18 @@ The Trainer prints its dict between two drawings of its bar, so the count of the
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
 
 from mldebug_mcp.logs.builder import RunBuilder
 
 _WAITING = 50
+"""Dicts that wait for the next drawing."""
+_MAX_BARS = 10_000
+"""Bars, told apart by their lengths, that are remembered."""
+_LONGEST = 5
+"""Bars that may be that of training: the longest ones."""
 
 
 @dataclass(slots=True)
@@ -27,6 +33,7 @@ class BarSteps:
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
+        self._longest: list[int] = []
         self._dicts: list[_Dict] = []
         self._waiting: list[_Dict] = []
         self._events: list[_Dict] = []
@@ -34,6 +41,7 @@ class BarSteps:
     def __deepcopy__(self, memo: dict[int, object]) -> BarSteps:
         # A dict that has been printed changes only while bars are drawn below it.
         other = BarSteps()
+        other._longest = self._longest  # replaced, never changed
         other._counts, other._dicts, other._waiting = self._counts.copy(), self._dicts.copy(), self._waiting.copy()
         other._events = self._events.copy()
         return other
@@ -42,30 +50,33 @@ class BarSteps:
         """Take a drawing of a bar that reports no metrics. The Trainer's own has no description before it."""
         if any(map(str.isalpha, head)) and not head.strip().lower().startswith("train"):
             return
-        if len(self._counts) < 10_000:
-            self._counts[total] = count
+        if total not in self._counts:
+            if len(self._counts) >= _MAX_BARS:
+                return
+            self._longest = sorted((*self._longest, total), reverse=True)[:_LONGEST]
+        self._counts[total] = count
         for one in self._waiting:
             one.counts[total] = count
-        if self._waiting and total == max(self._counts):
+        if self._waiting and total == self._longest[0]:
             self._waiting = []
 
     def printed(self, row: int, epoch: float | None, *, regular: bool) -> None:
         """Take a dict without a step: the record at `row`. A regular one has a training loss."""
-        largest = sorted(self._counts, reverse=True)[:5]
-        one = _Dict(row, epoch, regular, {total: self._counts[total] for total in largest})
+        one = _Dict(row, epoch, regular, {total: self._counts[total] for total in self._longest})
         self._dicts.append(one)
         self._waiting = [*self._waiting[-_WAITING:], one]
 
     def event(self, row: int) -> None:
         """Take an event between records, such as a skipped step: the bar before it tells its step."""
-        self._events.append(
-            _Dict(row, None, regular=False, counts=self._counts.copy() if len(self._counts) < 6 else {})
-        )
+        counts = self._counts.copy() if len(self._counts) <= _LONGEST else {}
+        self._events.append(_Dict(row, None, regular=False, counts=counts))
 
     def settle(self, builder: RunBuilder) -> None:
         """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
         told = [one for one in self._dicts if one.epoch is not None and one.epoch > 0]
-        for total in sorted({total for one in told for total in one.counts}, reverse=True):
+        seen = Counter(total for one in told for total in one.counts)
+        # Most bars of a long log stand by few of its records, and are no bar of training: look at the others alone.
+        for total in sorted((total for total, times in seen.items() if times * 2 >= len(told)), reverse=True):
             steps = self._steps(told, total)
             if steps:
                 builder.overwrite("step", {**self._of_events(total), **self._before_training(), **steps})
