@@ -1,1 +1,1 @@
-"""Lines of text → records: one module per shape that a printed record takes. `logs.text_log` puts them together."""
+"""Lines of text → records: one module per shape that a printed record takes. `formats.text_log` puts them together."""

@@ -34,7 +34,7 @@ _RESULTS_NAMES = (
 _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
-class Columns:
+class Table:
     """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
 
     def __init__(self) -> None:
