@@ -18,7 +18,7 @@ from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.leftovers import Leftovers
 from mldebug_mcp.logs.lines.parsed import Parsed
 from mldebug_mcp.logs.lines.template import Template, to_floats
-from mldebug_mcp.logs.names import COUNTERS, SPELLINGS, canonical
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_known
 from mldebug_mcp.logs.numbers import to_number
 
 NEAR = 20
@@ -265,4 +265,4 @@ class Assembler:
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
-    return {name: value for name, value in parsed.metrics.items() if canonical(name) in SPELLINGS}
+    return {name: value for name, value in parsed.metrics.items() if is_known(name)}

@@ -9,7 +9,7 @@ from mldebug_mcp.logs.lines.bars import Bar
 from mldebug_mcp.logs.lines.counters import Counters, find_counters
 from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of
 from mldebug_mcp.logs.lines.parsed import Parsed
-from mldebug_mcp.logs.names import canonical, is_telling
+from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling
 
 
 class _Drawing(NamedTuple):
@@ -69,7 +69,7 @@ class DrawnBars:
             return
         drawing, self._last = self._last, None
         metrics = drawing.parsed.metrics
-        for belongs in (_is_of_evaluation, _is_of_epoch):
+        for belongs in (is_evaluation, _is_of_epoch):
             shown = {name: value for name, value in metrics.items() if belongs(name)}
             # A bar goes on showing the last evaluation: what has not changed is not new.
             if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):
@@ -102,10 +102,6 @@ class DrawnBars:
             if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                 values.setdefault("epoch", self._records.epoch)
         return _Drawing(key, number, parsed, keras=False)
-
-
-def _is_of_evaluation(name: str) -> bool:
-    return canonical(name).startswith("eval_")
 
 
 def _is_of_epoch(name: str) -> bool:

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.names import COUNTERS, SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
@@ -193,7 +193,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     of names knows it, or if it is a single word; of a longer phrase the counter at its end counts ("finished step
     100"). `of` is what stands in brackets behind it ("loss (train)").
     """
-    if ". " in phrase and canonical(phrase) not in SPELLINGS:
+    if ". " in phrase and not is_known(phrase):
         phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
     phrase = phrase.removesuffix(" is").removesuffix(" was")
     if of is not None:
@@ -203,14 +203,14 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
     if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:
         phrase = phrase.split(" ", 1)[1]
     phrase = _without_stop(phrase)
-    if canonical(phrase) in SPELLINGS:
+    if is_known(phrase):
         return phrase
     whole = words = phrase.split(" ")
     if explicit and len(words) > 1 and words[-1] == words[-2]:  # f"train_ppl {train_ppl=}"
         return words[-1]
     while len(words) > 1 and words[0].lower().strip("[]()") in _NOISE_WORDS:
         words = words[1:]
-        if canonical(" ".join(words)) in SPELLINGS:
+        if is_known(" ".join(words)):
             return " ".join(words)
     if canonical(words[-1]) in COUNTERS and words[-2:-1] not in (["fps"], ["per"], ["episode"]):
         return words[-1]
@@ -224,7 +224,7 @@ def _without_stop(phrase: str) -> str:
     if not stop:
         return phrase
     name = f"{before} {after}"
-    if canonical(name) in SPELLINGS:
+    if is_known(name):
         return name
-    ends = canonical(after) in SPELLINGS and len(before.split(" ")[-1]) > _ABBREVIATED
+    ends = is_known(after) and len(before.split(" ")[-1]) > _ABBREVIATED
     return after if ends else phrase

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mldebug_mcp.logs.names import SPELLINGS, canonical, is_telling
+from mldebug_mcp.logs.names import canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
@@ -70,7 +70,7 @@ class Table:
         if len(names) < 2 or any(len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(canonical(name) in SPELLINGS or is_telling(name) for name in names)
+        known = sum(is_known(name) or is_telling(name) for name in names)
         if not self._spaced and (known < 2 or ":" in line or "=" in line):
             return False
         names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
@@ -130,7 +130,7 @@ def _single_spaced(line: str) -> list[str]:
     """Return the words of a line as cells, where those that name one metric together are one cell."""
     cells: list[str] = []
     for word in line.split():
-        if cells and canonical(f"{cells[-1]} {word}") in SPELLINGS and canonical(word) != canonical(cells[-1]):
+        if cells and is_known(f"{cells[-1]} {word}") and canonical(word) != canonical(cells[-1]):
             cells[-1] = f"{cells[-1]} {word}"
         else:
             cells.append(word)

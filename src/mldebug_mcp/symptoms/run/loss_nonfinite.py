@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.names import canonical, is_loss
+from mldebug_mcp.logs.names import canonical, is_training_loss
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
@@ -50,8 +50,7 @@ def _training_losses(run: Run) -> list[Series]:
     totals = [one for name, one in run.series.items() if canonical(name) == "loss"]
     if totals:
         return totals
-    parts = [one for name, one in run.series.items() if is_loss(name) and not canonical(name).startswith("eval_")]
-    parts = [one for one in parts if one.name not in ("loss_scale", "loss_scaler")]
+    parts = [one for name, one in run.series.items() if is_training_loss(name)]
     if parts:
         return parts
     measured = [one for one in run.series.values() if not np.array_equal(one.value, np.round(one.value))]

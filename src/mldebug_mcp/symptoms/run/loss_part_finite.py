@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from mldebug_mcp.logs.names import is_part_of_loss
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure, shorten
 
-_PART = re.compile(
-    r"loss|_cls|_box|_reg|_obj|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$"
-)
 SAID = 3
 
 
@@ -27,7 +23,7 @@ def loss_part_finite(run: Run) -> Evidence | None:
     lost = loss.step[~np.isfinite(loss.value)]
     if not len(lost):
         raise CannotTell("the loss is finite")
-    parts = [one for name, one in run.series.items() if name != "loss" and _is_part(name)]
+    parts = [one for name, one in run.series.items() if name != "loss" and is_part_of_loss(name)]
     there = [(one, one.value[np.isin(one.step, lost)]) for one in parts]
     finite = [one.name for one, values in there if len(values) and bool(np.all(np.isfinite(values)))]
     gone = [one.name for one, values in there if len(values) and not np.isfinite(values).any()]
@@ -41,10 +37,6 @@ def loss_part_finite(run: Run) -> Evidence | None:
         steps=(float(lost[0]),),
         values={"finite_parts": float(len(finite)), "lost_parts": float(len(gone))},
     )
-
-
-def _is_part(name: str) -> bool:
-    return not name.startswith("eval_") and _PART.search(name.lower()) is not None and "scale" not in name
 
 
 def _names(names: list[str]) -> str:
