@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from mldebug_mcp.logs import launchers
 from mldebug_mcp.text import clean
 
 TRACEBACK = "Traceback (most recent call last)"
@@ -16,8 +17,8 @@ MAX_LEARNED = 16
 MAX_PREFIX = 120
 
 _PREFIX = re.compile(
-    r"\[(?:rank|default|Rank )(?P<a>\d+)\]: ?|\[\d+,(?P<b>\d+)\]<std\w{3}>: ?|(?P<c>\d{1,5}): (?=[ \w\[])|"
-    r"rank ?(?P<d>\d+)[:\]] ?|\((?:[\w:.]+ )?pid=(?P<e>\d+)[^)]{0,80}\) ?|"
+    rf"(?:{launchers.BRACKETED}:|{launchers.MPIRUN}|{launchers.NAMED}) ?|{launchers.NUMBERED}(?=[ \w\[])|"
+    r"\((?:[\w:.]+ )?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
 _QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
@@ -40,7 +41,7 @@ class Prefixes:
         if "\x1b" in line:
             line = clean(line)
         own, line = self._own(_QUOTED.sub("", line, count=1))
-        if not line or line[0] not in "[(0123456789rEC":
+        if not line or line[0] not in "[(0123456789rREC":
             return own, line
         rank, start = "", 0
         for _ in range(3):

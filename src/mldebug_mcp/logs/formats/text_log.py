@@ -21,8 +21,8 @@ from mldebug_mcp.logs.lines.bars import Bar, bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.frameworks import framework_of
-from mldebug_mcp.logs.lines.pairs import heads_evaluation
 from mldebug_mcp.logs.lines.parsed import parse_line
+from mldebug_mcp.logs.lines.phases import heads_evaluation
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.printed_dicts import PrintedDicts
 from mldebug_mcp.logs.lines.rich_bars import RichBar

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from mldebug_mcp.logs.lines.phases import names_evaluation
 from mldebug_mcp.logs.numbers import whole_number
 
 _WHOLE = r"\d[\d,]*(?:\.\d+)?"
@@ -90,7 +91,6 @@ class Counters:
         values: "step", "epoch" and "episode", those of them that were found.
         batch: Batch of the epoch, and how many there are, where the line counts inside an epoch.
         phase: "train", "val" or "test" where the counter names it ("Epoch(val)").
-        total: The number of steps that the run shall have, where the line says "step 10/1000".
         rounded: The step was printed as "6K".
         weak: Only a metric beside it makes this a counter: "steps: 1000" alone is a setting, "0: text" a list.
         first_epoch: The number of the first epoch, where the framework is known: that of Lightning and timm is 0.
@@ -100,7 +100,6 @@ class Counters:
     values: dict[str, float] = field(default_factory=dict)
     batch: tuple[int, int] | None = None
     phase: str | None = None
-    total: float | None = None
     rounded: bool = False
     weak: bool = False
     first_epoch: float | None = None
@@ -133,6 +132,7 @@ def find_counters(line: str) -> Counters:
 
 def _take(found: Counters, match: re.Match[str]) -> None:
     groups = match.groupdict()
+    evaluation = names_evaluation(groups.get("phase") or "")
     if groups.get("epoch"):
         found.values["epoch"] = float(groups["epoch"])
     if groups.get("episode"):
@@ -142,16 +142,14 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     bare = groups.get("colon") or groups.get("bracket")
     if bare:
         found.values["step"] = float(bare)
-    if groups.get("step") and groups.get("total") and _is_evaluation(groups.get("phase")):
+    if groups.get("step") and groups.get("total") and evaluation:
         found.batch = (_integer(groups["step"]), _integer(groups["total"]))  # MMEngine: "Iter(val) [4/4]"
-    elif groups.get("step") and _is_evaluation(groups.get("phase")) and "[" in match[0]:
+    elif groups.get("step") and evaluation and "[" in match[0]:
         found.batch = (_integer(groups["step"]),) * 2  # mmcv: "Iter(val) [500]", the batches of the evaluation
     elif groups.get("step"):
         unit = groups.get("unit")
         found.values["step"] = float(groups["step"].replace(",", "")) * (_UNITS[unit.lower()] if unit else 1.0)
         found.rounded = unit is not None
-    if groups.get("total"):
-        found.total = float(groups["total"].replace(",", ""))
     found.weak = found.weak or match.re is _BARE or _PLURAL.search(match[0]) is not None
     found.phase = found.phase or groups.get("phase")
     if _TIMM.match(match[0]):
@@ -166,10 +164,6 @@ def _without(line: str, match: re.Match[str]) -> str:
     if of and value:  # "Loss after epoch 3: 0.52"
         return f"{before[: of.start()]}: {after[value.end() :]}"
     return f"{before} | {after}"  # a separator in its place keeps what stood on both sides apart
-
-
-def _is_evaluation(phase: str | None) -> bool:
-    return (phase or "").lower() in ("val", "valid", "test", "eval")
 
 
 def _integer(text: str) -> int:

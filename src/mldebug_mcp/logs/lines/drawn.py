@@ -7,8 +7,9 @@ from typing import NamedTuple
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bars import Bar
 from mldebug_mcp.logs.lines.counters import Counters, find_counters
-from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of
+from mldebug_mcp.logs.lines.pairs import pairs_in
 from mldebug_mcp.logs.lines.parsed import Parsed
+from mldebug_mcp.logs.lines.phases import is_of_evaluation
 from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling
 
 
@@ -36,7 +37,7 @@ class DrawnBars:
     def take(self, number: int, bar: Bar) -> bool:
         """Take a drawing; return False if it reports no metric that training prints."""
         counters = find_counters(bar.head)
-        evaluation = phase_of(bar.head) == "eval"
+        evaluation = is_of_evaluation(bar.head)
         metrics = {
             name: value
             for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()

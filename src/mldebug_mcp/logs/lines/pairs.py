@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from mldebug_mcp.logs.lines.phases import names_phase, turns_in
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
@@ -24,12 +25,6 @@ _PAIR = re.compile(
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)",  # a full stop may end the sentence
     re.IGNORECASE,
 )
-_PROSE = re.compile(
-    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b"
-    r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
-    re.IGNORECASE,
-)
-_ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
@@ -39,27 +34,7 @@ _ABBREVIATED = 3
 _NO_METRICS = frozenset(
     {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu"}
 )  # "device='cuda:0'"
-_PHASE = re.compile(
-    r"[\W\d]*(?:(?P<train>train(?:ing)?)|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
-    r"(?:\s+(?:set|results?|metrics?|phase))?(?=[\s:|\-(\[\]]|$)",
-    re.IGNORECASE,
-)
-_TURN = re.compile(
-    r"(?<![\w./-])(?:train(?:ing)?|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?|dev))"
-    r"(?: (?:set|results?|metrics?|phase))?(?:\s*:\s*\(?|\s*\|\s*|\s+-+\s+|\s*\(|[\])]\s*:?\s*)"
-    r"(?!n/?an?\b|inf\b|none\b)(?=[a-z])",
-    re.IGNORECASE,
-)
-"""Where a line turns to training or evaluation: "Train: loss 1.7, acc 0.6 | Val: loss 1.9, acc 0.5"."""
 _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
-# A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2".
-_PHASE_PART = re.compile(
-    r"\|\s*+(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)(?: on [\w' ]{1,40}| set)?\s*+\|", re.IGNORECASE
-)
-_EVALUATING = re.compile(
-    r"\bevaluating (?:val|test|eval)\w*:|\b(?:val|valid|validation|test|eval)\s+epoch\b", re.IGNORECASE
-)
-_PHASE_NAME = frozenset({"train", "training", "val", "valid", "validation", "eval", "test", "dev"})
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
@@ -67,41 +42,6 @@ _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
 _THOUSANDS = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
-
-
-def without_asides(line: str) -> str:
-    """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
-    return _ASIDE.sub("", line) if "(" in line else line
-
-
-def without_prose(line: str) -> str:
-    """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
-    prose = _PROSE.search(line)
-    return line if prose is None else line[: prose.start()]
-
-
-def phase_of(line: str) -> str | None:
-    """Return "train" or "eval" if the line begins with such a word or has it in a part of its own, else None."""
-    # ImageNet's example closes an evaluation with " * Acc@1 ..."
-    if re.match(r"\s*\*\s", line) or _EVALUATING.search(line):
-        return "eval"
-    if "|" in line and _PHASE_PART.search(line):
-        return "eval"
-    match = _PHASE.match(line)
-    return None if match is None else "eval" if match["eval"] else "train"
-
-
-_HEADING = re.compile(
-    r"[\W_]*(?:train(?:ing)?|(?P<eval>valid(?:ation)?|val|eval(?:uation)?|test(?:ing)?))"
-    r"(?: (?:set|results?|metrics?|phase|errors?|loss(?:es)?|performance)){0,2}[\W_]*",
-    re.IGNORECASE,
-)
-
-
-def heads_evaluation(line: str) -> bool | None:
-    """Say of a line that is nothing but a heading ("Test Error:", "Training:") whether an evaluation follows."""
-    match = _HEADING.fullmatch(line)
-    return None if match is None else match["eval"] is not None
 
 
 def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
@@ -114,20 +54,19 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     record: dict[str, float] = {}
     named: set[str] = set()
     shared = ""
-    turns = [(turn.end(), turn["eval"] is not None) for turn in _TURN.finditer(line)]
+    turns = turns_in(line)
     carried = False
     again: dict[str, float] = {}
     for match in _PAIR.finditer(line):
-        of_evaluation = evaluation
-        if turns:
-            of_evaluation = next((turn for end, turn in reversed(turns) if end <= match.start()), evaluation)
+        turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
+        of_evaluation = next(turned, evaluation)
         name = _metric_name(match["name"], explicit=match["sep"].strip() != "", of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
         if name is None or number is None or name in _NO_METRICS:
             continue
-        if name.lower() in _PHASE_NAME and shared:  # "loss train: 1.7, val: 1.9"
+        if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"
         trained = "train" in name.lower()
         shared = _TRAIN_IN_NAME.sub("", name) if trained and _TRAIN_IN_NAME.search(name) else ""
@@ -197,7 +136,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         phrase = phrase.rpartition(". ")[2]  # "epoch 3 done. loss: 1.7"
     phrase = phrase.removesuffix(" is").removesuffix(" was")
     if of is not None:
-        phrase = f"{of} {phrase}" if of.lower() in _PHASE_NAME else phrase if of in _PASSING else f"{phrase} ({of})"
+        phrase = f"{of} {phrase}" if names_phase(of) else phrase if of in _PASSING else f"{phrase} ({of})"
     if phrase.lower() == "loss train":
         return "train loss"
     if re.match(r"train(?:ing)? (?!loss|acc)", phrase, re.IGNORECASE) and explicit:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 from mldebug_mcp.logs.lines.counters import Counters, find_counters
-from mldebug_mcp.logs.lines.pairs import pairs_in, phase_of, without_asides, without_prose
+from mldebug_mcp.logs.lines.pairs import pairs_in
+from mldebug_mcp.logs.lines.phases import is_of_evaluation, names_evaluation
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.written_out import written_out
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
@@ -14,10 +15,12 @@ from mldebug_mcp.logs.numbers import whole_number
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
-# PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"
-_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*:\s*['"]?(?=[-+.\dnNiI])""")
-# torchvision, DETR, DeiT: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"
-_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+_PROSE = re.compile(
+    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b"
+    r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
 _BLANKS = re.compile(r"\s{3,}")
 _WORDS = re.compile(r"[A-Za-z]\w+")
 MAX_LINE = 20_000
@@ -52,15 +55,12 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     """
     # Patterns for counters allow blanks in several places: thousands of them in a row would take hours.
     rank, whole = without_prefix(_BLANKS.sub("  ", line[:MAX_LINE]))
-    whole = without_asides(whole)
-    message = without_prose(whole)
+    whole = _without_asides(whole)
+    message = _without_prose(whole)
     prose = whole[len(message) :]
     message = written_out(message)
-    if "{" not in message:
-        message = _QUOTED.sub(r"\2: ", message)
-    message = _FAILED.sub("loss=", message)
     counters = find_counters(message)
-    named = (counters.phase or "").lower() in ("val", "test", "valid", "eval") or phase_of(message) == "eval"
+    named = names_evaluation(counters.phase or "") or is_of_evaluation(message)
     evaluation = named or (evaluation and not counters.values)
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
@@ -74,3 +74,14 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
     telling = skipping or any(map(is_telling, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation)
+
+
+def _without_asides(line: str) -> str:
+    """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
+    return _ASIDE.sub("", line) if "(" in line else line
+
+
+def _without_prose(line: str) -> str:
+    """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
+    prose = _PROSE.search(line)
+    return line if prose is None else line[: prose.start()]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mldebug_mcp.logs import launchers
 from mldebug_mcp.logs.numbers import whole_number
 
 _RANK = re.compile(
-    r"\s*(?:\[\s*(?:default|rank|Rank|GPU|gpu)\s*_?(?P<named>\d{1,5})\s*\]\s*:?"  # torchrun, torchtitan
-    r"|\[\d{1,5},(?P<mpi>\d{1,5})\]<std(?:out|err)>:"  # mpirun --tag-output
-    r"|(?:rank|Rank|RANK)[ =:]?(?P<bare>\d{1,5})\s*[:|\]-]"
-    r"|(?P<slurm>\d{1,4}):\s(?=.*(?:step|iter(?:ation)?|epoch)s?\W{0,5}\d))",  # srun --label, beside a counter
+    rf"\s*(?:{launchers.BRACKETED}\s*:?|{launchers.MPIRUN}|{launchers.NAMED}"
+    rf"|{launchers.NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
 )
 _LOGGING = re.compile(
     r"(?:\s*(?:"

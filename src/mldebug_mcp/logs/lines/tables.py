@@ -17,6 +17,8 @@ _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
 """Cells of a row that has no value there; the first is the Trainer's."""
 MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
+MAX_COLUMNS = 500
+"""Columns of a table; a line with more is no header."""
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
 _FASTAI = re.compile(r"\s*\[\d+(?:, (?:[-\d.e]+|nan|inf|None)){1,20}, '\d+(?::\d\d)+'\]\s*")
 _ULTRALYTICS_ROW = re.compile(r"\s*(?:(?P<all>all)|\d+/\d+)\s")
@@ -67,7 +69,9 @@ class Table:
     def _open(self, line: str) -> bool:
         self._spaced = _ULTRALYTICS.match(line) is not None
         names = self._cells(line)
-        if len(names) < 2 or any(len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(
+            len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names
+        ):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(is_known(name) or is_telling(name) for name in names)

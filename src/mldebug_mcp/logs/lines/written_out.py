@@ -1,4 +1,4 @@
-"""Lines that give numbers by their place, without names: written out with names, so that all lines read alike."""
+"""Lines that give numbers by their place, or names in a way of their own: written out, so that all lines read alike."""
 
 from __future__ import annotations
 
@@ -32,16 +32,24 @@ _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
 _LENGTH = re.compile(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
 """How long an epoch is: no counter."""
 
+_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*:\s*['"]?(?=[-+.\dnNiI])""")
+"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"."""
+_FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
+"""torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
+
 
 def written_out(line: str) -> str:
-    """Return a line with names before its numbers; a line that has them comes back as it is."""
+    """Return a line with plain names before its numbers; a line that has them comes back as it is."""
     line = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", line)
     if "(" in line or "episodes" in line or "games" in line:
         line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
     line = _AT.sub(r"\g<counter>: \g<name>: ", line)
     line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
     line = _KALDI.sub(r"step \1 | objf = ", line)
-    return _LISTED.sub(_named, _LENGTH.sub("", line))
+    line = _LISTED.sub(_named, _LENGTH.sub("", line))
+    if "{" not in line:
+        line = _QUOTED.sub(r"\2: ", line)
+    return _FAILED.sub("loss=", line)
 
 
 def _named(listed: re.Match[str]) -> str:
