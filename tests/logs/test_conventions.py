@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.logs.reading import points, read
 
 from mldebug_mcp.logs import Run, read_run
 
@@ -121,12 +122,6 @@ def test_a_table_without_a_counter_counts_its_rows_and_says_so(tmp_path: Path) -
     assert _told(run, "no step counter")
 
 
-def _printed(folder: Path, text: str) -> Run:
-    path = folder / "train.log"
-    path.write_text(text, encoding="utf-8")
-    return read_run(path)
-
-
 HELD = "Epoch 1 | iter {} step {} | loss train: {:.3f}, val: {} | iter time: 100.00 ms (step)\n"
 
 
@@ -135,18 +130,16 @@ def test_an_evaluation_that_is_printed_again_with_each_record_counts_once(tmp_pa
         HELD.format(step, step, 3 - step / 100, "n/a" if step < 5 else 2.5 if step < 9 else 2.25)
         for step in range(1, 13)
     ]
-    run = _printed(tmp_path, "".join(lines))
-    assert dict(zip(run["eval_loss"].step.tolist(), run["eval_loss"].value.tolist(), strict=True)) == {5: 2.5, 9: 2.25}
+    run = read(tmp_path, "".join(lines))
+    assert points(run, "eval_loss") == {5: 2.5, 9: 2.25}
 
 
 def test_an_evaluation_from_before_the_log_began_is_left_out_and_told(tmp_path: Path) -> None:
-    run = _printed(tmp_path, "".join(HELD.format(step, step, 3 - step / 1000, 4.5) for step in range(500, 512)))
+    run = read(tmp_path, "".join(HELD.format(step, step, 3 - step / 1000, 4.5) for step in range(500, 512)))
     assert "eval_loss" not in run
     assert any("before the log begins" in note for note in run.notes)
 
 
 def test_an_evaluation_that_never_changes_over_epochs_is_kept(tmp_path: Path) -> None:
-    run = _printed(
-        tmp_path, "".join(f"Epoch {epoch}: loss: {3 - epoch / 100}, val_loss: 2.5\n" for epoch in range(1, 13))
-    )
+    run = read(tmp_path, "".join(f"Epoch {epoch}: loss: {3 - epoch / 100}, val_loss: 2.5\n" for epoch in range(1, 13)))
     assert run["eval_loss"].value.tolist() == [2.5] * 12

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from mldebug_mcp.logs import Run, read_run
+from tests.logs.reading import Points, assert_holds, read
 
 NAN = float("nan")
-Points = dict[float, float]
 
 PRINTED: dict[str, tuple[str, str, dict[str, Points]]] = {
     "marian": (
@@ -247,20 +245,10 @@ LOG (nnet3-train:nnet-training.cc:121) Average objective function for 'out' for 
 """What was printed → what a step is, and metrics as {step: value}."""
 
 
-def read(folder: Path, text: str) -> Run:
-    path = folder / "train.log"
-    path.write_text(text.lstrip("\n"), encoding="utf-8")
-    return read_run(path)
-
-
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_a_trainer_prints_is_read_to_the_exact_values(name: str, tmp_path: Path) -> None:
     text, step_name, metrics = PRINTED[name]
-    run = read(tmp_path, text)
-    assert (run.step_name, len(run.segments)) == (step_name, 1)
-    for metric, points in metrics.items():
-        assert run[metric].step.tolist() == pytest.approx(list(points)), metric
-        assert run[metric].value.tolist() == pytest.approx(list(points.values()), nan_ok=True), metric
+    assert_holds(read(tmp_path, text), step_name, metrics)
 
 
 def test_what_stands_before_a_message_is_no_metric(tmp_path: Path) -> None:

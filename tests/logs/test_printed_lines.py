@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-
-from mldebug_mcp.logs import Run, read_run
-
-Points = dict[float, float]
+from tests.logs.reading import Points, assert_holds, points, read
 
 PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "phases on one line": (
@@ -179,23 +176,10 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
 """What is printed, what a step is, and metrics as {step: value}."""
 
 
-def printed(folder: Path, text: str) -> Run:
-    """Return what is read of a text."""
-    (folder / "train.log").write_text(text)
-    return read_run(folder / "train.log")
-
-
-def points(run: Run, metric: str) -> Points:
-    """Return a metric as {step: value}."""
-    return dict(zip(run[metric].step.tolist(), run[metric].value.tolist(), strict=True))
-
-
 @pytest.mark.parametrize("name", PRINTED)
 def test_what_a_script_prints_is_read_to_the_exact_values(name: str, tmp_path: Path) -> None:
     text, step_name, metrics = PRINTED[name]
-    run = printed(tmp_path, text)
-    assert run.step_name == step_name
-    assert {metric: points(run, metric) for metric in metrics} == metrics
+    assert_holds(read(tmp_path, text), step_name, metrics)
 
 
 @pytest.mark.parametrize(
@@ -232,19 +216,19 @@ def test_what_a_script_prints_is_read_to_the_exact_values(name: str, tmp_path: P
 def test_boosted_trees_have_a_loss_by_the_name_of_its_measure(
     text: str, metrics: Mapping[str, Points], tmp_path: Path
 ) -> None:
-    run = printed(tmp_path, text)
+    run = read(tmp_path, text)
     assert {metric: points(run, metric) for metric in metrics} == metrics
     assert any("the eval_loss" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("heading", ["Test Error:", "Mean Squared Error: 0.53", "Train Error: 3.2%"])
 def test_an_error_that_is_measured_is_no_error(heading: str, tmp_path: Path) -> None:
-    assert not printed(tmp_path, f"Epoch 1 loss: 2.5\n{heading}\nEpoch 2 loss: 2.25\n").messages
+    assert not read(tmp_path, f"Epoch 1 loss: 2.5\n{heading}\nEpoch 2 loss: 2.25\n").messages
 
 
 @pytest.mark.parametrize("line", ["Error: no space left on device", "CUDA Error: out of memory", "KeyError: 5"])
 def test_an_error_is_still_one(line: str, tmp_path: Path) -> None:
-    assert [message.text for message in printed(tmp_path, f"Epoch 1 loss: 2.5\n{line}\n").messages] == [line]
+    assert [message.text for message in read(tmp_path, f"Epoch 1 loss: 2.5\n{line}\n").messages] == [line]
 
 
 def test_an_accuracy_of_boosted_trees_is_no_loss(tmp_path: Path) -> None:
@@ -252,4 +236,4 @@ def test_an_accuracy_of_boosted_trees_is_no_loss(tmp_path: Path) -> None:
         f"{step}:\tlearn: {0.5 + step / 64}\ttest: {0.5 + step / 128}\tbest: {0.5 + step / 128} ({step})\ttotal: 1s\n"
         for step in range(4)
     )
-    assert not {"loss", "eval_loss"} & printed(tmp_path, text).series.keys()
+    assert not {"loss", "eval_loss"} & read(tmp_path, text).series.keys()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.logs.reading import read
 
 from mldebug_mcp.logs import Run, read_run
 
@@ -13,12 +14,6 @@ from mldebug_mcp.logs import Run, read_run
 def _jsonl(folder: Path, rows: list[dict[str, float]]) -> Run:
     path = folder / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_run(path)
-
-
-def _text(folder: Path, text: str) -> Run:
-    path = folder / "train.log"
-    path.write_text(text)
     return read_run(path)
 
 
@@ -78,7 +73,7 @@ def test_two_writers_of_one_log_are_no_restarts(tmp_path: Path) -> None:
 
 def test_runs_appended_to_one_text_are_segments(tmp_path: Path) -> None:
     one = "".join(f"Epoch {epoch}/5: Loss={2.0 / epoch:.4f}\n" for epoch in range(1, 6))
-    run = _text(tmp_path, one * 3)
+    run = read(tmp_path, one * 3)
     assert len(run.segments) == 3
     assert run.records == 15
 
@@ -87,14 +82,14 @@ def test_a_step_that_starts_again_with_each_epoch_is_counted_on(tmp_path: Path) 
     lines = [
         f"Epoch [{epoch}][{batch}/100] loss: {epoch + batch / 100:.2f}\n" for epoch in (1, 2, 3) for batch in (50, 100)
     ]
-    run = _text(tmp_path, "".join(lines))
+    run = read(tmp_path, "".join(lines))
     assert run["loss"].step.tolist() == [50, 100, 150, 200, 250, 300]
     assert len(run.segments) == 1
 
 
 def test_ranks_that_print_alike_count_once(tmp_path: Path) -> None:
     lines = [f"[rank{rank}]: step {step} loss {step + rank / 10}\n" for step in range(1, 21) for rank in (0, 1, 2, 3)]
-    run = _text(tmp_path, "".join(lines))
+    run = read(tmp_path, "".join(lines))
     assert run.records == 20
     assert run["loss"].value.tolist() == [float(step) for step in range(1, 21)]
     assert any("60 line(s) that 3 other rank(s)" in note for note in run.notes)
@@ -105,7 +100,7 @@ def test_stdout_that_came_in_a_burst_still_has_its_steps(tmp_path: Path) -> None
     dicts = "".join(
         f"{{'loss': {3 - k / 10:.1f}, 'learning_rate': 1e-05, 'epoch': {k * 0.2:.1f}}}\n" for k in range(1, 11)
     )
-    run = _text(tmp_path, bars + "\n" + dicts)
+    run = read(tmp_path, bars + "\n" + dicts)
     assert run["loss"].step.tolist() == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
     assert any("worked out" in note for note in run.notes)
 
@@ -115,7 +110,7 @@ def test_stdout_that_came_in_a_burst_has_its_steps_though_it_ends_within_an_epoc
     dicts = "".join(
         f"{{'loss': '2.5', 'learning_rate': '1e-05', 'epoch': '{step / 16}'}}\n" for step in range(5, 61, 5)
     )
-    run = _text(tmp_path, bars + "\n" + dicts)
+    run = read(tmp_path, bars + "\n" + dicts)
     assert run["loss"].step.tolist() == list(range(5, 61, 5))
 
 
@@ -125,14 +120,14 @@ def test_settings_and_prose_with_numbers_are_no_records(tmp_path: Path) -> None:
         + "".join(f"step {step}: loss 1.5\n" for step in (1, 2, 3))
         + "Best loss 1.5 at step 1\nFinal loss: 1.5\n"
     )
-    run = _text(tmp_path, text)
+    run = read(tmp_path, text)
     assert run["loss"].step.tolist() == [1, 2, 3]
     assert run.records == 3
 
 
 def test_the_word_nan_in_a_counter_is_no_nan(tmp_path: Path) -> None:
     counters = "number of skipped iterations:   0 | number of nan iterations:   0 |"
-    run = _text(tmp_path, "".join(f"step {step:8d}/ 100 | lm loss: 2.5E+00 | {counters}\n" for step in range(1, 31)))
+    run = read(tmp_path, "".join(f"step {step:8d}/ 100 | lm loss: 2.5E+00 | {counters}\n" for step in range(1, 31)))
     assert run["nan_iterations"].value.tolist() == [0.0] * 30
     assert run["loss"].value.tolist() == [2.5] * 30
 
@@ -145,7 +140,7 @@ def test_many_evaluations_of_one_step_keep_their_step(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_that_stands_in_the_record_of_no_step_is_carried_to_the_last(tmp_path: Path) -> None:
-    run = _text(tmp_path, "step 10: loss 2.5\nstep 20: loss 2.25\nval loss 2.0\nstep 30: loss 2.0\n")
+    run = read(tmp_path, "step 10: loss 2.5\nstep 20: loss 2.25\nval loss 2.0\nstep 30: loss 2.0\n")
     assert run["eval_loss"].step.tolist() == [20]
 
 
@@ -153,7 +148,7 @@ def test_an_evaluation_before_training_stands_at_step_zero(tmp_path: Path) -> No
     rows = [f"{{'loss': {3 - step / 10:.1f}, 'epoch': {step / 10}}}\r {step}%|# | {step}/40 [00:01<00:01, 9.9it/s]\n"
             for step in (10, 20, 30, 40)]  # fmt: skip
     start = "  0%|  | 0/40 [00:00<?, ?it/s]\n{'eval_loss': 3.5, 'epoch': 0}\n"
-    run = _text(tmp_path, start + " 1%|  | 1/40 [00:00<00:10, 9.9it/s]\n" + "".join(rows))
+    run = read(tmp_path, start + " 1%|  | 1/40 [00:00<00:10, 9.9it/s]\n" + "".join(rows))
     assert run["eval_loss"].step.tolist() == [0]
     assert run["loss"].step.tolist() == [10, 20, 30, 40]
 
@@ -164,7 +159,7 @@ def test_what_keras_evaluates_after_training_is_not_of_the_last_epoch(tmp_path: 
         f"Epoch {epoch}: early stopping\n"
         for epoch in (1, 2)
     )
-    run = _text(tmp_path, epochs + "4/4 - 0s - 20ms/step - loss: 9.5\n")
+    run = read(tmp_path, epochs + "4/4 - 0s - 20ms/step - loss: 9.5\n")
     assert run["loss"].value.tolist() == [1, 0.5]
     assert run["eval_loss"].value.tolist() == [1.5, 0.75]
     assert any("evaluate()" in note for note in run.notes)

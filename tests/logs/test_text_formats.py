@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from tests.logs.reading import Points, assert_holds
 
 from mldebug_mcp.logs import read_run
 
 SAMPLES = Path(__file__).parent / "samples"
 NAN = float("nan")
-Points = dict[float, float]
 
 FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
     "composer": ("step", 2, {"loss": {1: 10.9736, 2: 10.9}, "learning_rate": {1: 0.0001}}),
@@ -291,11 +290,8 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
 def test_a_frameworks_text_is_read_to_the_exact_values(name: str) -> None:
     step_name, records, metrics = FORMATS[name]
     run = read_run(SAMPLES / f"{name}.log")
-    assert (run.step_name, run.records) == (step_name, records)
-    for metric, points in metrics.items():
-        series = run[metric]
-        np.testing.assert_allclose(series.step, list(points), err_msg=metric)
-        np.testing.assert_allclose(series.value, list(points.values()), rtol=1e-9, err_msg=metric)
+    assert run.records == records
+    assert_holds(run, step_name, metrics)
 
 
 def test_every_sample_has_its_values() -> None:

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from mldebug_mcp.logs import Run, read_run
-
-Read = Callable[..., Run]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def of(text: str, name: str = "train.log") -> Run:
-        (tmp_path / name).write_text(text)
-        return read_run(tmp_path / name)
-
-    return of
-
-
-def points(run: Run, metric: str) -> dict[float, float]:
-    return dict(zip(run[metric].step.tolist(), run[metric].value.tolist(), strict=True))
+from tests.logs.reading import points, read
 
 
 def printed(*records: tuple[float, float]) -> str:
@@ -32,23 +15,25 @@ def printed(*records: tuple[float, float]) -> str:
     )
 
 
-def test_an_evaluation_stands_at_the_epoch_of_its_record(read: Read) -> None:
-    run = read(printed((2.5, 0.25), (2.25, 0.5)) + "{'eval_loss': 2.1, 'epoch': 0.5}\n" + printed((1.5, 0.75)))
+def test_an_evaluation_stands_at_the_epoch_of_its_record(tmp_path: Path) -> None:
+    run = read(
+        tmp_path, printed((2.5, 0.25), (2.25, 0.5)) + "{'eval_loss': 2.1, 'epoch': 0.5}\n" + printed((1.5, 0.75))
+    )
     assert points(run, "eval_loss") == {0.5: 2.1}
     assert points(run, "loss") == {0.25: 2.5, 0.5: 2.25, 0.75: 1.5}
 
 
-def test_records_of_a_single_rounded_epoch_are_counted(read: Read) -> None:
-    run = read(printed((2.5, 0.0), (2.25, 0.0)))
+def test_records_of_a_single_rounded_epoch_are_counted(tmp_path: Path) -> None:
+    run = read(tmp_path, printed((2.5, 0.0), (2.25, 0.0)))
     assert (run.step_name, points(run, "loss")) == ("record", {1: 2.5, 2: 2.25})
 
 
-def test_the_steps_of_an_excerpt_are_read_from_its_bar(read: Read) -> None:
+def test_the_steps_of_an_excerpt_are_read_from_its_bar(tmp_path: Path) -> None:
     lines = []
     for step in range(3100, 3108):
         bar = f" 24%|##4       | {step}/12800 [2:10:00<6:50:00,  2.54s/it]\n"
         lines += [printed((1.0 + step / 1e4, round(step / 12800, 2))), bar, bar.replace(str(step), str(step + 1))]
-    run = read("".join(lines))
+    run = read(tmp_path, "".join(lines))
     assert (run.step_name, run["loss"].step.tolist()) == ("step", list(range(3100, 3108)))
 
 
@@ -66,8 +51,8 @@ CARD = """
 """
 
 
-def test_the_table_of_a_model_card_is_read(read: Read) -> None:
-    run = read(CARD, "README.md")
+def test_the_table_of_a_model_card_is_read(tmp_path: Path) -> None:
+    run = read(tmp_path, CARD, "README.md")
     assert (run.step_name, run.records) == ("step", 3)
     assert points(run, "loss") == {300: 0.52, 450: 0.31}
     assert points(run, "eval_loss") == {150: 0.91, 300: 0.8, 450: 0.71}
@@ -75,29 +60,31 @@ def test_the_table_of_a_model_card_is_read(read: Read) -> None:
     assert points(run, "eval_f1") == {150: 0.0, 300: 0.5, 450: 0.6}
 
 
-def test_a_notebooks_table_with_long_names_and_no_outer_pipes_is_read(read: Read) -> None:
+def test_a_notebooks_table_with_long_names_and_no_outer_pipes_is_read(tmp_path: Path) -> None:
     name = "rewards / answer_is_found_in_the_document_and_cited"
     rows = "".join(f"{step} | 0.00{step} | {step / 4} | -{step}.5\n" for step in (1, 2, 3))
-    run = read(f"Step | Training Loss | reward | {name}\n-- | -- | -- | --\n{rows}")
+    run = read(tmp_path, f"Step | Training Loss | reward | {name}\n-- | -- | -- | --\n{rows}")
     assert points(run, "reward") == {1: 0.25, 2: 0.5, 3: 0.75}
     assert points(run, name) == {1: -1.5, 2: -2.5, 3: -3.5}
 
 
-def test_a_table_whose_columns_stand_one_blank_apart_is_read(read: Read) -> None:
-    run = read("Training Loss Epoch Step Validation Loss F1\n-------\n2.5 1.0 291 1.75 0.25\n1.5 2.0 582 1.5 0.5\n")
+def test_a_table_whose_columns_stand_one_blank_apart_is_read(tmp_path: Path) -> None:
+    run = read(
+        tmp_path, "Training Loss Epoch Step Validation Loss F1\n-------\n2.5 1.0 291 1.75 0.25\n1.5 2.0 582 1.5 0.5\n"
+    )
     assert (points(run, "loss"), points(run, "eval_loss")) == ({291: 2.5, 582: 1.5}, {291: 1.75, 582: 1.5})
     assert points(run, "eval_f1") == {291: 0.25, 582: 0.5}
 
 
-def test_marks_beside_the_names_of_columns_are_no_part_of_them(read: Read) -> None:
-    run = read("| Epoch | Loss ↓ | Accuracy ↑ | Remark |\n|---|---|---|---|\n| 1 | 0.65 | 0.6 | a start |\n")
+def test_marks_beside_the_names_of_columns_are_no_part_of_them(tmp_path: Path) -> None:
+    run = read(tmp_path, "| Epoch | Loss ↓ | Accuracy ↑ | Remark |\n|---|---|---|---|\n| 1 | 0.65 | 0.6 | a start |\n")
     assert (points(run, "loss"), points(run, "accuracy")) == ({1: 0.65}, {1: 0.6})
 
 
-def test_a_dict_that_a_terminal_wrapped_within_a_number_is_whole(read: Read) -> None:
+def test_a_dict_that_a_terminal_wrapped_within_a_number_is_whole(tmp_path: Path) -> None:
     line = "{'loss': 0.4375, 'rewards/chosen': 1.15625, 'logps/chosen': -28.53125, 'epoch': 0.5}"
     for width in range(20, 60, 3):
-        run = read("\n".join(line[at : at + width] for at in range(0, len(line), width)))
+        run = read(tmp_path, "\n".join(line[at : at + width] for at in range(0, len(line), width)))
         assert {name: series.value.tolist() for name, series in run.series.items()} == {
             "loss": [0.4375],
             "rewards/chosen": [1.15625],
@@ -105,7 +92,7 @@ def test_a_dict_that_a_terminal_wrapped_within_a_number_is_whole(read: Read) -> 
         }
 
 
-def test_records_of_a_trainer_state_that_were_pasted_without_its_head_are_read(read: Read) -> None:
+def test_records_of_a_trainer_state_that_were_pasted_without_its_head_are_read(tmp_path: Path) -> None:
     text = """  "log_history": [
     {
       "epoch": 3.5,
@@ -124,35 +111,37 @@ def test_records_of_a_trainer_state_that_were_pasted_without_its_head_are_read(r
       "step": 200
     },
 """
-    run = read(text, "pasted.json")
+    run = read(tmp_path, text, "pasted.json")
     assert points(run, "loss") == {100: 9.25, 200: 8.5}
     assert points(run, "eval_wer") == {100: 0.75}
 
 
-def test_a_record_with_a_loss_is_no_closing_summary(read: Read) -> None:
+def test_a_record_with_a_loss_is_no_closing_summary(tmp_path: Path) -> None:
     run = read(
+        tmp_path,
         "".join(
             f"{{'loss': '{3 - step / 4}', 'epoch': '{step / 8}', 'train_runtime': '{step * 2}'}}\n"
             for step in range(1, 5)
         )
-        + "{'train_runtime': 9.5, 'train_loss': 2.4, 'epoch': 0.5}\n"
+        + "{'train_runtime': 9.5, 'train_loss': 2.4, 'epoch': 0.5}\n",
     )
     assert run["loss"].value.tolist() == [2.75, 2.5, 2.25, 2.0]
     assert run["summary/train_loss"].value.tolist() == [2.4]
 
 
-def test_the_closing_line_of_a_jsonl_log_may_hold_its_history(read: Read) -> None:
+def test_the_closing_line_of_a_jsonl_log_may_hold_its_history(tmp_path: Path) -> None:
     lines = [f'{{"loss": {4 - step}, "epoch": 0.{step}, "global_step/max_steps": "{step}/3"}}' for step in (1, 2, 3)]
     lines.append('{"best_metric": 1.0, "global_step": 3, "log_history": [{"loss": 3, "step": 1}]}')
-    run = read("\n".join(lines), "logging.jsonl")
+    run = read(tmp_path, "\n".join(lines), "logging.jsonl")
     assert (run.formats, run.step_name, points(run, "loss")) == (("jsonl",), "step", {1: 3, 2: 2, 3: 1})
     assert not any("cut off" in note for note in run.notes)
 
 
-def test_metrics_of_an_evaluation_without_their_prefix_are_not_those_of_training(read: Read) -> None:
+def test_metrics_of_an_evaluation_without_their_prefix_are_not_those_of_training(tmp_path: Path) -> None:
     run = read(
+        tmp_path,
         "{'loss': 0.1, 'reward': 4.0, 'completions/mean_length': 80.5, 'kl': 0.25, 'epoch': 0.5}\n"
-        "{'eval_loss': 0.2, 'eval_runtime': 9.5, 'reward': 3.0, 'completions/mean_length': 40.5, 'epoch': 0.5}\n"
+        "{'eval_loss': 0.2, 'eval_runtime': 9.5, 'reward': 3.0, 'completions/mean_length': 40.5, 'epoch': 0.5}\n",
     )
     assert (run["reward"].value.tolist(), run["completion_length"].value.tolist()) == ([4.0], [80.5])
     assert (run["eval_reward"].value.tolist(), run["eval_completion_length"].value.tolist()) == ([3.0], [40.5])
@@ -181,21 +170,22 @@ def test_metrics_of_an_evaluation_without_their_prefix_are_not_those_of_training
         ("Eval stage of steps {}: 100%|##| 5/5 [00:05<00:00, 2.1it/s, eval gpt_loss={}]", "eval_loss", "step"),
     ],
 )
-def test_lines_of_example_scripts_are_read(read: Read, line: str, metric: str, step_name: str) -> None:
-    run = read("\n".join(line.format(step, 2 - step / 16) for step in (4, 8, 12)))
+def test_lines_of_example_scripts_are_read(tmp_path: Path, line: str, metric: str, step_name: str) -> None:
+    run = read(tmp_path, "\n".join(line.format(step, 2 - step / 16) for step in (4, 8, 12)))
     assert run.step_name == step_name
     assert points(run, metric) == {4: 1.75, 8: 1.5, 12: 1.25}
     assert "cuda" not in run
 
 
-def test_the_module_and_the_line_that_loguru_prints_are_no_metric(read: Read) -> None:
+def test_the_module_and_the_line_that_loguru_prints_are_no_metric(tmp_path: Path) -> None:
     head = "2026-02-03 04:05:06.789 | INFO     | my_model.train:train"
     run = read(
+        tmp_path,
         "".join(
             f"{head}:31 - epoch={epoch}\n{head}:33 - train_loss={1 / epoch}, val_loss={2 / epoch}\n"
             f"2026-02-03 04:05:07.789 | SUCCESS  | __main__:<module>:35 - train_acc={epoch / 4}, val_acc={epoch / 8}\n"
             for epoch in (1, 2, 4)
-        )
+        ),
     )
     assert (run.step_name, points(run, "eval_loss")) == ("epoch", {1: 2.0, 2: 1.0, 4: 0.5})
     assert points(run, "eval_accuracy") == {1: 0.125, 2: 0.25, 4: 0.5}

@@ -4,26 +4,148 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.run import Run
+from tests.logs.reading import Points, assert_holds, points, read
 
 SWIN = "[2021-05-02 10:00:{:02d} swin_base](main.py 226): INFO Train: [1/300][{}/100]  eta 0:01:00 lr 0.000100"
 LOGURU = "2022-03-01 10:00:{:02d} | INFO     | yolox.core.trainer:254 - epoch: 1/300, iter: {}/100, mem: 900Mb,"
 DINO = "I20250119 10:05:{:02d} 90 dinov2 helpers.py:102] Training  [ {}/5000]  eta: 1:00:00  lr: 0.0010 (0.0010)"
 
+PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "a process manager in front of the lines hides nothing": (
+        "0|yolo     | 7: 5.5, 6.5 avg, 0.001000 rate, 3.99 seconds, 64 images\n",
+        "step",
+        {"loss": {7: 5.5}},
+    ),
+    "the time of a batch is no step": (
+        "".join(
+            f"2023-06-29,15:44:4{at} | INFO | Train Epoch: 0 [ {640 * at}/9600 (7%)] Loss: {2 - at / 10} (2.0) "
+            f"Data (t): 0.125 Batch (t): {at}.250, 175.4/s LR: 0.00050 Logit Scale: 14.2\n"
+            for at in (1, 2)
+        ),
+        "step",
+        {
+            "loss": {640: 1.9, 1280: 1.8},
+            "learning_rate": {640: 0.0005, 1280: 0.0005},
+            "data_time": {640: 0.125, 1280: 0.125},
+            "step_time": {640: 1.25, 1280: 2.25},
+        },
+    ),
+    "names and values are quoted": (
+        "2020-12-22 08:05:21-INFO: iter: 1, lr: 0.02, 'loss_cls': '0.5', 'loss': '1.1'\n"
+        "2020-12-22 08:05:22-INFO: iter: 2, lr: 0.02, 'loss_cls': '0.5', 'loss': '1.2'\n",
+        "step",
+        {"loss": {1: 1.1, 2: 1.2}, "loss_cls": {1: 0.5, 2: 0.5}},
+    ),
+    "a metric printed class by class is read as their mean": (
+        "Epoch 0\nCurrent learning rate: 0.01\ntrain_loss 0.5\nval_loss 0.6\nPseudo dice [0.25, nan, 0.5]\n"
+        "Epoch 1\nCurrent learning rate: 0.01\ntrain_loss 0.4\nval_loss 0.55\nPseudo dice [0.75, nan, 0.5]\n",
+        "epoch",
+        {"mean Pseudo dice": {0: 0.375, 1: 0.625}, "loss": {0: 0.5, 1: 0.4}, "learning_rate": {0: 0.01, 1: 0.01}},
+    ),
+    "the losses of a GAN are records beside its validation": (
+        "19-08-09 08:25:25.996 - INFO: <epoch:  1, iter:  1,000> psnr: 2.5000e+01\n"
+        "19-08-09 08:25:26.996 - INFO: <epoch:  1, iter:  1,100, lr:2.500e-05> l_g_pix: 1.5e-03 l_d_real: 1.0e-05\n",
+        "step",
+        {"psnr": {1000: 25}, "l_g_pix": {1100: 0.0015}},
+    ),
+    "a value and its part in brackets are two metrics": (
+        "INFO: [a..][epoch: 1, iter: 100, lr:(1.000e-04,)] [eta: 1:00:00, time (data): 0.365 (0.002)] l_pix: 0.5\n",
+        "step",
+        {"step_time": {100: 0.365}, "data_time": {100: 0.002}, "loss": {100: 0.5}},
+    ),
+    "evaluations named in the middle of a line are told from training": (
+        "Training progress:  50%|#####     | 500/1000 [00:10<00:10, 50.00it/s, Loss=0.0500000]\n"
+        "[ITER 500] Evaluating test: L1 0.0500 PSNR 20.5 [11/07 13:58:39]\n"
+        "[ITER 500] Evaluating train: L1 0.0400 PSNR 22.5 [11/07 13:58:40]\n"
+        "Training progress: 100%|##########| 1000/1000 [00:20<00:00, 50.00it/s, Loss=0.0250000]\n",
+        "step",
+        {"loss": {500: 0.05, 1000: 0.025}, "eval_psnr": {500: 20.5}, "PSNR": {500: 22.5}},
+    ),
+    "a bar of one's own is read with its count": (
+        "Training [>         ] 100/1000, loss_G=1.1, lr_G=1.0e-04  1.4 step/sec\n"
+        "Training [>>        ] 200/1000, loss_G=1.2, lr_G=1.0e-04  1.4 step/sec\n",
+        "step",
+        {"loss_G": {100: 1.1, 200: 1.2}},
+    ),
+    "the batches of an evaluation are no step": (
+        "2023-06-21 05:51:50,921 - mmseg - INFO - Iter [4000/9000]\tlr: 1e-3, time: 0.2, loss: 1.5\n"
+        "2023-06-21 05:52:50,921 - mmseg - INFO - Iter(val) [500]\taAcc: 0.75, mIoU: 0.25\n"
+        "2023-06-21 05:53:50,921 - mmseg - INFO - Iter [4050/9000]\tlr: 1e-3, time: 0.2, loss: 1.25\n",
+        "step",
+        {"loss": {4000: 1.5, 4050: 1.25}, "eval_miou": {4000: 0.25}},
+    ),
+    "the batches of an evaluation by its long name are no step": (
+        "Iter [4000/9000]\tlr: 1e-3, time: 0.2, loss: 1.5\n"
+        "Iter(validation) [4/4]\taAcc: 0.75, mIoU: 0.25\n"
+        "Iter [4050/9000]\tlr: 1e-3, time: 0.2, loss: 1.25\n",
+        "step",
+        {"loss": {4000: 1.5, 4050: 1.25}, "eval_miou": {4000: 0.25}},
+    ),
+    "the same metrics twice in a line are of training and of evaluation": (
+        "2019-09-06-05-36: epoch: 4 |loss 0.9 | hm_loss 0.7 | time 33.7 | \n"
+        "2019-09-06-06-10: epoch: 5 |loss 0.8 | hm_loss 0.6 | time 33.9 | loss 1.1 | hm_loss 0.9 | time 19.5 | \n",
+        "epoch",
+        {"loss": {4: 0.9, 5: 0.8}, "eval_loss": {5: 1.1}, "eval_hm_loss": {5: 0.9}},
+    ),
+    "a heading between two bars is that of the second": (
+        "epoch 1/3\nsteps: 33%|###   | 10/30 [00:10<00:20, 1.0it/s, avr_loss=0.1]\n"
+        "epoch 2/3\nsteps: 33%|###   | 20/30 [00:10<00:20, 1.0it/s, avr_loss=0.2]\n"
+        "epoch 3/3\nsteps: 33%|###   | 30/30 [00:10<00:20, 1.0it/s, avr_loss=0.3]\n",
+        "step",
+        {"epoch": {10: 1, 20: 2, 30: 3}, "loss": {10: 0.1, 20: 0.2, 30: 0.3}},
+    ),
+    "a rate on a line of its own belongs to its step": (
+        "I0914 09:42:51.54  6584 solver.cpp:228] Iteration 100, loss = 0.1\n"
+        "I0914 09:42:51.54  6584 sgd_solver.cpp:106] Iteration 100, lr = 0.01\n"
+        "I0914 09:42:52.54  6584 solver.cpp:228] Iteration 200, loss = 0.2\n"
+        "I0914 09:42:52.54  6584 sgd_solver.cpp:106] Iteration 200, lr = 0.01\n",
+        "step",
+        {"loss": {100: 0.1, 200: 0.2}, "learning_rate": {100: 0.01, 200: 0.01}},
+    ),
+    "an epoch of testing in brackets is an evaluation": (
+        "[Info][Train  Epoch 1/9]\t[loss 2.1]\n[Info][Test   Epoch 1/9]\t[loss 3.1]\n"
+        "[Info][Train  Epoch 2/9]\t[loss 2.2]\n[Info][Test   Epoch 2/9]\t[loss 3.2]\n",
+        "epoch",
+        {"loss": {1: 2.1, 2: 2.2}, "eval_loss": {1: 3.1, 2: 3.2}},
+    ),
+    "a record behind a bar keeps its own counter": (
+        "train:   0%|          | 0/271 [00:00<?, ?it/s]"
+        "2022-10-23 04:01:41,901   INFO  epoch: 22/120, acc_iter=601, cur_iter=1/271, loss=3.1, lr=0.001\n"
+        "2022-10-23 04:01:42,901   INFO  epoch: 22/120, acc_iter=602, cur_iter=2/271, loss=3.2, lr=0.001\n"
+        "2022-10-23 04:01:43,901   INFO  epoch: 22/120, acc_iter=603, cur_iter=3/271, loss=3.3, lr=0.001\n",
+        "step",
+        {"loss": {601: 3.1, 602: 3.2, 603: 3.3}, "epoch": {601: 22, 602: 22, 603: 22}},
+    ),
+    "the cross-entropy of MXNet is its loss at the last of a range of batches": (
+        "".join(
+            f"INFO:root:Epoch[{at}] Batch [0-20]\tSpeed: 1215.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{at}5\n"
+            f"INFO:root:Epoch[{at}] Batch [20-40]\tSpeed: 1195.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{at}4\n"
+            f"INFO:root:Epoch[{at}] Train-cross-entropy=2.{at}0\nINFO:root:Epoch[{at}] Time cost=12.3\n"
+            f"INFO:root:Epoch[{at}] Validation-cross-entropy=3.{at}\n"
+            for at in (0, 1)
+        ),
+        "step",
+        {"loss": {20: 2.05, 40: 2.04, 60: 2.15, 80: 2.14}, "eval_loss": {40: 3.0, 80: 3.1}},
+    ),
+    "a validation loss of a test is an evaluation loss": (
+        "epoch: 0, test val_loss: 2.0\nepoch: 0, train loss: 1.0\n"
+        "epoch: 1, test val_loss: 2.1\nepoch: 1, train loss: 1.1\n",
+        "epoch",
+        {"eval_loss": {0: 2.0, 1: 2.1}, "loss": {0: 1.0, 1: 1.1}},
+    ),
+}
+"""What is printed, what a step is, and metrics as {step: value}."""
 
-def read(tmp_path: Path, text: str, name: str = "train.log") -> Run:
-    (tmp_path / name).write_text(text)
-    return read_run(tmp_path / name)
 
-
-def points(run: Run, name: str) -> dict[float, float]:
-    return dict(zip(run[name].step.tolist(), run[name].value.tolist(), strict=True))
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_a_vision_trainer_prints_is_read_to_the_exact_values(name: str, tmp_path: Path) -> None:
+    text, step_name, metrics = PRINTED[name]
+    assert_holds(read(tmp_path, text), step_name, metrics)
 
 
 @pytest.mark.parametrize(("prefix", "loss"), [(SWIN, "loss"), (LOGURU, "total_loss:"), (DINO, "total_loss:")])
@@ -32,25 +154,6 @@ def test_the_place_in_the_source_that_logged_a_line_is_no_metric(tmp_path: Path,
     run = read(tmp_path, "\n".join(lines))
     assert points(run, "loss") == {10 * at: pytest.approx(6 - at / 10) for at in range(1, 6)}
     assert not {name for name in run.series if "main" in name or "trainer" in name or "helpers" in name}
-
-
-def test_a_process_manager_in_front_of_the_lines_hides_nothing(tmp_path: Path) -> None:
-    run = read(tmp_path, "0|yolo     | 7: 5.5, 6.5 avg, 0.001000 rate, 3.99 seconds, 64 images\n")
-    assert points(run, "loss") == {7: 5.5}
-
-
-def test_the_time_of_a_batch_is_no_step(tmp_path: Path) -> None:
-    lines = [
-        f"2023-06-29,15:44:4{at} | INFO | Train Epoch: 0 [ {640 * at}/9600 (7%)] Loss: {2 - at / 10} (2.0) "
-        f"Data (t): 0.125 Batch (t): {at}.250, 175.4/s LR: 0.00050 Logit Scale: 14.2"
-        for at in range(1, 5)
-    ]
-    run = read(tmp_path, "\n".join(lines))
-    assert (run.step_name, len(run.segments)) == ("step", 1)
-    assert points(run, "loss") == {640 * at: 2 - at / 10 for at in range(1, 5)}
-    assert run["learning_rate"].value.tolist() == [0.0005] * 4
-    assert run["data_time"].value.tolist() == [0.125] * 4
-    assert run["step_time"].value.tolist() == [1.25, 2.25, 3.25, 4.25]
 
 
 @pytest.mark.parametrize("word", ["nan", "inf"])
@@ -72,57 +175,6 @@ def test_the_step_at_which_detectron2_gives_up_is_read(tmp_path: Path) -> None:
     assert run["loss"].step.tolist() == [1, 3, 4]
     assert math.isnan(run["loss"].value[2])
     assert not run.messages
-
-
-def test_quoted_names_and_values_are_read(tmp_path: Path) -> None:
-    lines = [f"2020-12-22 08:05:2{at}-INFO: iter: {at}, lr: 0.02, 'loss_cls': '0.5', 'loss': '1.{at}'" for at in (1, 2)]
-    run = read(tmp_path, "\n".join(lines))
-    assert points(run, "loss") == {1: 1.1, 2: 1.2}
-    assert points(run, "loss_cls") == {1: 0.5, 2: 0.5}
-
-
-def test_a_metric_printed_class_by_class_is_read_as_their_mean(tmp_path: Path) -> None:
-    block = "Epoch {0}\nCurrent learning rate: 0.01\ntrain_loss {1}\nval_loss {2}\nPseudo dice [{3}, nan, 0.5]\n"
-    run = read(tmp_path, block.format(0, 0.5, 0.6, 0.25) + block.format(1, 0.4, 0.55, 0.75))
-    assert points(run, "mean Pseudo dice") == {0: 0.375, 1: 0.625}
-    assert points(run, "loss") == {0: 0.5, 1: 0.4}
-    assert points(run, "learning_rate") == {0: 0.01, 1: 0.01}
-
-
-def test_the_losses_of_a_gan_are_records_beside_its_validation(tmp_path: Path) -> None:
-    text = (
-        "19-08-09 08:25:25.996 - INFO: <epoch:  1, iter:  1,000> psnr: 2.5000e+01\n"
-        "19-08-09 08:25:26.996 - INFO: <epoch:  1, iter:  1,100, lr:2.500e-05> l_g_pix: 1.5e-03 l_d_real: 1.0e-05\n"
-    )
-    run = read(tmp_path, text)
-    assert points(run, "psnr") == {1000: 25}
-    assert points(run, "l_g_pix") == {1100: 0.0015}
-
-
-def test_a_value_and_its_part_in_brackets_are_two_metrics(tmp_path: Path) -> None:
-    text = "INFO: [a..][epoch: 1, iter: 100, lr:(1.000e-04,)] [eta: 1:00:00, time (data): 0.365 (0.002)] l_pix: 0.5\n"
-    run = read(tmp_path, text)
-    assert points(run, "step_time") == {100: 0.365}
-    assert points(run, "data_time") == {100: 0.002}
-    assert points(run, "loss") == {100: 0.5}
-
-
-def test_evaluations_named_in_the_middle_of_a_line_are_told_from_training(tmp_path: Path) -> None:
-    text = (
-        "Training progress:  50%|#####     | 500/1000 [00:10<00:10, 50.00it/s, Loss=0.0500000]\n"
-        "[ITER 500] Evaluating test: L1 0.0500 PSNR 20.5 [11/07 13:58:39]\n"
-        "[ITER 500] Evaluating train: L1 0.0400 PSNR 22.5 [11/07 13:58:40]\n"
-        "Training progress: 100%|##########| 1000/1000 [00:20<00:00, 50.00it/s, Loss=0.0250000]\n"
-    )
-    run = read(tmp_path, text)
-    assert points(run, "loss") == {500: 0.05, 1000: 0.025}
-    assert points(run, "eval_psnr") == {500: 20.5}
-    assert points(run, "PSNR") == {500: 22.5}
-
-
-def test_a_bar_of_ones_own_is_read_with_its_count(tmp_path: Path) -> None:
-    lines = [f"Training [{'>' * at:10}] {100 * at}/1000, loss_G=1.{at}, lr_G=1.0e-04  1.4 step/sec" for at in (1, 2, 3)]
-    assert points(read(tmp_path, "\n".join(lines)), "loss_G") == {100: 1.1, 200: 1.2, 300: 1.3}
 
 
 def test_a_bar_with_commas_behind_it_is_no_table(tmp_path: Path) -> None:
@@ -218,44 +270,12 @@ def test_a_phase_behind_a_name_is_that_of_the_metric(tmp_path: Path, printed: st
     assert points(run, metric) == {1: 0.1, 2: 0.2, 3: 0.3}
 
 
-def test_the_batches_of_an_evaluation_are_no_step(tmp_path: Path) -> None:
-    text = (
-        "2023-06-21 05:51:50,921 - mmseg - INFO - Iter [4000/9000]\tlr: 1e-3, time: 0.2, loss: 1.5\n"
-        "2023-06-21 05:52:50,921 - mmseg - INFO - Iter(val) [500]\taAcc: 0.75, mIoU: 0.25\n"
-        "2023-06-21 05:53:50,921 - mmseg - INFO - Iter [4050/9000]\tlr: 1e-3, time: 0.2, loss: 1.25\n"
-    )
-    run = read(tmp_path, text)
-    assert points(run, "loss") == {4000: 1.5, 4050: 1.25}
-    assert points(run, "eval_miou") == {4000: 0.25}
-
-
-def test_the_same_metrics_twice_in_a_line_are_training_and_evaluation(tmp_path: Path) -> None:
-    text = (
-        "2019-09-06-05-36: epoch: 4 |loss 0.9 | hm_loss 0.7 | time 33.7 | \n"
-        "2019-09-06-06-10: epoch: 5 |loss 0.8 | hm_loss 0.6 | time 33.9 | loss 1.1 | hm_loss 0.9 | time 19.5 | \n"
-    )
-    run = read(tmp_path, text)
-    assert points(run, "loss") == {4: 0.9, 5: 0.8}
-    assert points(run, "eval_loss") == {5: 1.1}
-    assert points(run, "eval_hm_loss") == {5: 0.9}
-
-
 def test_an_evaluation_under_way_is_told_from_training_by_its_counter(tmp_path: Path) -> None:
     bar = "ctdet/own |####      | {}: [{}][{}/2]|Tot: 0:00:00 |ETA: 0:00:00 |loss {} |hm_loss {} |Data 0.1s(0.1s)"
     lines = [bar.format("train", 1, 0, 2.5, 2.0), bar.format("train", 1, 1, 2.25, 1.75)]
     run = read(tmp_path, "\n".join([*lines, bar.format("val", 1, 0, 9.0, 8.0), bar.format("val", 1, 1, 3.0, 2.5)]))
     assert run["loss"].value.tolist() == [2.5, 2.25]
     assert run["eval_loss"].value.tolist() == [3.0]
-
-
-def test_a_heading_between_two_bars_is_that_of_the_second(tmp_path: Path) -> None:
-    lines = [
-        f"epoch {epoch}/3\nsteps: 33%|###   | {10 * epoch}/30 [00:10<00:20, 1.0it/s, avr_loss=0.{epoch}]"
-        for epoch in (1, 2, 3)
-    ]
-    run = read(tmp_path, "\n".join(lines))
-    assert points(run, "epoch") == {10: 1, 20: 2, 30: 3}
-    assert points(run, "loss") == {10: 0.1, 20: 0.2, 30: 0.3}
 
 
 def test_the_results_of_yolov7_are_read_without_a_header(tmp_path: Path) -> None:
@@ -282,59 +302,11 @@ def test_the_two_tables_of_a_detector_are_read_where_buffering_mixes_them(tmp_pa
     assert run["eval_p"].value.tolist() == [0.1, 0.2, 0.3]
 
 
-def test_a_rate_on_a_line_of_its_own_belongs_to_its_step(tmp_path: Path) -> None:
-    lines = [
-        f"I0914 09:42:5{at}.54  6584 solver.cpp:228] Iteration {at}00, loss = 0.{at}\n"
-        f"I0914 09:42:5{at}.54  6584 sgd_solver.cpp:106] Iteration {at}00, lr = 0.01\n"
-        for at in (1, 2, 3)
-    ]
-    run = read(tmp_path, "".join(lines))
-    assert points(run, "loss") == {100: 0.1, 200: 0.2, 300: 0.3}
-    assert points(run, "learning_rate") == {100: 0.01, 200: 0.01, 300: 0.01}
-
-
-def test_an_epoch_of_testing_in_brackets_is_an_evaluation(tmp_path: Path) -> None:
-    lines = [
-        f"[Info][Train  Epoch {at}/9]\t[loss 2.{at}]\n[Info][Test   Epoch {at}/9]\t[loss 3.{at}]\n" for at in (1, 2, 3)
-    ]
-    run = read(tmp_path, "".join(lines))
-    assert points(run, "loss") == {1: 2.1, 2: 2.2, 3: 2.3}
-    assert points(run, "eval_loss") == {1: 3.1, 2: 3.2, 3: 3.3}
-
-
-def test_a_record_behind_a_bar_keeps_its_own_counter(tmp_path: Path) -> None:
-    record = "2022-10-23 04:01:4{0},901   INFO  epoch: 22/120, acc_iter=60{0}, cur_iter={0}/271, loss=3.{0}, lr=0.001\n"
-    text = "train:   0%|          | 0/271 [00:00<?, ?it/s]" + "".join(record.format(at) for at in (1, 2, 3))
-    run = read(tmp_path, text)
-    assert points(run, "loss") == {601: 3.1, 602: 3.2, 603: 3.3}
-    assert points(run, "epoch") == {601: 22, 602: 22, 603: 22}
-
-
 def test_an_epoch_with_its_share_is_a_counter(tmp_path: Path) -> None:
     line = "2023-01-05 16:34:37,748   INFO  Train:    1/3 ( 33%) [ {}/300 (  0%)]  Loss: 5.{} (5.1)  LR: 1.000e-04"
     run = read(tmp_path, "\n".join(line.format(at, at) for at in (1, 2, 3)))
     assert run["loss"].value.tolist() == [5.1, 5.2, 5.3]
     assert np.diff(run["loss"].step).tolist() == [1, 1]
-
-
-def test_the_cross_entropy_of_mxnet_is_its_loss_at_the_last_of_a_range_of_batches(tmp_path: Path) -> None:
-    epoch = (
-        "INFO:root:Epoch[{0}] Batch [0-20]\tSpeed: 1215.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{0}5\n"
-        "INFO:root:Epoch[{0}] Batch [20-40]\tSpeed: 1195.31 samples/sec\taccuracy=0.2\tcross-entropy=2.{0}4\n"
-        "INFO:root:Epoch[{0}] Train-cross-entropy=2.{0}0\nINFO:root:Epoch[{0}] Time cost=12.3\n"
-        "INFO:root:Epoch[{0}] Validation-cross-entropy=3.{0}\n"
-    )
-    run = read(tmp_path, "".join(epoch.format(at) for at in (0, 1, 2)))
-    assert points(run, "loss") == {20: 2.05, 40: 2.04, 60: 2.15, 80: 2.14, 100: 2.25, 120: 2.24}
-    assert run["eval_loss"].value.tolist() == [3.0, 3.1, 3.2]
-
-
-def test_a_validation_loss_of_a_test_is_an_evaluation_loss(tmp_path: Path) -> None:
-    run = read(
-        tmp_path, "".join(f"epoch: {at}, test val_loss: 2.{at}\nepoch: {at}, train loss: 1.{at}\n" for at in range(3))
-    )
-    assert points(run, "eval_loss") == {0: 2.0, 1: 2.1, 2: 2.2}
-    assert points(run, "loss") == {0: 1.0, 1: 1.1, 2: 1.2}
 
 
 def test_a_cross_entropy_beside_a_loss_is_no_evaluation_loss(tmp_path: Path) -> None:
