@@ -165,19 +165,26 @@ def estimate_memory(
         chunked_loss,
     )
     _check(setup)
+    return _estimate(str(config), shape, setup, None if snapshot is None else _peak_in(snapshot))
+
+
+def _peak_in(snapshot: str | Path) -> int:
+    """Return the bytes that the fullest device of a memory snapshot held at its peak."""
+    return max((one.peak_allocated for one in read_memory(snapshot).devices), default=0)
+
+
+def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None) -> MemoryEstimate:
     parts, trained = _parts(shape, setup)
-    measured = read_memory(snapshot) if snapshot is not None else None
-    total = _peak(parts, setup)
     return MemoryEstimate(
         model=shape.name,
         parameters=shape.parameters,
         trained_parameters=trained,
         parts=list(parts.values()),
-        total_bytes=total,
+        total_bytes=_peak(parts, setup),
         settings=_settings(setup),
-        measured_peak_bytes=max((one.peak_allocated for one in measured.devices), default=0) if measured else None,
+        measured_peak_bytes=measured,
         sources=list(_SOURCES),
-        next_step=_next_call(str(config), setup, max(parts, key=lambda name: parts[name].bytes)),
+        next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),
         notes=list(_NOTES),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.probe import Progress
 
 QUEUE = 100
+"""Reports that wait to be told; more are dropped."""
 AT_ONCE = anyio.CapacityLimiter(2)
 """Probes that run at the same time: each may take most of the machine's memory and cores. Chosen."""
 
@@ -65,33 +67,41 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.diagnose.probe import concise_probe, probe
     from mldebug_mcp.probe import Progress
 
+    async with _reporting(context) as note:
+        if not AT_ONCE.available_tokens:
+            note(Progress("waiting for another probe to end", 0, 0, None))
+        async with AT_ONCE:
+            answer = await probe(
+                batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
+            )
+    pictures = await asyncio.to_thread(picture_of, answer)
+    return reply(answer, detail, concise_probe, *pictures)
+
+
+@asynccontextmanager
+async def _reporting(context: Context[Any, Any]) -> AsyncIterator[Callable[[Progress], None]]:
+    """Give what is to be called with the progress of the work inside: the client is told of it."""
     told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 
     def note(progress: Progress) -> None:
         if not told.full():
             told.put_nowait(progress)
 
-    async def report() -> None:
-        done, doing = 0, "starting"
-        while True:
-            # What takes long without a word, such as importing torch, is told again and again.
-            with suppress(TimeoutError):
-                doing = _words(await asyncio.wait_for(told.get(), SECONDS))
-            done += 1
-            await context.report_progress(done, message=doing)
-
-    reporter = asyncio.create_task(report())
-    if not AT_ONCE.available_tokens:
-        note(Progress("waiting for another probe to end", 0, 0, None))
+    reporter = asyncio.create_task(_report(context, told))
     try:
-        async with AT_ONCE:
-            answer = await probe(
-                batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
-            )
+        yield note
     finally:
         reporter.cancel()
-    pictures = await asyncio.to_thread(picture_of, answer)
-    return reply(answer, detail, concise_probe, *pictures)
+
+
+async def _report(context: Context[Any, Any], told: asyncio.Queue[Progress]) -> None:
+    done, doing = 0, "starting"
+    while True:
+        # What takes long without a word, such as importing torch, is told again and again.
+        with suppress(TimeoutError):
+            doing = _words(await asyncio.wait_for(told.get(), SECONDS))
+        done += 1
+        await context.report_progress(done, message=doing)
 
 
 def _words(progress: Progress) -> str:
