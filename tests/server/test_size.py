@@ -31,7 +31,7 @@ from mldebug_mcp.models import (
     RunSummary,
     State,
 )
-from mldebug_mcp.report.concise import concise
+from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.report.knowledge_concise import concise_explanation
 from mldebug_mcp.server.reply import LIMIT, reply
 from mldebug_mcp.symptoms import symptoms

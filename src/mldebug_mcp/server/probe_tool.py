@@ -76,7 +76,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         while True:
             # What takes long without a word, such as importing torch, is told again and again.
             with suppress(TimeoutError):
-                doing = _words(await asyncio.wait_for(told.get(), SECONDS))
+                doing = str(await asyncio.wait_for(told.get(), SECONDS))
             done += 1
             await context.report_progress(done, message=doing)
 
@@ -92,12 +92,6 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         reporter.cancel()
     pictures = await asyncio.to_thread(picture_of, answer)
     return reply(answer, detail, concise_probe, *pictures)
-
-
-def _words(progress: Progress) -> str:
-    loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
-    step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
-    return f"{progress.stage}{step}{loss}"
 
 
 def picture_of(answer: ProbeResult) -> list[ImageContent]:

@@ -51,7 +51,7 @@ def diagnose_run(
     logged), causes ranked with honest probabilities, among them `healthy` and `unknown`, and the cheapest next checks.
     """
     from mldebug_mcp.diagnose import diagnose_run as diagnose
-    from mldebug_mcp.report.concise import concise
+    from mldebug_mcp.report.diagnosis_concise import concise
 
     return reply(diagnose(path, config, reference, run=run), detail, concise)
 
@@ -85,7 +85,7 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     that remain. Nothing is stored.
     """
     from mldebug_mcp.diagnose.update import update_diagnosis as update
-    from mldebug_mcp.report.concise import concise_update
+    from mldebug_mcp.report.diagnosis_concise import concise_update
 
     updated = update(findings or {}, outcomes, kind, path, error, config=config, reference=reference, run=run)
     return reply(updated, detail, concise_update)
