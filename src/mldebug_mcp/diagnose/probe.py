@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mldebug_mcp.diagnose.diagnosis import judge_causes
+from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch

@@ -16,7 +16,7 @@ from mldebug_mcp.batch.batch import Batch, Purpose
 from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.role_losses import RoleLoss
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.models.batch import Severity
+from mldebug_mcp.models.base import Severity
 from mldebug_mcp.text import shorten
 
 NO_ROWS: Ints = np.empty(0, np.int64)

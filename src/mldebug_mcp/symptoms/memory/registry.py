@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.models.memory import Severity
+from mldebug_mcp.models.base import Severity
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import shorten
