@@ -155,8 +155,7 @@ def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
     tokenizer = batch.tokenizer
     if tokenizer is not None and tokenizer.eos is not None and tokenizer.template_end not in (None, tokenizer.eos):
         notes.append(
-            f"the chat template ends the assistant's turn with another token than tokenizer.eos_token "
-            f"({tokenizer.hf.eos_token}): "
-            "generation must stop at both (generation_config.eos_token_id)"
+            "the chat template ends the assistant's turn with another token than tokenizer.eos_token "
+            f"({tokenizer.hf.eos_token}): generation must stop at both (generation_config.eos_token_id)"
         )
     return notes

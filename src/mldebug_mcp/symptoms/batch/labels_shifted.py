@@ -17,8 +17,7 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why=(
         "Models of Transformers shift labels inside the loss; shifted twice, the model learns to predict the token "
-        "after next, "
-        "or to copy its input."
+        "after next, or to copy its input."
     ),
     fix="labels = input_ids.clone() with prompts and padding set to -100; leave the shift to the model.",
     fixes={"Megatron, nanoGPT": "their losses do not shift: there shifted labels are right."},

@@ -21,14 +21,12 @@ from mldebug_mcp.symptoms.batch_registry import (
 @batch_check(
     severity="warning",
     why=(
-        "The model spends its capacity on writing the user's words; on short answers the loss is mostly the "
-        "prompt's, so it "
-        "looks better or worse than the answers are."
+        "The model spends its capacity on writing the user's words; on short answers the loss is mostly the prompt's, "
+        "so it looks better or worse than the answers are."
     ),
     fix=(
         "TRL: give prompt and completion columns (completion_only_loss is then the default), or "
-        "assistant_only_loss=True for "
-        "conversations with a template that has {% generation %} marks."
+        "assistant_only_loss=True for conversations with a template that has {% generation %} marks."
     ),
     fixes={
         "Transformers": "set the labels of prompt tokens to -100.",

@@ -45,8 +45,7 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
             return None
     return MemoryEvidence(
         f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
-        f"reserved) are cached in wholly free "
-        f"segments, while tensors hold {size(device.allocated)}",
+        f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
         bytes=idle,
         device=device.device,
         values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},

@@ -20,9 +20,8 @@ LEAST_OF_REQUEST = 0.25
 @memory_symptom(
     severity="warning",
     fix="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF from torch 2.9 on) before the "
-    "process starts; pad "
-    "batches to a few fixed lengths, run the longest first, and do not keep small tensors that are made in the "
-    "middle of a step.",
+    "process starts; pad batches to a few fixed lengths, run the longest first, and do not keep small tensors that "
+    "are made in the middle of a step.",
     quotes=("bekman_fragmentation",),
     background=0.001,
 )
@@ -54,8 +53,7 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
     return _evidence(
         device,
         f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.device_free)} "
-        f"on the device: "
-        f"enough for the {size(event.requested)} that failed, but not in one piece",
+        f"on the device: enough for the {size(event.requested)} that failed, but not in one piece",
         free,
         event.free.largest,
         severity_is_error=True,
@@ -70,8 +68,7 @@ def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
     return _evidence(
         device,
         f"{size(free.split)} ({percent(free.split, device.reserved)} of {size(device.reserved)} reserved) are "
-        f"free{pieces}, in "
-        "segments that tensors hold another part of, so they cannot go back to the device",
+        f"free{pieces}, in segments that tensors hold another part of, so they cannot go back to the device",
         free.split,
         free.largest,
         severity_is_error=False,
@@ -85,9 +82,8 @@ def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, sever
         else "; expandable segments would have joined the pieces"
     )
     fix = (
-        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: "
-        "allocate what stays before "
-        "what goes, and keep the batch shapes fixed."
+        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: allocate "
+        "what stays before what goes, and keep the batch shapes fixed."
         if device.expandable
         else None
     )

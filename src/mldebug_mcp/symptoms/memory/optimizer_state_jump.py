@@ -45,9 +45,8 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
     step = int(history.steps.of(np.array([moment]))[0]) if len(history.steps) else -1
     where = f" in step {step}" if step >= 0 else f" at event {moment}"
     return MemoryEvidence(
-        f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; "
-        f"{size(before)} were allocated before "
-        f"({percent(state, device.peak_allocated)} of the peak)",
+        f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; {size(before)} "
+        f"were allocated before ({percent(state, device.peak_allocated)} of the peak)",
         bytes=state,
         device=device.device,
         stack=frames,
