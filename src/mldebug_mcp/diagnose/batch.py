@@ -21,7 +21,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck
+from mldebug_mcp.symptoms.batch.registry import BatchCheck
 
 MAX_CITATIONS = 2
 MAX_EXAMPLES = 10

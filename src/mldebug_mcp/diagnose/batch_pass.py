@@ -16,7 +16,7 @@ from mldebug_mcp.models.base import Severity
 from mldebug_mcp.models.batch import Place
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
+from mldebug_mcp.symptoms.batch.registry import BatchCheck, BatchEvidence, judge_check
 
 MAX_ROWS = 1000
 MAX_PLACES = 3

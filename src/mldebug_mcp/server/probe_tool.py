@@ -62,8 +62,9 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     the future or between rows, a missing zero_grad and more; a verdict (memorised, too_slow, cannot_learn, not_finite,
     failed), causes ranked with probabilities, a picture. Takes up to a minute.
     """
-    from mldebug_mcp.diagnose.probe import concise_probe, probe
+    from mldebug_mcp.diagnose.probe import probe
     from mldebug_mcp.probe import Progress
+    from mldebug_mcp.report.probe_concise import concise_probe
 
     told: asyncio.Queue[Progress] = asyncio.Queue(QUEUE)
 

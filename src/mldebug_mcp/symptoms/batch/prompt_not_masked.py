@@ -9,7 +9,7 @@ from mldebug_mcp.batch.pairs import pairs
 from mldebug_mcp.batch.ragged import Bools, Ints, count_rows
 from mldebug_mcp.batch.role_losses import role_losses
 from mldebug_mcp.batch.sequences import IGNORE, Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.25
@@ -34,8 +34,7 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     Not this when: whole segments are free (`cached_not_released`).
     """
-    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.devices, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:

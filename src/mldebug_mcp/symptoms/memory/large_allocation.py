@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.33
@@ -25,8 +25,7 @@ def large_allocation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     A request counts that is at least half as large as all that was allocated when it failed.
     """
-    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.devices, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:

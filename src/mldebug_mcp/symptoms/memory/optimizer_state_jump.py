@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.05
@@ -28,8 +28,7 @@ def optimizer_state_jump(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     Normal, and the usual reason why the second step fails although the first fitted.
     """
-    found = [evidence for device in snapshot.recorded if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.recorded, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:
