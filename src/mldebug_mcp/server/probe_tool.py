@@ -31,25 +31,33 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[
         str | None,
-        Field(description="A batch file, as for inspect_batch: input_ids and labels, or float inputs and labels"),
+        Field(
+            description="A batch file as for inspect_batch, with input_ids and labels, or float inputs and labels; give this "
+            "or `entry`"
+        ),
     ] = None,
     model: Annotated[
-        str | None, Field(description="A model's config.json or its folder: built scaled down, instead of a tiny model")
+        str | None,
+        Field(
+            description="With `batch`: a model's config.json or its folder, to build it scaled down, not a tiny model"
+        ),
     ] = None,
     entry: Annotated[
         str | None,
         Field(
-            description="FILE.py:function of the user, without arguments, that returns an object with model, batch and "
-            "loss(model, batch), optionally optimizer and train_step. It runs that code, with the rights of the server"
+            description="FILE.py:function in the user's code, without arguments, that returns an object with model, "
+            "batch and loss(model, batch), optionally optimizer and train_step. That code is run, with the server's rights"
         ),
     ] = None,
     python: Annotated[
         str | None,
-        Field(description="The training environment's interpreter or folder, if torch is not here; it is run"),
+        Field(
+            description="The training environment's interpreter or folder, if the server's own has no torch; it is run"
+        ),
     ] = None,
     device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",
-    steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
-    time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
+    steps: Annotated[int, Field(ge=1, le=10_000, description="At most this many optimizer steps")] = 300,
+    time_limit: Annotated[float, Field(ge=1, le=3600, description="In seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ProbeResult]:
@@ -75,7 +83,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     async def report() -> None:
         done, doing = 0, "starting"
         while True:
-            # What takes long without a word, such as importing torch, is told again and again.
+            # A long silent phase, such as importing torch, is reported again and again.
             with suppress(TimeoutError):
                 doing = str(await asyncio.wait_for(told.get(), SECONDS))
             done += 1
