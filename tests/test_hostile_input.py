@@ -33,8 +33,9 @@ from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
 from mldebug_mcp.probe.host import read_result
 from mldebug_mcp.report.batch_html import page
+from mldebug_mcp.report.console import console_for
+from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 from mldebug_mcp.report.memory_html import memory_html
-from mldebug_mcp.report.terminal import console_for, print_diagnosis
 from mldebug_mcp.server import make_server
 from mldebug_mcp.text import clean
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.faults.report import Judged, calibration_error
 from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_weight
-from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates, independent
+from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.ranking import Ranked, rank
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding

@@ -215,3 +215,11 @@ async def test_the_tool_finds_evaluation_rows_in_the_training_data(tmp_path: Pat
         result = await client.call_tool("inspect_batch", arguments)
     found = {one["check"]: one for one in result.structured_content["findings"]}
     assert found["split_leakage"]["rows"] == [2, 3]
+
+
+def test_the_home_folder_in_the_path_of_a_model_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "config.json").write_text('{"vocab_size": 50}')
+    batch = save_batch({"input_ids": [[1, 2, 90]], "labels": [[1, 2, 90]]}, tmp_path / "batch.json")
+    found = inspect_batch(batch, model="~/config.json").findings
+    assert "token_id_out_of_range" in [one.check for one in found]

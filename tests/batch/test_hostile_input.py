@@ -32,7 +32,7 @@ class Bomb:
 def test_a_pickle_is_refused_and_not_run(name: str, tmp_path: Path) -> None:
     target = tmp_path / "ran"
     (tmp_path / name).write_bytes(pickle.dumps({"input_ids": Bomb(target)}))
-    with pytest.raises(InputError, match="nothing of it was run"):
+    with pytest.raises(InputError, match="nothing in it was run"):
         inspect_batch(tmp_path / name)
     assert not target.exists()
 
@@ -42,7 +42,7 @@ def test_a_torch_archive_with_code_is_refused(tmp_path: Path) -> None:
 
     target = tmp_path / "ran"
     torch.save({"input_ids": Bomb(target)}, tmp_path / "batch.pt")
-    with pytest.raises(InputError, match="nothing of it was run"):
+    with pytest.raises(InputError, match="nothing in it was run"):
         inspect_batch(tmp_path / "batch.pt")
     assert not target.exists()
 

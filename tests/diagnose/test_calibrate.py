@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_weight, fitted, moved
-from mldebug_mcp.diagnose.diagnosis import backgrounds, candidates
+from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import symptoms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mldebug_mcp.diagnose.diagnosis import independent
+from mldebug_mcp.diagnose.hypotheses import independent
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
 

@@ -15,7 +15,7 @@ from mldebug_mcp.diagnose.how_to_log import CONFIGURATION, LOGGABLE, SETTINGS
 from mldebug_mcp.diagnose.information import entropy, worth
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.models import Diagnosis, State
-from mldebug_mcp.report.concise import concise
+from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.symptoms import symptoms
 
 

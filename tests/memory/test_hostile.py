@@ -71,7 +71,7 @@ def test_a_pickle_that_could_run_something_is_refused_by_the_name_of_its_opcode(
         check_memory(path)
 
     assert (
-        "nothing of it was run" in str(refused.value)
+        "nothing in it was run" in str(refused.value)
         or "impossible argument" in str(refused.value)
         or "neither" in str(refused.value)
     )

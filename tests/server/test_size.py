@@ -15,7 +15,6 @@ from mcp import Client
 from mcp_types import CallToolResult
 
 from mldebug_mcp.diagnose.explain import explain
-from mldebug_mcp.diagnose.probe import concise_probe
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import (
@@ -31,8 +30,9 @@ from mldebug_mcp.models import (
     RunSummary,
     State,
 )
-from mldebug_mcp.report.concise import concise
+from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.report.knowledge_concise import concise_explanation
+from mldebug_mcp.report.probe_concise import concise_probe
 from mldebug_mcp.server.reply import LIMIT, reply
 from mldebug_mcp.symptoms import symptoms
 from mldebug_mcp.symptoms.batch import batch_checks

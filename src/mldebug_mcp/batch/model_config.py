@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mldebug_mcp.access import is_folder, read_bytes
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.text import shorten
+from mldebug_mcp.config_json import read_config_json
 
-MAX_BYTES = 16 * 1024 * 1024
 _IMAGE_TOKEN = ("image_token_id", "image_token_index")
 
 
@@ -40,18 +36,7 @@ def read_model_config(path: str | Path) -> ModelConfig:
     Raises:
         InputError: it cannot be read or is no JSON object.
     """
-    file = Path(path)
-    if is_folder(file):
-        file = file / "config.json"
-    name = shorten(str(file), 200)
-    try:
-        settings = json.loads(read_bytes(file, MAX_BYTES, "give the model's config.json"))
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); give the model's config.json") from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{name}: not JSON; give the model's config.json") from None
-    if not isinstance(settings, dict):
-        raise InputError(f"{name}: holds no JSON object; give the model's config.json")
+    settings, _ = read_config_json(path)
     return _from(settings)
 
 

@@ -37,7 +37,8 @@ def do_diagnose(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.terminal import console_for, print_diagnosis
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
         print_diagnosis(console_for(), answer, run)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
@@ -63,7 +64,7 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.terminal")
+        import_module("mldebug_mcp.report.diagnosis_terminal")
 
 
 def do_batch(options: argparse.Namespace) -> int:
@@ -94,7 +95,7 @@ def do_batch(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.batch_terminal import print_inspection
-        from mldebug_mcp.report.terminal import console_for
+        from mldebug_mcp.report.console import console_for
 
         print_inspection(console_for(), answer)
     return FOUND if options.check and any(one.severity != "info" for one in answer.findings) else DONE
@@ -108,7 +109,8 @@ def do_search(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.terminal import console_for, print_search
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.knowledge_terminal import print_search
 
         print_search(console_for(), answer)
     return DONE
@@ -122,7 +124,8 @@ def do_explain(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.terminal import console_for, print_explanation
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.knowledge_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE
@@ -137,8 +140,8 @@ def do_error(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.error_text import print_error
-        from mldebug_mcp.report.terminal import console_for
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.knowledge_terminal import print_error
 
         print_error(console_for(), answer)
     return DONE
@@ -154,8 +157,8 @@ def do_verify(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.evidence_text import print_evidence
-        from mldebug_mcp.report.terminal import console_for
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.knowledge_terminal import print_evidence
 
         print_evidence(console_for(), answer)
     return FOUND if options.check and (answer.changed or answer.problems) else DONE
@@ -179,8 +182,8 @@ def do_memory(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.memory_text import print_memory
-        from mldebug_mcp.report.terminal import console_for
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.memory_terminal import print_memory
 
         print_memory(console_for(), answer)
     worth_acting_on = any(one.severity != "info" for one in answer.findings)
@@ -196,8 +199,8 @@ def do_estimate(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(answer)
     else:
-        from mldebug_mcp.report.memory_text import print_estimate
-        from mldebug_mcp.report.terminal import console_for
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.memory_terminal import print_estimate
 
         print_estimate(console_for(), answer)
     return DONE
@@ -206,8 +209,8 @@ def do_estimate(options: argparse.Namespace) -> int:
 def do_probe(options: argparse.Namespace) -> int:
     """Probe whether a batch can be memorised."""
     from mldebug_mcp.diagnose.probe import is_sound, probe_overfit
+    from mldebug_mcp.report.console import console_for
     from mldebug_mcp.report.probe_terminal import print_probe, show_progress
-    from mldebug_mcp.report.terminal import console_for
 
     settings = {
         name: getattr(options, name)

@@ -18,11 +18,11 @@ from mldebug_mcp.diagnose.batch_rows import row_views
 from mldebug_mcp.diagnose.batch_summary import Summing
 from mldebug_mcp.diagnose.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, Severity, TemplateView
+from mldebug_mcp.models.base import GRAVEST_FIRST
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck
+from mldebug_mcp.symptoms.batch.registry import BatchCheck
 
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 MAX_CITATIONS = 2
 MAX_EXAMPLES = 10
 
@@ -106,14 +106,14 @@ def _leak(overlap: Overlap) -> Leak | None:
 def _findings(tallies: Mapping[str, Tally]) -> list[BatchFinding]:
     checks = batch_checks()
     found = [_finding(checks[name], tally) for name, tally in tallies.items() if tally.pieces]
-    return sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), finding.check))
+    return sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.check))
 
 
 def _finding(check: BatchCheck, seen: Tally) -> BatchFinding:
     known = catalogue()
     return BatchFinding(
         check=check.id,
-        severity=min((one or check.severity for one in seen.severities), key=SEVERITIES.index),
+        severity=min((one or check.severity for one in seen.severities), key=GRAVEST_FIRST.index),
         summary=seen.summary
         if seen.pieces == 1
         else f"{seen.row_count} rows, in {seen.pieces} pieces of the data; in the first of them: {seen.summary}",
@@ -155,8 +155,7 @@ def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
     tokenizer = batch.tokenizer
     if tokenizer is not None and tokenizer.eos is not None and tokenizer.template_end not in (None, tokenizer.eos):
         notes.append(
-            f"the chat template ends the assistant's turn with another token than tokenizer.eos_token "
-            f"({tokenizer.hf.eos_token}): "
-            "generation must stop at both (generation_config.eos_token_id)"
+            "the chat template ends the assistant's turn with another token than tokenizer.eos_token "
+            f"({tokenizer.hf.eos_token}): generation must stop at both (generation_config.eos_token_id)"
         )
     return notes

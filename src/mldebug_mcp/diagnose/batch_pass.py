@@ -12,10 +12,11 @@ from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.diagnose.batch_rows import spot_place
 from mldebug_mcp.diagnose.batch_summary import Summing
-from mldebug_mcp.models.batch import Place, Severity
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.models.batch import Place
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck, BatchEvidence, judge_check
+from mldebug_mcp.symptoms.batch.registry import BatchCheck, BatchEvidence, judge_check
 
 MAX_ROWS = 1000
 MAX_PLACES = 3

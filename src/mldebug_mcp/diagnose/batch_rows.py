@@ -8,7 +8,7 @@ from typing import Any, cast
 from mldebug_mcp.batch import Batch, Sequences
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.models.batch import BatchFinding, Place, RowView, TokenView
-from mldebug_mcp.symptoms.batch_registry import Spot
+from mldebug_mcp.symptoms.batch.registry import Spot
 
 SHOWN_ROWS = 4
 MAX_TOKENS = 400

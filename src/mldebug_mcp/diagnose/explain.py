@@ -13,7 +13,7 @@ from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.models import Explanation
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.batch import batch_checks
-from mldebug_mcp.symptoms.batch_registry import BatchCheck
+from mldebug_mcp.symptoms.batch.registry import BatchCheck
 from mldebug_mcp.symptoms.memory import MemorySymptom, memory_symptoms
 from mldebug_mcp.symptoms.probe import ProbeSymptom, probe_symptoms
 from mldebug_mcp.text import shorten

@@ -8,12 +8,13 @@ from mldebug_mcp.diagnose.memory_compare import compare
 from mldebug_mcp.diagnose.memory_devices import call_sites, device_summary, focused
 from mldebug_mcp.diagnose.memory_levers import levers
 from mldebug_mcp.diagnose.next_call import after_memory
-from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, rank
+from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, in_bits, rank
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Hypothesis
+from mldebug_mcp.models.base import GRAVEST_FIRST
 from mldebug_mcp.models.diagnosis import State
 from mldebug_mcp.models.memory import MemoryFinding, MemoryReport, MemoryTotals, OutOfMemoryReport
 from mldebug_mcp.symptoms.memory import Judged, examine_memory, memory_symptoms
@@ -21,7 +22,6 @@ from mldebug_mcp.symptoms.memory import Judged, examine_memory, memory_symptoms
 TOP = 10
 LEAST_PROBABILITY = 0.02
 _LEAKS = ("leak", "graph_kept_alive")
-_ORDER = ("error", "warning", "info")
 
 
 def check_memory(path: str | Path, against: str | Path | None = None, focus: str | None = None) -> MemoryReport:
@@ -107,13 +107,9 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
                 finding="healthy",
                 severity="info",
                 summary="nothing unusual: no failure, leak or fragmentation is seen",
-                bytes=0,
-                stack=[],
-                fix="",
-                citations=[],
             )
         )
-    return sorted(found, key=lambda one: (_ORDER.index(one.severity), one.finding != "oom", -one.bytes))
+    return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
 
 
 def _leaked(judged: list[Judged]) -> int:
@@ -151,18 +147,18 @@ def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
         for cause in known.causes.values()
         if cause.id in ("healthy", "unknown") or any(effect.symptom in symptoms for effect in cause.effects)
     ]
-    ranked = rank(candidates, [one.finding() for one in judged], {one.id: one.background for one in symptoms.values()})
-    return [_hypothesis(one) for one in ranked if one.probability >= LEAST_PROBABILITY]
+    background = {one.id: one.background for one in symptoms.values()}
+    ranked = rank(candidates, [one.finding() for one in judged], background)
+    absent = {one.symptom.id for one in judged if one.state is State.ABSENT}
+    return [_hypothesis(one, absent) for one in ranked if one.probability >= LEAST_PROBABILITY]
 
 
-def _hypothesis(item: Ranked) -> Hypothesis:
-    cause = catalogue().causes[item.id]
-    said = sorted(item.bits.items(), key=lambda one: -abs(one[1]))
+def _hypothesis(item: Ranked, absent: set[str]) -> Hypothesis:
     return Hypothesis(
         cause=item.id,
         probability=item.probability,
         credence=credence(item.probability),
-        summary=plain(cause.summary),
-        because=[f"{symptom} ({bits:+.1f} bits)" for symptom, bits in said if bits > 0.05],
-        against=[f"{symptom} is absent ({bits:+.1f} bits)" for symptom, bits in said if bits < -0.05],
+        summary=plain(catalogue().causes[item.id].summary),
+        because=in_bits(item, +1, absent),
+        against=in_bits(item, -1, absent),
     )

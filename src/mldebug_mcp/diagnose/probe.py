@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mldebug_mcp.diagnose.diagnosis import judge_causes
+from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch
 from mldebug_mcp.diagnose.verdict import Decision, decide
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep, State
+from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep
 from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 from mldebug_mcp.probe import Job, Measured, Progress, run_probe
 from mldebug_mcp.probe.host import RawProbe
@@ -152,7 +152,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
         first_nonfinite=_bad_operation(seen.first_nonfinite),
         resisting_rows=_resisting(seen),
         curve=_curve(losses),
-        output=shorten_end(raw.output) if verdict.word == "failed" else "",
+        output=_last_lines(raw.output) if verdict.word == "failed" else "",
         notes=[*raw.notes, *problems],
     )
 
@@ -160,7 +160,7 @@ def interpret(raw: RawProbe) -> ProbeResult:
 def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypothesis], output: str) -> Call:
     if verdict.word != "failed":
         return after_ranking(steps, hypotheses)
-    text = shorten_end(output).strip() or verdict.why
+    text = _last_lines(output).strip() or verdict.why
     return Call(tool="explain_error", arguments={"text": text[-MAX_ERROR:]}, why="what stopped the probe")
 
 
@@ -241,32 +241,13 @@ def _resisting(seen: Measured) -> list[ResistingRow]:
     return [*rows, *masked][:MAX_ROWS]
 
 
-def shorten_end(text: str) -> str:
-    """Return the last characters of an output, from a line's beginning."""
+def _last_lines(text: str) -> str:
+    """Return the last lines of an output, `MAX_OUTPUT` characters at most."""
     if len(text) <= MAX_OUTPUT:
         return text
     return "…" + text[-MAX_OUTPUT:].partition("\n")[2]
 
 
-def concise_probe(result: ProbeResult) -> ProbeResult:
-    """Return the answer with what was seen and what leads: of the findings the present ones, of the curve 30 points."""
-    present = [one for one in result.findings if one.state is State.PRESENT]
-    every = max(1, len(result.curve) // 30)
-    leading = [one for one in result.hypotheses if one.probability > 0.05 or one.because]
-    return result.model_copy(
-        update={
-            "findings": present,
-            "causes": result.causes[:8],
-            "hypotheses": [] if is_sound(result) else leading[:LEADING],
-            "next_steps": [] if is_sound(result) else result.next_steps[:3],
-            "curve": result.curve[::every],
-        }
-    )
-
-
 def is_sound(result: ProbeResult) -> bool:
     """Tell whether nothing was found: memorised, and no cause leads but `healthy`."""
     return result.verdict == "memorised" and bool(result.causes) and result.causes[0].cause == "healthy"
-
-
-__all__ = ["concise_probe", "interpret", "is_sound", "probe", "probe_overfit"]

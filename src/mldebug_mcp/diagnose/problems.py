@@ -37,8 +37,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         Problem(
             "environment: a package is missing or does not fit",
             "Check with pip that the package is installed in the interpreter that runs (python -m pip list), and "
-            "that its "
-            "version fits the code; look for a file of yours with the package's name.",
+            "that its version fits the code; look for a file of yours with the package's name.",
         ),
     ),
     (
@@ -47,8 +46,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         Problem(
             "interface: a function is called with arguments that it does not take",
             "Two versions do not fit: compare the call with the signature in the installed version, then pin or "
-            "upgrade. "
-            "In an overridden method, take over the new signature.",
+            "upgrade. In an overridden method, take over the new signature.",
         ),
     ),
     (
@@ -84,8 +82,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         Problem(
             "shapes: two tensors do not fit",
             "Print the shapes at the frame of your own code, with the batch size set to an unusual number, so "
-            "that it can "
-            "be told apart from other dimensions.",
+            "that it can be told apart from other dimensions.",
         ),
     ),
     (

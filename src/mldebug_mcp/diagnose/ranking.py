@@ -18,7 +18,7 @@ makes the probability of the leading cause as large as it is often right.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mldebug_mcp.models import Finding, State
@@ -31,6 +31,9 @@ Chosen by hand.
 
 MAX_FREQUENCY = 0.97
 """No cause always shows: an absent symptom never rules one out."""
+
+LEAST_SHOWN = 0.05
+"""Bits below which a finding is not named: they round to +0.0."""
 
 _WORDS = (
     (0.86, "almost certain"),
@@ -129,3 +132,18 @@ def rank(
         for candidate, mass, said in zip(candidates, masses, evidence, strict=True)
     ]
     return sorted(ranked, key=lambda item: (-item.probability, item.id))
+
+
+def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:
+    """Return what speaks for (+1) or against (-1) a cause, with its bits, strongest first.
+
+    Args:
+        item: The cause as ranked.
+        sign: +1 or -1.
+        absent: The symptoms that were found absent, which is then said of them.
+    """
+    said = sorted((bits, what) for what, bits in item.bits.items() if bits * sign > LEAST_SHOWN)
+    return [
+        f"{what}{' is absent' if what in absent else ''} ({bits:+.1f} bits)"
+        for bits, what in (reversed(said) if sign > 0 else said)
+    ]

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mldebug_mcp.diagnose.diagnosis import Evidence, gather, judge_causes, together
+from mldebug_mcp.diagnose.diagnosis import Evidence, gather, together
+from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.known_errors import told_by_error
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps

@@ -31,6 +31,9 @@ from mldebug_mcp.memory.tables import Action, Bools, Events, Ints
 MANY_LATER = 20
 """Forward allocations during its life after which a tensor counts as kept for backward. Chosen: without a graph a
 tensor outlives the next two or three."""
+FRAMES_RECORDED = 0.2
+"""Share of the allocations with Python frames above which frames were recorded at all. Chosen by hand: backward alone
+takes half of them."""
 LEAST_LOGITS = 1024 * 1024
 """Bytes below which sizes coincide by chance too easily."""
 
@@ -133,7 +136,7 @@ def _phases(allocations: Allocations, stacks: Stacks) -> Ints:
     phase = table[allocations.stack]
     in_history = allocations.start >= 0
     recorded = allocations.stack > 0
-    if recorded.any() and recorded[in_history].mean() > 0.2 if in_history.any() else False:
+    if in_history.any() and recorded[in_history].mean() > FRAMES_RECORDED:
         phase = np.where(in_history & ~recorded, Phase.BACKWARD, phase)
     return phase
 

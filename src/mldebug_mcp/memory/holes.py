@@ -102,12 +102,9 @@ def _gaps(address: Ints, size: Ints, where: Ints, bytes_: Ints) -> tuple[Ints, I
     # start.
     begins = np.concatenate([where, address + size])
     ends = np.concatenate([where + bytes_, address])
-    begin_owner = np.concatenate([owner, number])
-    end_owner = np.concatenate([owner, number])
-    order = np.lexsort((begins, begin_owner))
-    begins, segment = begins[order], begin_owner[order]
-    order = np.lexsort((ends, end_owner))
-    starts = ends[order]
-    gap = begins - starts
+    owner = np.concatenate([owner, number])
+    order = np.lexsort((begins, owner))
+    segment = owner[order]
+    gap = begins[order] - ends[np.lexsort((ends, owner))]
     keep = gap > 0
     return gap[keep], segment[keep]

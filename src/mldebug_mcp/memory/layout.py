@@ -74,9 +74,9 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
         tree = {"segments": tree, "device_traces": []}
     if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
         raise InputError(
-            f"{shorten(path, 200)}: a pickle, but no memory snapshot (it has neither segments nor "
-            f"device_traces); record one "
-            "with torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot('snapshot.pickle')"
+            f"{shorten(path, 200)}: a pickle, but not a memory snapshot (it has neither segments nor "
+            "device_traces); record one with torch.cuda.memory._record_memory_history() and "
+            "torch.cuda.memory._dump_snapshot('snapshot.pickle')"
         )
     segments = _dicts(tree.get("segments"))
     traces = [one if isinstance(one, list) else [] for one in _list(tree.get("device_traces"))[:MAX_DEVICES]]
@@ -214,8 +214,7 @@ class _DeviceReader:
         if len(usable) < len(trace):
             self.snapshot.notes.append(
                 f"device {self.device}: {len(trace) - len(usable):,} of {len(trace):,} events lack an action, a "
-                f"size or an "
-                "address and were skipped"
+                "size or an address and were skipped"
             )
         return usable
 

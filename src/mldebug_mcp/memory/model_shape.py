@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.access import expanded, is_folder, read_bytes
+from mldebug_mcp.config_json import read_config_json
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
-MAX_BYTES = 4 * 1024 * 1024
 MAX_NUMBER = 1 << 40
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -149,18 +147,7 @@ def read_shape(path: str | Path) -> ModelShape:
     Raises:
         InputError: it cannot be read, or lacks a number that is needed.
     """
-    file = expanded(path)
-    file = file / "config.json" if is_folder(file) else file
-    name = shorten(str(file), 200)
-    try:
-        config = json.loads(read_bytes(file, MAX_BYTES, "name a model's config.json"))
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: no JSON ({shorten(str(error), 100)}); name a model's config.json") from None
-    if not isinstance(config, dict):
-        raise InputError(f"{name}: not a model's configuration; name a config.json")
-    return shape_of(config, name)
+    return shape_of(*read_config_json(path))
 
 
 def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:

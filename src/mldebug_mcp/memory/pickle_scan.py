@@ -135,7 +135,7 @@ def scan(stream: BinaryIO, size: int, name: str) -> int:
             _skip(window, opcode, name)
     raise InputError(
         f"{name}: the pickle ends at byte {window.offset:,} before it is complete: the dump was cut off; copy "
-        f"or record it again"
+        "or record it again"
     )
 
 
@@ -161,9 +161,8 @@ def _skip(window: _Window, opcode: int, name: str) -> None:
         _skip_line(window, opcode, name)
     else:
         raise InputError(
-            f"{name}: {_opcode_name(opcode)} at byte {window.offset:,}; a memory snapshot holds only "
-            f"dictionaries, lists, "
-            "strings and numbers, so this file is no snapshot or a hostile one; nothing of it was run"
+            f"{name}: {_opcode_name(opcode)} at byte {window.offset:,}; a memory snapshot holds only dictionaries, "
+            "lists, strings and numbers, so this file is not a snapshot, or a hostile one; nothing in it was run"
         )
 
 

@@ -40,8 +40,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         if head.startswith(_ZIP):
             raise InputError(
                 f"{name}: saved by torch.save (a zip archive); write the snapshot with "
-                f"torch.cuda.memory._dump_snapshot() or "
-                "pickle.dump"
+                "torch.cuda.memory._dump_snapshot() or pickle.dump"
             )
         if _is_text(head):
             return read_text(file, name)

@@ -127,6 +127,6 @@ def _check_memory(length: int, name: str) -> None:
     if length * MEMORY_PER_BYTE > available:
         raise InputError(
             f"{name}: a pickle of {length / 2**30:.1f} GiB needs about {length * MEMORY_PER_BYTE / 2**30:.0f} "
-            f"GiB of memory and "
-            f"{available / 2**30:.0f} GiB are free; record fewer entries (_record_memory_history(max_entries=200_000))"
+            f"GiB of memory and {available / 2**30:.0f} GiB are free; record fewer entries "
+            "(_record_memory_history(max_entries=200_000))"
         )

@@ -133,7 +133,7 @@ class DeviceMemory:
         capacity: The device's memory, where it is said.
         oom: The last allocation that failed.
         history: The recorded history; None if there is none.
-        holder: Allocations without a history: the blocks of the snapshot.
+        blocks: The blocks of the snapshot, where there is no history.
         segments: Segments held.
         expandable: Whether the segments are expandable.
         retries: Times that the allocator emptied its cache to satisfy a request; 0 if unknown.
@@ -193,8 +193,7 @@ def snapshot_of(tables: SnapshotTables) -> MemorySnapshot:
         if view is not None and view.replay.unmatched:
             result.notes.append(
                 f"device {device.device}: {view.replay.unmatched:,} allocation(s) of the history are neither "
-                f"freed in it nor "
-                "among the blocks at the end; they count as held"
+                "freed in it nor among the blocks at the end; they count as held"
             )
     return result
 

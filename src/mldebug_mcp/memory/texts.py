@@ -94,8 +94,8 @@ def parse_text(text: str, name: str = "text") -> MemorySnapshot:
             return MemorySnapshot(name, layout, devices, notes=[_NOTE])
     raise InputError(
         f"{name}: neither a memory snapshot nor an out-of-memory message, a torch.cuda.memory_summary() or the "
-        f"output of nvidia-smi; "
-        "record a snapshot with torch.cuda.memory._record_memory_history() and _dump_snapshot('snapshot.pickle')"
+        "output of nvidia-smi; record a snapshot with torch.cuda.memory._record_memory_history() and "
+        "_dump_snapshot('snapshot.pickle')"
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from threading import RLock
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
@@ -38,6 +38,8 @@ Number = Annotated[
 Text = Annotated[str, AfterValidator(clean)]
 """A string without control characters, invisible characters or lone surrogates."""
 
+Severity = Literal["error", "warning", "info"]
+GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
 
 _BUILDING = RLock()
 

@@ -6,11 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import Model, Number, Severity, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.knowledge import Citation
-
-Severity = Literal["info", "warning", "error"]
 
 
 class Place(Model):

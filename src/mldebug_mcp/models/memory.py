@@ -6,12 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import Model, Number, Severity, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.diagnosis import Hypothesis
 from mldebug_mcp.models.knowledge import Citation
-
-Severity = Literal["error", "warning", "info"]
 
 Precision = Literal["mixed", "bf16", "fp16", "fp32"]
 Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from mldebug_mcp.probe.job import Job, clean_environment
 from mldebug_mcp.probe.measured import Failure, Measured
-from mldebug_mcp.text import shorten
+from mldebug_mcp.text import figure, shorten
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 GRACE = 2.0
@@ -50,6 +50,11 @@ class Progress:
     step: int
     steps: int
     loss: float | None
+
+    def __str__(self) -> str:
+        step = f", step {self.step} of {self.steps}" if self.steps else ""
+        loss = "" if self.loss is None else f", loss {figure(self.loss)}"
+        return f"{self.stage}{step}{loss}"
 
 
 @dataclass(slots=True)

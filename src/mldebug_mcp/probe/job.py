@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mldebug_mcp.access import OutsideError, current, expanded, is_folder, read_bytes, require
+from mldebug_mcp.access import OutsideError, current, expanded, is_folder, require
+from mldebug_mcp.config_json import read_config_json
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import shorten
 
 GIB = 1024**3
-MAX_CONFIG_BYTES = 16 * 1024 * 1024
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?", re.IGNORECASE)
 _QUIET = OFFLINE | {
@@ -114,17 +113,9 @@ def read_config(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: it is not there, no JSON object, or needs code that transformers does not bring.
     """
-    file = expanded(path)
-    file = file / "config.json" if is_folder(file) else file
-    name = shorten(str(file), 200)
-    try:
-        config = json.loads(read_bytes(file, MAX_CONFIG_BYTES, "name a model's config.json"))
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error}); name a model's config.json") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: not valid JSON ({shorten(str(error), 120)}); name a model's config.json") from None
-    if not isinstance(config, dict) or "model_type" not in config:
-        raise InputError(f"{name}: no model's config.json: it has no model_type")
+    config, name = read_config_json(path)
+    if "model_type" not in config:
+        raise InputError(f"{name}: it has no model_type, as a model's config.json has; name that file or its folder")
     if "auto_map" in config:
         raise InputError(
             f"{name}: this model brings code of its own, which the probe does not run; use --entry with a function "

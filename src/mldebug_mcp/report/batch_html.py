@@ -5,10 +5,9 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from mldebug_mcp.errors import InputError
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
 from mldebug_mcp.report.batch_numbers import numbers
-from mldebug_mcp.text import shorten
+from mldebug_mcp.report.writing import write_file
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --quiet: #777; }
@@ -32,12 +31,7 @@ def write_page(inspection: BatchInspection, path: str | Path) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    try:
-        Path(path).write_text(page(inspection), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{shorten(str(path), 200)}: cannot be written ({error.strerror}); name another file"
-        ) from None
+    write_file(path, page(inspection))
 
 
 def page(inspection: BatchInspection) -> str:

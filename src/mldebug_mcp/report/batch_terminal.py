@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView
 from mldebug_mcp.report.batch_numbers import numbers
+from mldebug_mcp.report.console import bullets, print_section
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 ROLES = {"assistant": "bold green", "user": "bold cyan"}
@@ -27,22 +28,17 @@ KINDS = {
 def print_inspection(console: Console, inspection: BatchInspection) -> None:
     """Print what was found, the numbers of the batch, and the decoded rows."""
     _print_summary(console, inspection.batch)
-    console.print(Text("\nFound", style="bold underline"))
-    for finding in inspection.findings:
-        console.print(Padding(_finding(finding), (0, 0, 0, 2)))
-    if not inspection.findings:
-        console.print("  nothing wrong")
+    print_section(console, "Found", [_finding(one) for one in inspection.findings] or [Text("nothing wrong")])
     _print_rows(console, inspection.rows)
     if inspection.template is not None:
-        console.print(Text("\nThe chat template on two exchanges", style="bold underline"))
-        console.print(Padding(_template(inspection.template), (0, 0, 0, 2)))
+        print_section(console, "The chat template on two exchanges", [_template(inspection.template)])
     if inspection.leakage is not None:
         leak = inspection.leakage
         console.print(
             f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} stand here too and {leak.near} more nearly do"
         )
-    for note in inspection.notes:
-        console.print(Text(f"• {note}", style="dim"))
+    for note in bullets(inspection.notes):
+        console.print(note)
 
 
 def _print_summary(console: Console, batch: BatchSummary) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.memory.timeline import Timeline, timeline
 from mldebug_mcp.models.memory import MemoryReport
 from mldebug_mcp.report.memory_plot import COLOURS
+from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.symptoms.memory.sizes import size
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
@@ -35,10 +35,7 @@ margin: 0 4px 0 12px; } """
 
 def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
     """Write the report as a page that opens anywhere; raises InputError if the file cannot be written."""
-    try:
-        Path(path).write_text(memory_html(snapshot, report), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    write_file(path, memory_html(snapshot, report))
 
 
 def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:

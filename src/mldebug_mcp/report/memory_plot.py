@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.timeline import Timeline, timeline
+from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.symptoms.memory.sizes import GIB, MIB, size
 
 if TYPE_CHECKING:
@@ -58,10 +60,9 @@ def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
     for one, panel in zip(drawn, axes, strict=True):
         _draw(panel, one)
     axes[-1].set_xlabel("event of the allocator")
-    try:
-        figure.savefig(path, format="png")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    write_file(path, picture.getvalue())
 
 
 def _draw(panel: Axes, one: Timeline) -> None:

@@ -6,8 +6,9 @@ import io
 import math
 from pathlib import Path
 
-from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.report.writing import write_file
 
 
 def draw_probe(result: ProbeResult) -> bytes:
@@ -46,8 +47,4 @@ def plot_probe(result: ProbeResult, path: str | Path) -> None:
         InputError: the file cannot be written.
         MissingExtraError: matplotlib is not installed.
     """
-    picture = draw_probe(result)
-    try:
-        Path(path).write_bytes(picture)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    write_file(path, draw_probe(result))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,26 +13,9 @@ from rich.text import Text
 from mldebug_mcp.logs import Series
 from mldebug_mcp.models import ProbeResult, State
 from mldebug_mcp.probe import Progress
+from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.text import figure
-
-
-@contextmanager
-def show_progress() -> Iterator[Callable[[Progress], None] | None]:
-    """Give a function that shows the live loss on standard error, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    console = Console(stderr=True)
-    with console.status("starting the probe") as status:
-
-        def told(progress: Progress) -> None:
-            loss = "" if progress.loss is None else f", loss {figure(progress.loss)}"
-            step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
-            status.update(f"{progress.stage}{step}{loss}")
-
-        yield told
-
 
 STYLE = {"memorised": "bold green", "failed": "bold magenta"}
 SHOWN_CAUSES = 4
@@ -44,20 +27,21 @@ def print_probe(console: Console, result: ProbeResult) -> None:
     console.print(Text.assemble((result.verdict, STYLE.get(result.verdict, "bold red")), ": ", result.summary))
     _print_numbers(console, result)
     present = [one for one in result.findings if one.state is State.PRESENT]
-    _section(console, "Seen by the probe", [f"{one.symptom}: {one.summary}" for one in present] or ["nothing unusual"])
+    seen = [f"{one.symptom}: {one.summary}" for one in present] or ["nothing unusual"]
+    _print_lines(console, "Seen by the probe", seen)
     bad = result.first_nonfinite
     if bad is not None:
-        _section(console, "On the way to the first non-finite value", list(bad.before))
+        _print_lines(console, "On the way to the first non-finite value", list(bad.before))
     causes = [f"{one.probability:>4.0%}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
-    _section(console, "What it may be (hypotheses, not verdicts)", causes)
+    _print_lines(console, "What it may be (hypotheses, not verdicts)", causes)
     leading = next((one for one in result.hypotheses if one.cause not in ("healthy", "unknown")), None)
     if leading is not None and result.causes and result.causes[0].cause == leading.cause:
-        _section(console, "Fix", [leading.fix])
-    _section(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])
+        _print_lines(console, "Fix", [leading.fix])
+    _print_lines(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])
     rows = [f"row {one.row}: {figure(one.accuracy)} right {one.why}".rstrip() for one in result.resisting_rows]
-    _section(console, "Rows that were not learnt", rows)
-    _section(console, "Last lines of the probed code", result.output.splitlines())
-    _section(console, "Notes", list(result.notes))
+    _print_lines(console, "Rows that were not learnt", rows)
+    _print_lines(console, "Last lines of the probed code", result.output.splitlines())
+    print_section(console, "Notes", bullets(result.notes))
 
 
 def _print_numbers(console: Console, result: ProbeResult) -> None:
@@ -79,8 +63,16 @@ def _print_numbers(console: Console, result: ProbeResult) -> None:
     console.print(Text(f"{', '.join(parts)}; {result.device or 'no device'}, {result.seconds:.1f} s", style="dim"))
 
 
-def _section(console: Console, title: str, lines: list[str]) -> None:
-    if lines:
-        console.print(Text(f"\n{title}", style="bold underline"))
-        for line in lines:
-            console.print(Text(f"  {line}"))
+def _print_lines(console: Console, title: str, lines: Sequence[str]) -> None:
+    print_section(console, title, [Text(line) for line in lines])
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[Progress], None] | None]:
+    """Give a function that shows the live loss on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    console = Console(stderr=True)
+    with console.status("starting the probe") as status:
+        yield lambda progress: status.update(str(progress))

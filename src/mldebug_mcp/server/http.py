@@ -1,4 +1,4 @@
-"""The HTTP server itself: the SDK's application behind a token, in bounded time and memory, and how it ends."""
+"""The HTTP server: the SDK's application behind a token, with limits on time and memory, and a quick shutdown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from mldebug_mcp.server.listener import PATH, Listener
 MAX_HEADERS = 16 * 1024
 """Bytes of the request line and headers together."""
 MAX_BODY = 4 * 1024 * 1024
-"""Bytes of the largest request: no argument of a tool comes near, but a long log given to explain_error."""
+"""Bytes of the largest request; only a long log passed to explain_error comes near."""
 MAX_SESSIONS = 1000
 """Open sessions of the 2025 protocol; each ends after half an hour without a request."""
 MAX_CONNECTIONS = 512
 """Half of the file descriptors that a process usually has."""
 REQUEST_SECONDS = 30.0
-"""In which a request must have arrived whole: who sends a byte a minute does not hold a connection."""
+"""Within which a request must arrive whole, so that a slow sender cannot hold a connection."""
 KEEP_ALIVE_SECONDS = 60
-"""In which an idle connection is kept: longer than clients keep theirs, lest they use one that is being closed."""
+"""For which an idle connection is kept: longer than clients keep theirs, so that they never use a closing one."""
 END_SECONDS = 0.3
-"""From the signal to the end, whatever is at work: a client may kill half a second after it."""
+"""From the signal to the exit, whatever is running: some clients kill the process half a second later."""
 
 
 def serve_http(server: MCPServer[Any], listener: Listener) -> None:
@@ -48,7 +48,7 @@ def serve_http(server: MCPServer[Any], listener: Listener) -> None:
 
 
 def configuration(application: ASGIApp) -> uvicorn.Config:
-    """Return how uvicorn serves an application: with limits, and without a line in the log for each stranger."""
+    """Return the settings of uvicorn: with limits, and without an access log."""
     return uvicorn.Config(
         application,
         interface="asgi3",
@@ -68,9 +68,9 @@ def configuration(application: ASGIApp) -> uvicorn.Config:
 
 
 class TokenGate:
-    """Lets requests through that carry the token; what leads nowhere is answered in a line.
+    """Lets through requests that carry the token, and answers all others in one line.
 
-    The SDK's own check of tokens belongs to OAuth: it would announce an authorization server that is not there.
+    The SDK's own token check is part of OAuth: it would announce an authorization server that does not exist.
     """
 
     def __init__(self, application: ASGIApp, token: str) -> None:
@@ -100,7 +100,7 @@ class TokenGate:
 
 
 class _BoundedProtocol(H11Protocol):
-    """A connection that is closed when a request takes too long to arrive: uvicorn itself waits for ever."""
+    """Closes a connection whose request takes too long to arrive; uvicorn itself waits forever."""
 
     _timer: Any = None
 
@@ -129,11 +129,11 @@ class _BoundedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Ends soon after a signal: a tool at work in a thread cannot be stopped, and is not waited for."""
+    """Exits soon after a signal. A tool running in a thread cannot be stopped, and is not waited for."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        # What is cut off now is no error.
+        # Calls that are cut off from here on are not worth an error message.
         logging.disable(logging.CRITICAL)
         last = threading.Timer(END_SECONDS, os._exit, [128 + sig])
         last.daemon = True

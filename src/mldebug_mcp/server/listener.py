@@ -1,8 +1,8 @@
 """Where the server listens for HTTP, and who may call there.
 
-Loopback by default, and never without a bearer token: on a shared machine, loopback is open to every local user. Host
-and Origin are always checked. Not covered: TLS (forward the port with ssh, or put a proxy in front) and accounts
-(whoever has the token can do all that the server can).
+Loopback by default, and always with a bearer token: on a shared machine every local user can reach loopback. Host and
+Origin are always checked. Not covered: TLS (forward the port with ssh, or put a proxy in front) and accounts (whoever
+has the token can do all that the server can).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PATH = "/mcp"
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
 TOKEN_VARIABLE = "MLDEBUG_MCP_TOKEN"  # noqa: S105 - the name of a variable
 SHORT_TOKEN = 16
-"""Characters below which the user is warned that a token can be found by trying; chosen."""
+"""Characters below which the user is warned that a token can be guessed; chosen by hand."""
 BACKLOG = 512
 """Connections that may wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -39,10 +39,10 @@ class Listener:
     """A bound address, and who may call there.
 
     Args:
-        socket: Bound and listening: who connects before the server runs waits.
+        socket: Bound and listening, so that early connections wait instead of failing.
         url: The address that clients are given.
         token: What they must send.
-        made: Whether the token was made here, so that the user has to be shown it.
+        made: Whether the token was generated here, so that the user has to be shown it.
         warnings: What the user should know, a line each.
         security: The hosts and origins that are let in.
     """
@@ -62,7 +62,7 @@ def listen(
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
 ) -> Listener:
-    """Bind an address and settle who may call there.
+    """Bind an address and decide who may call there.
 
     Args:
         host: An address or name of this machine.
@@ -98,7 +98,7 @@ def listen(
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
     if not 0 <= port <= 65535:
-        raise InputError(f"port {port}: give one from 1 to 65535, or 0 for any that is free")
+        raise InputError(f"port {port}: give one from 1 to 65535, or 0 for any free port")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -113,16 +113,16 @@ def _bind(host: str, family: socket.AddressFamily, address: tuple[str, int]) -> 
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         raise InputError(
-            f"cannot listen at {shorten(host, 80)} port {address[1]} ({why}); end what listens there, or give another "
-            "--port (0: any that is free)"
+            f"cannot listen at {shorten(host, 80)} port {address[1]} ({why}); stop what listens there, or give another "
+            "--port (0: any free port)"
         ) from None
 
 
 def _what_a_public_address_needs(host: str, token: str | None, named: Sequence[str]) -> str:
     missing = [*(["a token"] if token is None else []), *([] if named else ["allowed hosts"])]
     return (
-        f"{host} can be reached from other machines, and {' and '.join(missing)} must be given for that: set "
-        f"{TOKEN_VARIABLE} (or --token), and --allowed-host NAME to the name that clients call; or stay at "
+        f"{host} can be reached from other machines, which requires {' and '.join(missing)}: set "
+        f"{TOKEN_VARIABLE} (or --token), and --allowed-host NAME, the name that clients use; or stay at "
         f"{DEFAULT_HOST} and forward the port with ssh -L"
     )
 
@@ -148,7 +148,7 @@ def _security(own: Sequence[str], named: Sequence[str], allowed_origins: Sequenc
             raise InputError(f"--allowed-origin {shorten(origin, 80)!r}: give one such as https://example.org")
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
-        # A name without a port stands for every port: that of a tunnel is none of ours.
+        # A name without a port stands for every port, because a tunnel has a port of its own.
         allowed_hosts=[*own, *named, *(f"{name}:*" for name in [*own, *named])],
         allowed_origins=[
             *(f"http://{name}" for name in own),
@@ -167,7 +167,7 @@ def _url(name: str, port: int) -> str:
 def _warnings(token: str | None, public: bool) -> list[str]:
     found = []
     if token is not None and len(token) < SHORT_TOKEN:
-        found.append(f"the token is shorter than {SHORT_TOKEN} characters, so it can be found by trying")
+        found.append(f"the token is shorter than {SHORT_TOKEN} characters, so it can be guessed")
     if public:
         found.append("other machines can reach this server and nothing is encrypted; put a TLS proxy in front")
     return found

@@ -33,25 +33,33 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[
         str | None,
-        Field(description="A batch file, as for inspect_batch: input_ids and labels, or float inputs and labels"),
+        Field(
+            description="A batch file as for inspect_batch, with input_ids and labels, or float inputs and labels; give this "
+            "or `entry`"
+        ),
     ] = None,
     model: Annotated[
-        str | None, Field(description="A model's config.json or its folder: built scaled down, instead of a tiny model")
+        str | None,
+        Field(
+            description="With `batch`: a model's config.json or its folder, to build it scaled down, not a tiny model"
+        ),
     ] = None,
     entry: Annotated[
         str | None,
         Field(
-            description="FILE.py:function of the user, without arguments, that returns an object with model, batch and "
-            "loss(model, batch), optionally optimizer and train_step. It runs that code, with the rights of the server"
+            description="FILE.py:function in the user's code, without arguments, that returns an object with model, "
+            "batch and loss(model, batch), optionally optimizer and train_step. That code is run, with the server's rights"
         ),
     ] = None,
     python: Annotated[
         str | None,
-        Field(description="The training environment's interpreter or folder, if torch is not here; it is run"),
+        Field(
+            description="The training environment's interpreter or folder, if the server's own has no torch; it is run"
+        ),
     ] = None,
     device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",
-    steps: Annotated[int, Field(ge=1, le=10_000, description="Optimizer steps at most")] = 300,
-    time_limit: Annotated[float, Field(ge=1, le=3600, description="Seconds")] = 60.0,
+    steps: Annotated[int, Field(ge=1, le=10_000, description="At most this many optimizer steps")] = 300,
+    time_limit: Annotated[float, Field(ge=1, le=3600, description="In seconds")] = 60.0,
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Field(description="Precision")] = "float32",
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, ProbeResult]:
@@ -64,8 +72,9 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     the future or between rows, a missing zero_grad and more; a verdict (memorised, too_slow, cannot_learn, not_finite,
     failed), causes ranked with probabilities, a picture. Takes up to a minute.
     """
-    from mldebug_mcp.diagnose.probe import concise_probe, probe
+    from mldebug_mcp.diagnose.probe import probe
     from mldebug_mcp.probe import Progress
+    from mldebug_mcp.report.probe_concise import concise_probe
 
     async with _reporting(context) as note:
         if not AT_ONCE.available_tokens:
@@ -97,17 +106,11 @@ async def _reporting(context: Context[Any, Any]) -> AsyncIterator[Callable[[Prog
 async def _report(context: Context[Any, Any], told: asyncio.Queue[Progress]) -> None:
     done, doing = 0, "starting"
     while True:
-        # What takes long without a word, such as importing torch, is told again and again.
+        # A long silent phase, such as importing torch, is reported again and again.
         with suppress(TimeoutError):
-            doing = _words(await asyncio.wait_for(told.get(), SECONDS))
+            doing = str(await asyncio.wait_for(told.get(), SECONDS))
         done += 1
         await context.report_progress(done, message=doing)
-
-
-def _words(progress: Progress) -> str:
-    loss = "" if progress.loss is None else f", loss {progress.loss:.4g}"
-    step = f", step {progress.step} of {progress.steps}" if progress.steps else ""
-    return f"{progress.stage}{step}{loss}"
 
 
 def picture_of(answer: ProbeResult) -> list[ImageContent]:

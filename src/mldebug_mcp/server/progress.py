@@ -1,6 +1,6 @@
-"""A call whose work is done in a thread: its progress is told every second, and cancelling it ends the work.
+"""A call whose work is done in a thread: progress is reported every second, and cancelling the call ends the work.
 
-A thread cannot be stopped from outside. It stops itself at its next checkpoint.
+A thread cannot be stopped from outside, so it stops itself at its next checkpoint.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mldebug_mcp.progress import listening
 from mldebug_mcp.text import shorten
 
 SECONDS = 1.0
-"""Between two messages: a quick call says nothing."""
+"""Between two messages; a call that takes less reports nothing."""
 
 
 @asynccontextmanager
 async def reporting(context: Context[Any, Any]) -> AsyncIterator[None]:
-    """Tell the client how far the work inside is; whoever leaves this block ends the work."""
+    """Report to the client how far the work inside has come; leaving the block ends the work."""
     listener = _Listener()
     telling = asyncio.create_task(_tell(context, listener))
     try:
@@ -34,28 +34,29 @@ async def reporting(context: Context[Any, Any]) -> AsyncIterator[None]:
 
 
 class _Listener:
-    """Hears the checkpoints of a tool, in the tool's thread.
+    """Receives the checkpoints of a tool, in the tool's thread.
 
-    It raises there once the call is cancelled: what is no `Exception`, so nothing on the way takes it for a failure.
+    Once the call is cancelled it raises CancelledError there: not an `Exception`, so that no handler takes it for a
+    failure.
     """
 
     def __init__(self) -> None:
         self.left = False
-        self.doing = "at work"
+        self.doing = "working"
 
     def __call__(self, doing: str) -> None:
         if self.left:
             raise asyncio.CancelledError
-        # A cancelled scope waits for its thread, so nobody has left yet.
+        # A cancelled scope waits for its thread, so `left` is not set yet.
         anyio.from_thread.check_cancelled()
         self.doing = doing
 
 
 async def _tell(context: Context[Any, Any], listener: _Listener) -> None:
-    """Send what was heard last, again and again, so that a client does not give up in a stretch without checkpoints."""
+    """Send the last checkpoint again and again, so that a client does not give up while none comes."""
     count = 0
     while True:
         await asyncio.sleep(SECONDS)
-        # Counted up, because progress may never fall: phases follow one another, each with its own measure.
+        # A plain count, because progress must never fall, and each phase has its own scale.
         count += 1
         await context.report_progress(float(count), None, shorten(listener.doing, 200))

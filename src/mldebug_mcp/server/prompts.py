@@ -1,4 +1,4 @@
-"""The prompts that a user can pick."""
+"""The prompts that users can pick in a client."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ def add_prompts(server: MCPServer[Any]) -> None:
     """Offer the prompts on a server."""
 
     @server.prompt(title="Debug a training run")
-    def debug_training_run(path: str, question: str = "Why does this run not go as it should?") -> str:
+    def debug_training_run(path: str, question: str = "Why is this run not going as it should?") -> str:
         """Debug a training run from its log, step by step, with observations kept apart from hypotheses."""
         return (
-            f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. Report first what is seen, in "
+            f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. First report what is seen, in "
             "numbers with steps; then at least three hypotheses with their probabilities, whether `healthy` is one of "
             "them, and what speaks against each. Run the cheapest next step that tells them apart before you change "
             "anything, and change one thing at a time. Quote practitioners only verbatim, with their source."
@@ -25,10 +25,10 @@ def add_prompts(server: MCPServer[Any]) -> None:
         """Find out why the loss of a run spiked, and whether anything has to be done about it."""
         where = f" The spike is near step {step}." if step else ""
         return (
-            f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it. Say first "
-            "whether the loss came back by itself, how many spikes there are and at which distance, and what gradient "
-            "norm and learning rate did in the steps before. Then read mldebug://menu/menu_loss_spiked and weigh at "
-            "least three hypotheses, among them a harmless spike. If a batch can be saved, say which one. Name the "
+            f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it. First say "
+            "whether the loss recovered by itself, how many spikes there are and how far apart, and what the gradient "
+            "norm and the learning rate did in the steps before. Then read mldebug://menu/menu_loss_spiked and weigh "
+            "at least three hypotheses, among them a harmless spike. If a batch can be saved, say which one. Name the "
             "cheapest check that tells the leaders apart, and what each of them predicts for it, before any change."
         )
 
@@ -41,6 +41,6 @@ def add_prompts(server: MCPServer[Any]) -> None:
             "what is expected: one batch decoded with its labels (inspect_batch, where there is one), the first loss "
             "against that of a uniform guess, overfitting one small batch (probe_overfit), which parameters train, the "
             "learning rate schedule against the number of optimizer steps, memory at the largest batch, an evaluation "
-            "and a resume early on, and what is logged. Ask search_folklore what practitioners warn of in this kind "
-            "of run, and quote it with its source."
+            "and a resume early on, and what is logged. Ask search_folklore what practitioners warn about in "
+            "this kind of run, and quote it with its source."
         )

@@ -1,7 +1,7 @@
 """An answer as a client gets it: short or whole, the same in text and in structured content.
 
-Some clients show the model only the structured content, others only the text. So both hold the same JSON, and what was
-cut is said in the notes, with the call that gives it.
+Some clients show the model only the structured content, others only the text, so both hold the same JSON. The notes say
+what was cut, and which call returns it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
 from mldebug_mcp.text import clean
 
 LIMIT = 10_000
-"""Characters of a concise answer: what clients show without a detour through a file, with room to spare."""
+"""Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
 BRIEF = 600
-"""Characters of the answer on a run with nothing wrong."""
+"""Characters of the answer for a run with nothing wrong."""
 NOTE_ROOM = 500
 """Characters of `LIMIT` that are kept for the note on what was cut."""
 LONGEST_CALL = 300
 
 Detail = Annotated[
     Literal["concise", "full"],
-    Field(description="concise: what is seen and what leads, at most 10,000 characters; full: everything"),
+    Field(description="concise: what matters most, at most 10,000 characters; full: everything"),
 ]
 Answer = TypeVar(
     "Answer",
@@ -60,7 +60,7 @@ _call: ContextVar[Call | None] = ContextVar("call", default=None)
 
 @contextmanager
 def answering(tool: str, arguments: Mapping[str, object]) -> Iterator[None]:
-    """Remember which call is answered inside, for an answer that says how to get its rest."""
+    """Remember which call is being answered, so that a shortened answer can say how to get the rest."""
     token = _call.set(_whole_call(tool, arguments))
     try:
         yield
@@ -75,7 +75,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
         answer: The whole answer.
         detail: "full" for that; else the short form.
         short: Makes the short form. Where that leaves `next_step` out, the next call is the one for the whole answer.
-        pictures: What goes with it.
+        pictures: Images to send with it.
     """
     if detail == "full":
         content = answer.model_dump(mode="json")

@@ -28,7 +28,7 @@ def add_resources(server: MCPServer[Any]) -> None:
             f"mldebug://{kind}/{{id}}",
             name=kind,
             title=kind.title(),
-            description=f"One {kind}, whole",
+            description=f"One {kind}, in full",
             mime_type=MARKDOWN,
         )(_reader(kind))
     server.completion()(_complete)  # type: ignore[no-untyped-call] # the SDK leaves it untyped

@@ -30,7 +30,7 @@ TTL_MS = 3_600_000
 """How long a host may keep the manifest: the files change only with the installed version."""
 
 _MARKDOWN = "text/markdown"
-_PLAYBOOK = "Menus of hypotheses by situation, and every cause whole"
+_PLAYBOOK = "Menus of hypotheses by situation, and every cause in full"
 _PAGE = "A reference page of the skill"
 
 
@@ -55,7 +55,7 @@ class GetSkillResult(CacheableResult):
 
 
 class SkillExtension(Extension):
-    """Serves the one skill of this package."""
+    """Serves this package's one skill."""
 
     identifier = "io.modelcontextprotocol/skills"
 
@@ -87,7 +87,7 @@ def add_evidence(server: MCPServer[Any]) -> None:
         from mldebug_mcp.knowledge import catalogue
 
         if record != "README.md" and record.removesuffix(".md") not in catalogue().sources:
-            raise ResourceNotFoundError("no such record; the ids stand in mldebug://sources, with .md after them")
+            raise ResourceNotFoundError("no such record; read mldebug://sources for the ids, and append .md")
         return _text(f"evidence/{record}")
 
 
@@ -108,7 +108,7 @@ def _resource(name: str) -> FunctionResource:
 
 @lru_cache(maxsize=1)
 def _described() -> str:
-    """Return the description in the skill's frontmatter, which is one quoted line: no YAML is imported at a start."""
+    """Return the description in the skill's frontmatter: one quoted line, read without importing YAML at the start."""
     line = next(line for line in _text("SKILL.md").splitlines() if line.startswith("description: "))
     return str(json.loads(line.removeprefix("description: ")))
 

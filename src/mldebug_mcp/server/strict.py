@@ -1,7 +1,7 @@
 """What every tool call needs, in one place.
 
-Unknown arguments are refused, errors of ours reach the model as one line that says what to do, and no text from outside
-can break the wire.
+Unknown arguments are refused, our own errors reach the model as one line that says what to do, and no text from outside
+can break the protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCHEMAS = Path(__file__).parent / "schemas.json"
 
 
 class StrictTool(Tool):
-    """A tool that refuses unknown arguments, reads only what it may, and answers every failure in one line."""
+    """A tool that refuses unknown arguments, reads only where it may, and reports every failure in one line."""
 
     _access: Access = PrivateAttr(default_factory=Access)
 
@@ -43,7 +43,7 @@ class StrictTool(Tool):
         Args:
             function: A function that the model may call.
             access: What it may read.
-            read_only: Whether it only reads; not so if it runs code of the user's.
+            read_only: Whether it only reads; False if it runs the user's code.
         """
         tool = cls.from_function(
             function,
@@ -51,7 +51,7 @@ class StrictTool(Tool):
             annotations=ToolAnnotations(
                 read_only_hint=read_only,
                 idempotent_hint=read_only,
-                # Code of the user's may do and reach whatever the user may.
+                # The user's code can do and reach whatever the user can.
                 destructive_hint=not read_only,
                 open_world_hint=not read_only,
             ),
@@ -59,7 +59,7 @@ class StrictTool(Tool):
         )
         tool = cast("StrictTool", tool)
         tool._access = access
-        # What the SDK would derive anew at each start: half of the time until the tools are listed.
+        # Deriving these anew at each start would take half of the time until the tools are listed.
         tool.fn_metadata.output_model = answer_type(function)
         tool.fn_metadata.output_schema = _schemas()[tool.name]
         lenient = tool.fn_metadata.arg_model
@@ -75,8 +75,8 @@ class StrictTool(Tool):
         context: Context[Any, Any],
         convert_result: bool = False,
     ) -> Any:  # noqa: ANN401 - the signature of the base class
-        """Run the tool; every failure that its caller can mend is a ToolError of one line."""
-        # A tool that awaits is cancelled like any other task, and tells its own progress.
+        """Run the tool; every failure that the caller can fix is a ToolError of one line."""
+        # An async tool is cancelled like any other task, and reports its own progress.
         watched = nullcontext() if self.is_async else reporting(context)
         try:
             async with watched:
@@ -90,11 +90,13 @@ class StrictTool(Tool):
         except BaseException as error:
             if isinstance(error, Exception) or not is_failure(error):
                 raise
-            raise ToolError(f"{self.name}: a library panicked at this input; is the file damaged?") from None
+            raise ToolError(
+                f"{self.name}: a library crashed on this input; is the file damaged? Write it again, or name another"
+            ) from None
 
     def _what_is_allowed(self, error: ValidationError) -> str:
         problems = error.errors(include_url=False, include_input=False)
-        # A name that is misspelt comes before the one that is missing because of it.
+        # A misspelt name explains the one that is missing because of it.
         problem = min(problems, key=lambda one: one["type"] != "extra_forbidden")
         name = shorten(".".join(map(str, problem["loc"])), 60)
         allowed = ", ".join(self.parameters["properties"])
@@ -104,7 +106,7 @@ class StrictTool(Tool):
 
 
 def answer_type(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a type, which need not be a class
-    """Return the type of a tool's structured content; it stands beside `CallToolResult` where pictures come with it."""
+    """Return the type of a tool's structured content: the annotation beside `CallToolResult`, where there is one."""
     hint = get_type_hints(function, include_extras=True)["return"]
     return get_args(hint)[1] if get_origin(hint) is Annotated else hint
 
@@ -117,7 +119,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def answers(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the errors that users are meant to read reach the model."""
+    """Turn our own errors, which are written for users, into errors that the model sees."""
     if inspect.iscoroutinefunction(verb):
 
         @functools.wraps(verb)

@@ -30,9 +30,9 @@ def diagnose_run(
     config: Annotated[
         str | None, Field(description="The training configuration (JSON or YAML), if it is not beside the log")
     ] = None,
-    run: Annotated[str, Field(description="Which run, where the path holds several: a name from the notes")] = "",
+    run: Annotated[str, Field(description="Which run, if the path holds several: a name given in the notes")] = "",
     reference: Annotated[
-        str | None, Field(description="The log or folder of a run that went well: where, and in what, do the two part?")
+        str | None, Field(description="The log or folder of a run that went well, to compare this one with")
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Diagnosis]:
@@ -47,11 +47,12 @@ def diagnose_run(
     (RLHF, PPO, GRPO, DPO rewards/accuracies). Reads trainer_state.json, TensorBoard logs, wandb runs, MLflow, JSONL,
     CSV, text logs or a run folder such as runs/7; compares a run with one that worked.
 
-    Answers with what is seen (each symptom, such as a loss spike or a NaN loss: present, absent, or unknown because not
-    logged), causes ranked with honest probabilities, among them `healthy` and `unknown`, and the cheapest next checks.
+    Returns what is seen (each symptom, such as a loss spike or a NaN loss: present, absent, or unknown because it was
+    not logged), causes ranked with probabilities, `healthy` and `unknown` among them, and the cheapest checks to make
+    next.
     """
     from mldebug_mcp.diagnose import diagnose_run as diagnose
-    from mldebug_mcp.report.concise import concise
+    from mldebug_mcp.report.diagnosis_concise import concise
 
     return reply(diagnose(path, config, reference, run=run), detail, concise)
 
@@ -60,17 +61,25 @@ def diagnose_run(
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     outcomes: Annotated[
         dict[str, Literal["confirms", "refutes"]],
-        Field(description="How checks turned out, by the id of the next step, such as {'lr_too_high.1': 'refutes'}"),
+        Field(description="How each check turned out, by the id of its next step: {'lr_too_high.1': 'refutes'}"),
     ],
     findings: Annotated[
         dict[str, State] | None,
-        Field(description="The state of each symptom in the diagnosis, such as {'loss_spike': 'present'}"),
+        Field(
+            description="Without `path`, the state of each symptom in the diagnosis: {'loss_spike': 'present'}; with "
+            "it, only what has changed"
+        ),
     ] = None,
-    kind: Annotated[str, Field(description="Kind of run: run.kind of the diagnosis", max_length=40)] = "unknown",
+    kind: Annotated[
+        str, Field(description="run.kind of the diagnosis; not needed with `path`", max_length=40)
+    ] = "unknown",
     path: Annotated[
-        str, Field(description="The run: it is diagnosed again, and findings need only hold changes", max_length=4096)
+        str,
+        Field(description="The same path as for diagnose_run (preferred): the run is diagnosed again", max_length=4096),
     ] = "",
-    error: Annotated[str, Field(description="The message of the error that ended the run, if one did")] = "",
+    error: Annotated[
+        str, Field(description="Without `path`: the message of the error that ended the run, if any")
+    ] = "",
     config: Annotated[str | None, Field(description="As given to diagnose_run")] = None,
     run: Annotated[str, Field(description="As given to diagnose_run")] = "",
     reference: Annotated[str | None, Field(description="As given to diagnose_run")] = None,
@@ -80,12 +89,12 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
 
     Use it once the outcome of a next step is known: the suggested check confirms or refutes a hypothesis; lowering the
     learning rate helped, or a fix did not help or work; the other run does, or does not, do the same at that step.
-    Takes the outcomes of next steps by their ids, and the run, or else the findings of diagnose_run (with their states
-    changed or added to, if more has been seen). Returns the hypotheses with updated probabilities and the next steps
-    that remain. Nothing is stored.
+    Takes the outcomes of next steps by their ids, and the path of the run; if the log cannot be read again, the
+    findings of diagnose_run. Returns the hypotheses with updated probabilities and the next steps that remain. Nothing
+    is stored: pass all outcomes so far.
     """
     from mldebug_mcp.diagnose.update import update_diagnosis as update
-    from mldebug_mcp.report.concise import concise_update
+    from mldebug_mcp.report.diagnosis_concise import concise_update
 
     updated = update(findings or {}, outcomes, kind, path, error, config=config, reference=reference, run=run)
     return reply(updated, detail, concise_update)
@@ -96,20 +105,26 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str,
         Field(
-            description="A batch or data set: JSON, JSONL, parquet, Arrow folder, safetensors, npz, .pt; or text rows"
+            description="A batch or data set: JSON, JSONL, parquet, Arrow folder, safetensors, npz, .pt; rows of text "
+            "or messages need `tokenizer`"
         ),
     ],
     tokenizer: Annotated[
-        str | None, Field(description="The tokenizer's folder or tokenizer.json; without it nothing is decoded")
+        str | None,
+        Field(
+            description="The tokenizer's local folder or tokenizer.json, not a Hub id; without it nothing is decoded"
+        ),
     ] = None,
-    model: Annotated[str | None, Field(description="The model's config.json")] = None,
+    model: Annotated[
+        str | None, Field(description="The model's local config.json or its folder, to check ids and lengths against")
+    ] = None,
     purpose: Annotated[
         Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "vlm"],
         Field(description="What the batch is for; auto infers it"),
     ] = "auto",
-    sample: Annotated[int | None, Field(description="Look at about this many rows of a large data set", ge=1)] = None,
+    sample: Annotated[int | None, Field(description="Look at about this many rows only", ge=1)] = None,
     against: Annotated[
-        str | None, Field(description="The evaluation split: which of its rows stand in the data too (leakage)?")
+        str | None, Field(description="The evaluation split: are any of its rows in the data too (leakage)?")
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, BatchInspection]:
@@ -141,7 +156,10 @@ def check_memory(
     against: Annotated[str | None, Field(description="An earlier snapshot, to see what changed")] = None,
     focus: Annotated[
         str | None,
-        Field(description="The id of a call site in top_allocations, or a category: only that, whole stacks"),
+        Field(
+            description="The id of a call site in top_allocations, or a category such as activations: list only that, "
+            "with whole stacks"
+        ),
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, MemoryReport]:
@@ -168,17 +186,24 @@ def estimate_memory(
     length: Annotated[
         int | None, Field(description="Tokens per row; by default the model's longest, 2048 at most")
     ] = None,
-    precision: Annotated[Precision, Field(description="mixed: autocast over float32 weights")] = "mixed",
-    optimizer: Optimizer = "adamw",
-    checkpointing: Annotated[Checkpointing, Field(description="What is recomputed in backward")] = "none",
-    attention: Annotated[Attention, Field(description="eager stores the scores")] = "flash",
-    accumulation: Annotated[int, Field(description="Micro-batches per step")] = 1,
-    devices: Annotated[int, Field(description="Devices that share what sharding splits")] = 1,
-    sharding: Annotated[Sharding, Field(description="zero3 is FSDP's full shard, too")] = "none",
-    lora_rank: Annotated[int | None, Field(description="Rank of the adapters, if only those are trained")] = None,
-    chunked_loss: Annotated[bool, Field(description="The loss is computed in chunks")] = False,
+    precision: Annotated[
+        Precision, Field(description="mixed: autocast over float32 weights; else all in one")
+    ] = "mixed",
+    optimizer: Annotated[Optimizer, Field(description="Decides the size of the optimizer state")] = "adamw",
+    checkpointing: Annotated[
+        Checkpointing,
+        Field(description="Recomputed in backward: nothing, the attention scores (selective) or whole layers (full)"),
+    ] = "none",
+    attention: Annotated[
+        Attention, Field(description="eager stores scores of length x length, flash does not")
+    ] = "flash",
+    accumulation: Annotated[int, Field(description="Micro-batches per optimizer step")] = 1,
+    devices: Annotated[int, Field(description="Devices that `sharding` splits over; the estimate is per device")] = 1,
+    sharding: Annotated[Sharding, Field(description="ZeRO stage; zero3 also stands for FSDP's full shard")] = "none",
+    lora_rank: Annotated[int | None, Field(description="LoRA rank, if only adapters are trained")] = None,
+    chunked_loss: Annotated[bool, Field(description="A fused or chunked loss, which never holds all logits")] = False,
     snapshot: Annotated[
-        str | None, Field(description="A memory snapshot whose peak stands beside the estimate")
+        str | None, Field(description="A memory snapshot of the run, to show its peak beside the estimate")
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, MemoryEstimate]:
@@ -226,7 +251,7 @@ def search_folklore(
     kind: Annotated[
         Literal["quote", "cause", "symptom", "error", "menu", "any"], Field(description="Only entries of this kind")
     ] = "any",
-    limit: Annotated[int, Field(description="How many quotes and how many other entries at most", ge=1, le=20)] = 5,
+    limit: Annotated[int, Field(description="At most this many quotes and this many entries", ge=1, le=20)] = 5,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, SearchResult]:
     """Search what experts and practitioners say: best practices, rules of thumb, tips and advice, with citations.
@@ -251,7 +276,7 @@ def explain(
     ],
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Explanation]:
-    """Explain what an id from another answer does mean and tell more about it: the full entry, whole.
+    """Explain an id from another answer: what does it mean? Returns the full entry, to tell more about it.
 
     Use it to describe a symptom or check such as loss_spike_single (how it is judged), a cause such as lr_too_high
     (what goes wrong, symptoms, next steps, fix), a menu of causes by situation, the full quote and source behind an id

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
 from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.symptoms.discovery import import_modules
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, Symptom, judge, registered
 
 __all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
@@ -18,9 +17,7 @@ __all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
 @lru_cache(maxsize=1)
 def symptoms() -> Mapping[str, Symptom]:
     """Return every symptom by id; the modules of `run/` are found and imported once."""
-    package = import_module("mldebug_mcp.symptoms.run")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
+    import_modules("mldebug_mcp.symptoms.run")
     return dict(sorted(registered().items()))
 
 

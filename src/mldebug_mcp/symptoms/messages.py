@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.run import Message, Run
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import shorten
 
 SURVIVED = 2
@@ -26,6 +26,17 @@ def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
 def fatal(run: Run) -> list[Message]:
     """Return the error lines that training did not go on after."""
     return [message for message in run.messages if run.records - message.records <= SURVIVED]
+
+
+def reported(run: Run, pattern: re.Pattern[str], what: str) -> Evidence | None:
+    """Return the first error line that matches as evidence that begins with `what`; None if there is none.
+
+    Raises CannotTell as `matching` does.
+    """
+    found = matching(run, pattern)
+    if not found:
+        return None
+    return Evidence(f"{what} in {quoted(found[0])}", values={"line": found[0].line, "count": len(found)})
 
 
 def quoted(message: Message) -> str:

@@ -19,6 +19,7 @@ from mldebug_mcp.models import Finding, State
 from mldebug_mcp.text import figure, shorten
 
 DEFAULT_BACKGROUND = 0.02
+BROKEN = "the check failed; see the notes"
 
 
 class CannotTell(Exception):  # noqa: N818 - an answer, not an error
@@ -189,8 +190,7 @@ def judged(symptom: str, detect: Callable[[], Evidence | None]) -> tuple[Finding
     except CannotTell as why:
         return Finding(symptom=symptom, state=State.UNKNOWN, summary=str(why)), None
     except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed answer
-        problem = f"{symptom} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
-        return Finding(symptom=symptom, state=State.UNKNOWN, summary="the check failed; see the notes"), problem
+        return Finding(symptom=symptom, state=State.UNKNOWN, summary=BROKEN), note_on(symptom, error)
     if evidence is None:
         return Finding(symptom=symptom, state=State.ABSENT), None
     return Finding(
@@ -200,3 +200,8 @@ def judged(symptom: str, detect: Callable[[], Evidence | None]) -> tuple[Finding
         steps=list(evidence.steps),
         values=dict(evidence.values),
     ), None
+
+
+def note_on(symptom: str, error: Exception) -> str:
+    """Return the note on a symptom or check that broke."""
+    return f"{symptom} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"

@@ -46,7 +46,7 @@ def tables(path: Path) -> Iterator[Table]:
     except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
         problem = shorten(str(error).split("\n", 1)[0], 120)
         raise InputError(
-            f"{name}: not a file of plain tensors, so nothing of it was run ({problem}); "
+            f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
             "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
         ) from None
     value = _numbers(value)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 
-from mldebug_mcp.symptoms.batch_registry import BatchCheck, registered_checks
+from mldebug_mcp.symptoms.batch.registry import BatchCheck, registered_checks
+from mldebug_mcp.symptoms.discovery import import_modules
 
 
 @lru_cache(maxsize=1)
 def batch_checks() -> Mapping[str, BatchCheck]:
     """Return every check by id; the modules of this package are found and imported once."""
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    import_modules(__name__)
     return dict(sorted(registered_checks().items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -15,9 +15,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why="The loss is 0 or NaN from the first step, no gradient flows, and nothing is learnt.",
     fix="Decode a row and compare it with the text that the masking looks for: the response marker must be spelt and "
-    "tokenized as in the template; with assistant_only_loss=True the chat template needs {% generation %} marks; "
-    "see that "
-    "max_length leaves the answer in.",
+    "tokenized as in the template; with assistant_only_loss=True the chat template needs {% generation %} marks; see "
+    "that max_length leaves the answer in.",
     fixes={
         "Unsloth": "train_on_responses_only: instruction_part and response_part must be the template's exact markers.",
         "Axolotl": "check chat_template, field_messages and roles_to_train; look at `axolotl preprocess --debug`.",

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.batch.agreement import inverted_rows
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,
@@ -21,9 +21,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="warning",
     why="The model reads padding as text, or does not see part of the text.",
     fix=(
-        "Let the tokenizer or the collator make the mask (tokenizer.pad); do not compare ids with pad_token_id "
-        "where padding "
-        "and end are the same token."
+        "Let the tokenizer or the collator make the mask (tokenizer.pad); do not compare ids with pad_token_id where "
+        "padding and end are the same token."
     ),
     fixes={"Axolotl": "clear the prepared data set (dataset_prepared_path) after changing special tokens."},
     quotes=("transformers_left_pad",),

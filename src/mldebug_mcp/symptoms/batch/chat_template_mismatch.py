@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.roles import RowRoles
 from mldebug_mcp.batch.tokenizer import Tokenizer
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     Spot,
     batch_check,

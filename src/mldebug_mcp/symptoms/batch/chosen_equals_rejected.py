@@ -7,8 +7,8 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.pairs import Pair, content, pairs
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,

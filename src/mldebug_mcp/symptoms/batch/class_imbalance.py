@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )

@@ -8,7 +8,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.pairs import content
 from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,

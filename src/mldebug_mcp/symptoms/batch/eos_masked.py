@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,
@@ -21,9 +21,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why="The model never learns to stop: it answers and then runs on until the length limit.",
     fix=(
-        "Keep the label of the real end token: mask padding by the attention mask, not by comparing with "
-        "pad_token_id, or give "
-        "the tokenizer a padding token of its own. With {% generation %} marks, put the end token inside them."
+        "Keep the label of the real end token: mask padding by the attention mask, not by comparing with pad_token_id, "
+        "or give the tokenizer a padding token of its own. With {% generation %} marks, put the end token inside them."
     ),
     fixes={
         "Transformers": (

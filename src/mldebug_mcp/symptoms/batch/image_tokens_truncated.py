@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.ragged import Ints, Runs
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     BatchEvidence,
     batch_check,

@@ -7,8 +7,8 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import FLOAT_INPUTS
 from mldebug_mcp.batch.ragged import Floats
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mldebug_mcp.batch.agreement import shift_of
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -17,8 +17,7 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why=(
         "Models of Transformers shift labels inside the loss; shifted twice, the model learns to predict the token "
-        "after next, "
-        "or to copy its input."
+        "after next, or to copy its input."
     ),
     fix="labels = input_ids.clone() with prompts and padding set to -100; leave the shift to the model.",
     fixes={"Megatron, nanoGPT": "their losses do not shift: there shifted labels are right."},

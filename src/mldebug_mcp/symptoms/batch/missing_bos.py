@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -19,9 +19,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="warning",
     why="A model that always saw a first token in pretraining is far off without it (Gemma most of all).",
     fix=(
-        "Tokenize through tokenizer.apply_chat_template(..., tokenize=True), or with add_special_tokens=True where "
-        "the text does "
-        "not hold the first token yet."
+        "Tokenize through tokenizer.apply_chat_template(..., tokenize=True), or with add_special_tokens=True where the "
+        "text does not hold the first token yet."
     ),
     fixes={
         "Axolotl": "see that the chat template writes {{ bos_token }}.",

@@ -7,8 +7,8 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,
@@ -22,9 +22,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why="The model never sees an end after an answer, so it does not learn to stop.",
     fix=(
-        "Append tokenizer.eos_token to each text or completion, or use a chat template that ends the assistant's "
-        "turn; in TRL set "
-        "eos_token in SFTConfig to the template's end of turn."
+        "Append tokenizer.eos_token to each text or completion, or use a chat template that ends the assistant's turn; "
+        "in TRL set eos_token in SFTConfig to the template's end of turn."
     ),
     fixes={
         "Unsloth": "append EOS_TOKEN = tokenizer.eos_token in the formatting function.",

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.documents import document_starts
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,
@@ -20,9 +20,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="warning",
     why="Each document attends to the ones before it, and its positions begin in the middle.",
     fix=(
-        "packing=True with FlashAttention (padding_free): the collator then restarts position_ids for each "
-        "document; or pass a "
-        "block-diagonal attention mask."
+        "packing=True with FlashAttention (padding_free): the collator then restarts position_ids for each document; "
+        "or pass a block-diagonal attention mask."
     ),
     fixes={
         "Axolotl": "sample_packing: true with flash_attention: true.",

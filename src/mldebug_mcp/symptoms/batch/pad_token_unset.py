@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )
@@ -15,9 +15,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="warning",
     why="Batches cannot be padded, or are padded with an id that stands for something else.",
     fix=(
-        "Set tokenizer.pad_token to a token of its own (many models reserve one) and model.config.pad_token_id with"
-        " it; the end "
-        "token will do if padding is masked by the attention mask."
+        "Set tokenizer.pad_token to a token of its own (many models reserve one) and model.config.pad_token_id with "
+        "it; the end token will do if padding is masked by the attention mask."
     ),
     fixes={
         "Axolotl": "special_tokens: pad_token: ...",

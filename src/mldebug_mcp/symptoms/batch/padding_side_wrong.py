@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -18,9 +18,8 @@ from mldebug_mcp.symptoms.batch_registry import (
 @batch_check(
     severity="warning",
     why=(
-        "Generation continues from the last position: from padding, if that is on the right. In training, padding "
-        "on the left "
-        "shifts positions unless position ids make up for it."
+        "Generation continues from the last position: from padding, if that is on the right. In training, padding on "
+        "the left shifts positions unless position ids make up for it."
     ),
     fix="tokenizer.padding_side = 'left' for generation and 'right' for training; set it for each phase.",
     fixes={

@@ -9,7 +9,7 @@ from mldebug_mcp.batch.pairs import Pair, content, pairs
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.templates import PROMPT_ROLES
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,

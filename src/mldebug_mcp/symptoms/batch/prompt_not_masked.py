@@ -9,7 +9,7 @@ from mldebug_mcp.batch.pairs import pairs
 from mldebug_mcp.batch.ragged import Bools, Ints, count_rows
 from mldebug_mcp.batch.role_losses import role_losses
 from mldebug_mcp.batch.sequences import IGNORE, Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -21,14 +21,12 @@ from mldebug_mcp.symptoms.batch_registry import (
 @batch_check(
     severity="warning",
     why=(
-        "The model spends its capacity on writing the user's words; on short answers the loss is mostly the "
-        "prompt's, so it "
-        "looks better or worse than the answers are."
+        "The model spends its capacity on writing the user's words; on short answers the loss is mostly the prompt's, "
+        "so it looks better or worse than the answers are."
     ),
     fix=(
         "TRL: give prompt and completion columns (completion_only_loss is then the default), or "
-        "assistant_only_loss=True for "
-        "conversations with a template that has {% generation %} marks."
+        "assistant_only_loss=True for conversations with a template that has {% generation %} marks."
     ),
     fixes={
         "Transformers": "set the labels of prompt tokens to -100.",

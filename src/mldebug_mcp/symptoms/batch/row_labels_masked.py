@@ -8,7 +8,7 @@ from mldebug_mcp.batch.agreement import hides_words
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -20,9 +20,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="warning",
     why="Such rows cost compute and teach nothing; where a micro-batch holds only such rows, its loss is NaN.",
     fix=(
-        "Drop them before training, or find out why: the answer was truncated away, the response marker is missing,"
-        " or the "
-        "conversation has no assistant turn."
+        "Drop them before training, or find out why: the answer was truncated away, the response marker is missing, or "
+        "the conversation has no assistant turn."
     ),
     fixes={
         "Unsloth": "train_on_responses_only drops such rows itself if they are few; many mean wrong markers.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )
@@ -16,8 +16,7 @@ from mldebug_mcp.symptoms.batch_registry import (
     why="The trainer stops over a missing column, or drops what it does not know and trains on the rest.",
     fix=(
         "Give the columns that the trainer wants: input_ids and labels (SFT), prompt, chosen and rejected (DPO), "
-        "prompt (GRPO); "
-        "remove_unused_columns=False where a collator needs more."
+        "prompt (GRPO); remove_unused_columns=False where a collator needs more."
     ),
     fixes={
         "Axolotl": "type: and field_* under datasets: must name the columns.",

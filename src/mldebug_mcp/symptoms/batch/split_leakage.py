@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import BatchEvidence, batch_check
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import BatchEvidence, batch_check
 
 
 @batch_check(

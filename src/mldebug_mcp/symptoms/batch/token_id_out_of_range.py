@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.sequences import IGNORE
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,

@@ -6,8 +6,8 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     NO_SPOTS,
     BatchEvidence,

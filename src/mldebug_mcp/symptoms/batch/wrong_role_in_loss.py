@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.role_losses import role_losses
-from mldebug_mcp.symptoms.batch_registry import (
+from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
@@ -18,9 +18,8 @@ from mldebug_mcp.symptoms.batch_registry import (
     severity="error",
     why="The model learns to write the user's side of the conversation and is never taught to answer.",
     fix=(
-        "Invert the mask: labels are -100 on everything but the assistant's turns. In TRL, see that the {% "
-        "generation %} marks "
-        "of the chat template stand around the assistant's content."
+        "Invert the mask: labels are -100 on everything but the assistant's turns. In TRL, see that the "
+        "{% generation %} marks of the chat template stand around the assistant's content."
     ),
     fixes={
         "Unsloth": "train_on_responses_only: instruction_part and response_part are exchanged.",

@@ -28,9 +28,8 @@ def activations_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     if share is None or share.bytes < 16 * MIB or share.part < LEAST_SHARE:
         return None
     return MemoryEvidence(
-        f"device {share.device.device}: activations hold {size(share.bytes)}, "
-        f"{percent(share.bytes, share.total)} of what is allocated at the "
-        f"peak; most of it at {share.stack.site}",
+        f"device {share.device.device}: activations hold {size(share.bytes)}, {percent(share.bytes, share.total)} of "
+        f"what is allocated at the peak; most of it at {share.stack.site}",
         bytes=share.bytes,
         device=share.device.device,
         stack=share.stack.frames,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.5
@@ -29,8 +29,7 @@ def cached_not_released(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     `nvidia-smi` shows it as used. With a history, the last quarter of it must stay below 60 % of what is reserved.
     """
-    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.devices, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:
@@ -45,8 +44,7 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
             return None
     return MemoryEvidence(
         f"device {device.device}: {size(idle)} ({percent(idle, device.reserved)} of {size(device.reserved)} "
-        f"reserved) are cached in wholly free "
-        f"segments, while tensors hold {size(device.allocated)}",
+        f"reserved) are cached in wholly free segments, while tensors hold {size(device.allocated)}",
         bytes=idle,
         device=device.device,
         values={"cached": idle, "reserved": device.reserved, "allocated": device.allocated},

@@ -16,9 +16,8 @@ TAKES_PART = 0.02
 @memory_symptom(
     severity="warning",
     fix="See what the fullest device holds that the others do not: checkpoints loaded without `map_location`, "
-    "`.cuda()` without a "
-    "device in every rank, `nn.DataParallel` gathering outputs on device 0, `device_map` without `max_memory`, "
-    "uneven stages.",
+    "`.cuda()` without a device in every rank, `nn.DataParallel` gathering outputs on device 0, `device_map` without "
+    "`max_memory`, uneven stages.",
     background=0.03,
 )
 def device_imbalance(snapshot: MemorySnapshot) -> MemoryEvidence | None:

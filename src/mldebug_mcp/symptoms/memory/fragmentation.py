@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.25
@@ -20,9 +20,8 @@ LEAST_OF_REQUEST = 0.25
 @memory_symptom(
     severity="warning",
     fix="Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PYTORCH_ALLOC_CONF from torch 2.9 on) before the "
-    "process starts; pad "
-    "batches to a few fixed lengths, run the longest first, and do not keep small tensors that are made in the "
-    "middle of a step.",
+    "process starts; pad batches to a few fixed lengths, run the longest first, and do not keep small tensors that "
+    "are made in the middle of a step.",
     quotes=("bekman_fragmentation",),
     background=0.001,
 )
@@ -35,8 +34,7 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     Not this when: whole segments are free (`cached_not_released`).
     """
-    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.devices, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:
@@ -54,8 +52,7 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
     return _evidence(
         device,
         f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.device_free)} "
-        f"on the device: "
-        f"enough for the {size(event.requested)} that failed, but not in one piece",
+        f"on the device: enough for the {size(event.requested)} that failed, but not in one piece",
         free,
         event.free.largest,
         severity_is_error=True,
@@ -70,8 +67,7 @@ def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
     return _evidence(
         device,
         f"{size(free.split)} ({percent(free.split, device.reserved)} of {size(device.reserved)} reserved) are "
-        f"free{pieces}, in "
-        "segments that tensors hold another part of, so they cannot go back to the device",
+        f"free{pieces}, in segments that tensors hold another part of, so they cannot go back to the device",
         free.split,
         free.largest,
         severity_is_error=False,
@@ -85,9 +81,8 @@ def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, sever
         else "; expandable segments would have joined the pieces"
     )
     fix = (
-        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: "
-        "allocate what stays before "
-        "what goes, and keep the batch shapes fixed."
+        "The segments are expandable, so pieces are pinned by small tensors that live on between large ones: allocate "
+        "what stays before what goes, and keep the batch shapes fixed."
         if device.expandable
         else None
     )

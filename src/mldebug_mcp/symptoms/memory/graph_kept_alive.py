@@ -22,9 +22,8 @@ PER_SITE = 3
 
 @memory_symptom(
     severity="error",
-    fix="Evaluate under `torch.inference_mode()` or `torch.no_grad()`; accumulate `loss.item()` or "
-    "`loss.detach()`, never the loss "
-    "itself; do not keep outputs that require gradients.",
+    fix="Evaluate under `torch.inference_mode()` or `torch.no_grad()`; accumulate `loss.item()` or `loss.detach()`, "
+    "never the loss itself; do not keep outputs that require gradients.",
     quotes=("pytorch_dont_accumulate_history",),
     history=True,
     background=0.0005,
@@ -55,9 +54,8 @@ def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
         return None
     total, rate = sum(one.total for one in graph), sum(one.per_step for one in graph)
     return MemoryEvidence(
-        f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, "
-        f"{size(rate)} per step, "
-        f"{size(total)} so far; the largest is {graph[0].stack.site}",
+        f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
+        f"per step, {size(total)} so far; the largest is {graph[0].stack.site}",
         bytes=total,
         device=device.device,
         stack=graph[0].stack.frames,

@@ -9,9 +9,8 @@ from mldebug_mcp.symptoms.registry import CannotTell
 
 @memory_symptom(
     severity="warning",
-    fix="Call `torch.cuda.memory._record_memory_history(max_entries=200_000)` before the model is built, run a "
-    "few steps, then "
-    "`torch.cuda.memory._dump_snapshot('snapshot.pickle')`.",
+    fix="Call `torch.cuda.memory._record_memory_history(max_entries=200_000)` before the model is built, run a few "
+    "steps, then `torch.cuda.memory._dump_snapshot('snapshot.pickle')`.",
     background=0.1,
 )
 def history_missing(snapshot: MemorySnapshot) -> MemoryEvidence | None:

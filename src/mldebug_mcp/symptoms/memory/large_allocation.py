@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.33
@@ -16,9 +16,8 @@ LEAST_BYTES = 16 * MIB
 
 @memory_symptom(
     severity="info",
-    fix="Compute it in chunks, in lower precision, or not at all: an attention matrix of length x length, "
-    "logits of all positions, a "
-    "broadcast that was not meant.",
+    fix="Compute it in chunks, in lower precision, or not at all: an attention matrix of length x length, logits of "
+    "all positions, a broadcast that was not meant.",
     background=0.05,
 )
 def large_allocation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
@@ -26,8 +25,7 @@ def large_allocation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     A request counts that is at least half as large as all that was allocated when it failed.
     """
-    found = [evidence for device in snapshot.devices if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.devices, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:
@@ -36,8 +34,7 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
         site = event.stack.site if event.stack else "unknown"
         return MemoryEvidence(
             f"device {device.device}: the request that failed is {size(event.requested)}, against "
-            f"{size(event.allocated)} allocated; "
-            f"asked for at {site}",
+            f"{size(event.allocated)} allocated; asked for at {site}",
             bytes=event.requested,
             device=device.device,
             stack=event.stack.frames if event.stack else (),
@@ -56,8 +53,7 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
     what = Category(int(view.category[largest])).label.replace("_", " ")
     return MemoryEvidence(
         f"device {device.device}: one allocation of {size(bytes_)} ({what}) is {percent(bytes_, total)} of the "
-        f"{size(total)} allocated at "
-        f"the peak; asked for at {stack.site}",
+        f"{size(total)} allocated at the peak; asked for at {stack.site}",
         bytes=bytes_,
         device=device.device,
         stack=stack.frames,

@@ -15,9 +15,8 @@ LEAST_SHARE = 0.002
 
 @memory_symptom(
     severity="error",
-    fix="Look at the line: what keeps a reference (a list, a dictionary, a closure, an attribute, the graph)? "
-    "Keep numbers "
-    "(`loss.item()`), or `detach()` and move to the CPU what must be kept; clear caches at the end of a step.",
+    fix="Look at the line: what keeps a reference (a list, a dictionary, a closure, an attribute, the graph)? Keep "
+    "numbers (`loss.item()`), or `detach()` and move to the CPU what must be kept; clear caches at the end of a step.",
     quotes=("pytorch_dont_accumulate_history", "pytorch_ref_cycles"),
     history=True,
     background=0.0005,
@@ -41,8 +40,7 @@ def leak(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     more = f" ({len(here)} such lines, {size(rate)} per step together)" if len(here) > 1 else ""
     return MemoryEvidence(
         f"device {device.device}: {worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
-        f"{len(device.history.steps) if device.history else 0} steps, "
-        f"{size(worst.total)} so far{more}{end}",
+        f"{len(device.history.steps) if device.history else 0} steps, {size(worst.total)} so far{more}{end}",
         bytes=sum(one.total for one in here),
         device=device.device,
         stack=worst.stack.frames,

@@ -15,9 +15,8 @@ ALONE = 0.45
 
 @memory_symptom(
     severity="info",
-    fix="Compute the loss in chunks or with a fused kernel (`use_liger_kernel=True`, cut cross entropy); do not "
-    "copy the logits to "
-    "float32; drop positions whose label is ignored before the last layer; shorten the sequence.",
+    fix="Compute the loss in chunks or with a fused kernel (`use_liger_kernel=True`, cut cross entropy); do not copy "
+    "the logits to float32; drop positions whose label is ignored before the last layer; shorten the sequence.",
     quotes=("axolotl_oom_batch",),
     background=0.05,
 )
@@ -32,8 +31,7 @@ def logits_dominate(snapshot: MemorySnapshot) -> MemoryEvidence | None:
         return None
     return MemoryEvidence(
         f"device {share.device.device}: logits, their copies and gradients hold {size(share.bytes)}, "
-        f"{percent(share.bytes, share.total)} of "
-        f"what is allocated at the peak; most of it at {share.stack.site}",
+        f"{percent(share.bytes, share.total)} of what is allocated at the peak; most of it at {share.stack.site}",
         bytes=share.bytes,
         device=share.device.device,
         stack=share.stack.frames,

@@ -9,9 +9,8 @@ from mldebug_mcp.symptoms.memory.sizes import size
 
 @memory_symptom(
     severity="error",
-    fix="Lower what `levers` names first. After catching the error, leave the except block before trying again: "
-    "the exception "
-    "keeps the tensors alive.",
+    fix="Lower what `levers` names first. After catching the error, leave the except block before trying again: the "
+    "exception keeps the tensors alive.",
     quotes=("axolotl_oom_batch", "pytorch_oom_handler"),
     background=0.0005,
 )
@@ -51,6 +50,5 @@ def _summary(device: int, event: OutOfMemoryEvent) -> str:
     others = f"; others on this device hold {size(event.others)}" if event.others > 256 * 1024**2 else ""
     return (
         f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
-        f"the device; "
-        f"{size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
+        f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
     )

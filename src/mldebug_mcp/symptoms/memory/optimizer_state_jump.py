@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
-from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
+from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.05
@@ -28,8 +28,7 @@ def optimizer_state_jump(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     Normal, and the usual reason why the second step fails although the first fitted.
     """
-    found = [evidence for device in snapshot.recorded if (evidence := _on(device)) is not None]
-    return max(found, key=lambda one: one.bytes, default=None)
+    return on_worst_device(snapshot.recorded, _on)
 
 
 def _on(device: DeviceMemory) -> MemoryEvidence | None:
@@ -45,9 +44,8 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
     step = int(history.steps.of(np.array([moment]))[0]) if len(history.steps) else -1
     where = f" in step {step}" if step >= 0 else f" at event {moment}"
     return MemoryEvidence(
-        f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; "
-        f"{size(before)} were allocated before "
-        f"({percent(state, device.peak_allocated)} of the peak)",
+        f"device {device.device}: the optimizer allocates {size(state)} of state{where} and keeps it; {size(before)} "
+        f"were allocated before ({percent(state, device.peak_allocated)} of the peak)",
         bytes=state,
         device=device.device,
         stack=frames,

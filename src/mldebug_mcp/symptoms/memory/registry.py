@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 
-from mldebug_mcp.memory.snapshot import MemorySnapshot
+from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.models.memory import Severity
-from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.text import shorten
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.registry import BROKEN, CannotTell, note_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,31 +102,27 @@ def memory_symptom(
     return register
 
 
-@lru_cache(maxsize=1)
-def memory_symptoms() -> Mapping[str, MemorySymptom]:
-    """Return every memory symptom by id; the modules of this package are found and imported once."""
-    package = import_module("mldebug_mcp.symptoms.memory")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
-    return dict(sorted(_SYMPTOMS.items()))
+def registered() -> Mapping[str, MemorySymptom]:
+    """Return what has been registered so far, by id."""
+    return _SYMPTOMS
 
 
-def examine_memory(snapshot: MemorySnapshot) -> tuple[list[Judged], list[str]]:
-    """Judge every memory symptom on a snapshot. Returns them all, and notes on those that broke."""
-    judged: list[Judged] = []
-    notes: list[str] = []
-    for symptom in memory_symptoms().values():
-        checkpoint(f"looking for {symptom.id}")
-        if symptom.history and not snapshot.recorded:
-            judged.append(Judged(symptom, State.UNKNOWN, reason="no allocation history"))
-            continue
-        try:
-            evidence = symptom.detect(snapshot)
-        except CannotTell as why:
-            judged.append(Judged(symptom, State.UNKNOWN, reason=str(why)))
-        except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed answer
-            notes.append(f"{symptom.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}")
-            judged.append(Judged(symptom, State.UNKNOWN, reason="the check failed; see the notes"))
-        else:
-            judged.append(Judged(symptom, State.PRESENT if evidence else State.ABSENT, evidence))
-    return judged, notes
+def judge(symptom: MemorySymptom, snapshot: MemorySnapshot) -> tuple[Judged, str | None]:
+    """Judge a symptom on a snapshot. The second value is a note, if the symptom itself broke."""
+    if symptom.history and not snapshot.recorded:
+        return Judged(symptom, State.UNKNOWN, reason="no allocation history"), None
+    try:
+        evidence = symptom.detect(snapshot)
+    except CannotTell as why:
+        return Judged(symptom, State.UNKNOWN, reason=str(why)), None
+    except Exception as error:  # noqa: BLE001 - a broken symptom is a note, never a failed answer
+        return Judged(symptom, State.UNKNOWN, reason=BROKEN), note_on(symptom.id, error)
+    return Judged(symptom, State.PRESENT if evidence else State.ABSENT, evidence), None
+
+
+def on_worst_device(
+    devices: Iterable[DeviceMemory], detect: Callable[[DeviceMemory], MemoryEvidence | None]
+) -> MemoryEvidence | None:
+    """Return the evidence that is about most memory, of the devices that show some; None if none does."""
+    found = [evidence for device in devices if (evidence := detect(device)) is not None]
+    return max(found, key=lambda one: one.bytes, default=None)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 
 from mldebug_mcp.models import Finding
 from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.symptoms.discovery import import_modules
 from mldebug_mcp.symptoms.probe.registry import ProbeSymptom, judge, registered
 
 __all__ = ["ProbeSymptom", "examine_probe", "probe_effects", "probe_symptoms"]
@@ -17,8 +16,7 @@ __all__ = ["ProbeSymptom", "examine_probe", "probe_effects", "probe_symptoms"]
 @lru_cache(maxsize=1)
 def probe_symptoms() -> Mapping[str, ProbeSymptom]:
     """Return every symptom of a probe by id; the modules beside this one are found and imported once."""
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    import_modules(__name__)
     return dict(sorted(registered().items()))
 
 

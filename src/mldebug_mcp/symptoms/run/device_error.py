@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.messages import reported
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 
 PATTERN = re.compile(
@@ -22,10 +22,4 @@ def device_error(run: Run) -> Evidence | None:
     Not this when: a device-side assertion or an illegal address, which are mostly errors of the program; logs of
     metrics hold no messages (then it is unknown).
     """
-    found = matching(run, PATTERN)
-    if not found:
-        return None
-    return Evidence(
-        f"a device or link reported a fault in {quoted(found[0])}",
-        values={"line": found[0].line, "count": len(found)},
-    )
+    return reported(run, PATTERN, "a device or link reported a fault")

@@ -26,7 +26,7 @@ BANDS = {
     # TRL's PPO: floats around 1; 2 and 0.1 are far.
     "policy_ratio": _Band(0.5, 2.0),
 }
-"""What keeps within these is no finding. `applies_to`: GRPO, GRPO, PPO on language models."""
+"""The ranges within which nothing is found."""
 LEAST_RECORDS = 3
 
 

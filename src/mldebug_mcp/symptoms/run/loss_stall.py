@@ -60,9 +60,8 @@ def loss_stall(run: Run) -> Evidence | None:
     at = int(cut.first[int(np.argmax(cut.level <= level))])
     onset = float(loss.step[at])
     return Evidence(
-        f"loss falls from {figure(start)} to {figure(end)} by {run.step_name} {figure(onset)} "
-        f"and moves by no more than {figure(moved)} after; a uniform guess has {figure(uniform)} = "
-        f"ln({math.exp(uniform):.0f})",
+        f"loss falls from {figure(start)} to {figure(end)} by {run.step_name} {figure(onset)} and moves by no more "
+        f"than {figure(moved)} after; a uniform guess has {figure(uniform)} = ln({math.exp(uniform):.0f})",
         steps=(onset,),
         values={"start": start, "end": end, "moved_in_second_half": moved, "uniform_guess": uniform},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.messages import reported
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 
 PATTERN = re.compile(
@@ -20,7 +20,4 @@ def out_of_memory_error(run: Run) -> Evidence | None:
 
     Not this when: the log is in a format that holds no messages (then it is unknown).
     """
-    found = matching(run, PATTERN)
-    if not found:
-        return None
-    return Evidence(f"an allocation failed in {quoted(found[0])}", values={"line": found[0].line, "count": len(found)})
+    return reported(run, PATTERN, "an allocation failed")

@@ -36,9 +36,8 @@ def steps_skipped(run: Run) -> Evidence | None:
     often = float((skipped & late).sum()) > SHARE * len(skipped) and int((skipped & late).sum()) >= 3
     first = float(series.step[int(np.argmax(skipped & late))] if (skipped & late).any() else series.step[skipped][0])
     return Evidence(
-        f"skipped steps in {int(skipped.sum())} of {len(skipped)} records, "
-        f"the first at {run.step_name} {figure(float(series.step[skipped][0]))}, at most {longest} on end "
-        f"after the first {probing}",
+        f"skipped steps in {int(skipped.sum())} of {len(skipped)} records, the first at {run.step_name} "
+        f"{figure(float(series.step[skipped][0]))}, at most {longest} on end after the first {probing}",
         steps=(first,),
         values={"records": int(skipped.sum()), "share": float(skipped.mean()), "longest": longest},
         present=often or longest >= IN_A_ROW,

@@ -16,8 +16,8 @@ from mldebug_mcp.batch.batch import Batch, Purpose
 from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.role_losses import RoleLoss
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.models.batch import Severity
-from mldebug_mcp.text import shorten
+from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.registry import note_on
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 LISTED = 6
@@ -126,7 +126,7 @@ def judge_check(check: BatchCheck, batch: Batch) -> tuple[BatchEvidence | None, 
         with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
             return check.judge(batch), None
     except Exception as error:  # noqa: BLE001 - a broken check is a note, never a failed inspection
-        return None, f"{check.id} could not be judged: {type(error).__name__}: {shorten(str(error), 200)}"
+        return None, note_on(check.id, error)
 
 
 def rows_where(sides: Iterable[Sequences], judge: Callable[[Sequences], Bools | Ints]) -> Ints:

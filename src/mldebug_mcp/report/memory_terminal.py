@@ -20,6 +20,7 @@ from mldebug_mcp.models.memory import (
     MemoryFinding,
     MemoryReport,
 )
+from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.symptoms.memory.sizes import size
 
@@ -37,16 +38,16 @@ def print_memory(console: Console, report: MemoryReport) -> None:
             f": {read.layout}, {read.devices} device(s), {read.segments:,} segments, {read.trace_events:,} events",
         )
     )
-    _section(console, "Seen", [_finding(one) for one in report.findings])
+    print_section(console, "Seen", [_finding(one) for one in report.findings])
     for device in report.devices:
         _print_device(console, device)
     if report.top_allocations:
-        _section(console, "Who holds it", [_sites(report.top_allocations)])
+        print_section(console, "Who holds it", [_sites(report.top_allocations)])
     if report.levers:
-        _section(console, "What would save how much", [_levers(report.levers)])
+        print_section(console, "What would save how much", [_levers(report.levers)])
     if report.comparison is not None:
-        _section(console, f"Against {report.comparison.other}", [_comparison(report.comparison)])
-    _section(console, "Notes", [Text(f"• {note}", style="dim") for note in report.notes])
+        print_section(console, f"Against {report.comparison.other}", [_comparison(report.comparison)])
+    print_section(console, "Notes", bullets(report.notes))
 
 
 def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
@@ -63,15 +64,8 @@ def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
     if estimate.measured_peak_bytes is not None:
         table.add_row("measured peak", size(estimate.measured_peak_bytes), "of the snapshot")
     console.print(Padding(table, (1, 0, 0, 2)))
-    _section(console, "Sources", [Text(f"• {one}", style="dim") for one in estimate.sources])
-    _section(console, "Notes", [Text(f"• {note}", style="dim") for note in estimate.notes])
-
-
-def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> None:
-    if lines:
-        console.print(Text(f"\n{title}", style="bold underline"))
-        for line in lines:
-            console.print(Padding(line, (0, 0, 0, 2)))
+    print_section(console, "Sources", bullets(estimate.sources))
+    print_section(console, "Notes", bullets(estimate.notes))
 
 
 def _finding(one: MemoryFinding) -> Text:
@@ -105,7 +99,7 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
                 one.category, size(one.bytes), f"{one.share:.0%}", Text(f"{one.how} ({one.sure})", style="dim")
             )
         lines += [Text(device.moment, style="dim"), table]
-    _section(console, f"Device {device.device}", lines)
+    print_section(console, f"Device {device.device}", lines)
 
 
 def _sites(sites: Sequence[CallSite]) -> Table:

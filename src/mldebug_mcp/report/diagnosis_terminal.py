@@ -1,10 +1,8 @@
-"""Answers as text for a person: coloured where the output is a terminal, plain elsewhere."""
+"""A diagnosis as text for a person: coloured where the output is a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,31 +12,21 @@ from mldebug_mcp.models import (
     Citation,
     Comparison,
     Diagnosis,
-    Explanation,
     Finding,
     Hypothesis,
     MetricToLog,
     NextStep,
-    SearchResult,
     State,
 )
-from mldebug_mcp.report.concise import worth_showing
+from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.report.diagnosis_concise import worth_showing
+from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.text import figure
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
-PLAIN_WIDTH = 100
-"""Columns where the output is no terminal, so that what a pipe receives does not depend on a window."""
-
-
-def console_for(*, colour: bool | None = None) -> Console:
-    """Return the console for standard output; `colour` None means: if it is a terminal and NO_COLOR is not set."""
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
@@ -52,7 +40,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
         )
     )
     _print_curves(console, run, diagnosis)
-    _section(
+    print_section(
         console,
         "Seen in the log",
         [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [Text("nothing unusual")],
@@ -63,17 +51,15 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     if steps:
         steps.append(Text("Once it is made: the same command with --outcome CHECK=confirms or =refutes", style="dim"))
-    _section(console, "Check next", steps)
-    _section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
-    _section(console, "Not logged, and would have helped", [_to_log(one) for one in diagnosis.what_to_log])
-    _section(console, "Practitioners on this", [_citation(one) for one in _citations(diagnosis.hypotheses)])
+    print_section(console, "Check next", steps)
+    print_section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
+    print_section(console, "Not logged, and would have helped", [_to_log(one) for one in diagnosis.what_to_log])
+    print_section(console, "Practitioners on this", [citation_text(one) for one in _citations(diagnosis.hypotheses)])
     unknown = [finding.symptom for finding in diagnosis.findings if finding.state is State.UNKNOWN]
-    notes = [Text(f"• {note}", style="dim") for note in diagnosis.notes]
+    notes = [*diagnosis.notes]
     if unknown:
-        notes.append(
-            Text(f"• {len(unknown)} of {len(diagnosis.findings)} symptoms cannot be judged from this log", style="dim")
-        )
-    _section(console, "Notes", notes)
+        notes.append(f"{len(unknown)} of {len(diagnosis.findings)} symptoms cannot be judged from this log")
+    print_section(console, "Notes", bullets(notes))
 
 
 def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
@@ -92,13 +78,6 @@ def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
             console.print(Text(" " * (21 + room) + mark, style="bold red"), no_wrap=True)
 
 
-def _section(console: Console, title: str, lines: Sequence[RenderableType]) -> None:
-    if lines:
-        console.print(Text(f"\n{title}", style="bold underline"))
-        for line in lines:
-            console.print(Padding(line, (0, 0, 0, 2)))
-
-
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
     partings = [
         Text(
@@ -112,7 +91,7 @@ def _print_comparison(console: Console, comparison: Comparison, step_name: str) 
         Text(f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there", style="yellow")
         for one in comparison.settings
     ]
-    _section(console, f"Beside {comparison.reference}", [*partings, *same, *settings])
+    print_section(console, f"Beside {comparison.reference}", [*partings, *same, *settings])
 
 
 def _value(value: str | float | None) -> str:
@@ -177,34 +156,3 @@ def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:
         one for one in hypotheses[:SHOWN_HYPOTHESES] if one.citations and (one.because or one.cause == "healthy")
     ]
     return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
-
-
-def _citation(one: Citation) -> Text:
-    return Text.assemble(
-        (f"“{one.text}”", "italic"), f"\n— {one.author}, {one.title} ", (f"[{one.id}] {one.url}", "dim")
-    )
-
-
-def print_search(console: Console, result: SearchResult) -> None:
-    """Print what was found."""
-    for quote in result.quotes:
-        console.print(_citation(quote))
-        console.print()
-    for entry in result.entries:
-        console.print(Text.assemble((f"{entry.kind} ", "dim"), (entry.id, "bold yellow"), f": {entry.summary}"))
-    for note in result.notes:
-        console.print(Text(note, style="dim"))
-
-
-def print_explanation(console: Console, explanation: Explanation) -> None:
-    """Print an entry of the catalogue."""
-    from rich.markdown import Markdown
-
-    console.print(Text(f"{explanation.kind} {explanation.id}", style="bold"))
-    console.print(Markdown(explanation.text) if console.is_terminal else Text(explanation.text))
-    if explanation.kind in ("symptom", "source"):
-        for citation in explanation.citations:
-            console.print()
-            console.print(_citation(citation))
-    if explanation.related:
-        console.print(Text(f"\nSee also: {', '.join(explanation.related)}", style="dim"))

@@ -1,0 +1,137 @@
+"""The causes, ranked on the findings of a run or of a probe, as hypotheses that show what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from mldebug_mcp.diagnose.calibrate import Fitted, fitted
+from mldebug_mcp.diagnose.known_errors import beside
+from mldebug_mcp.diagnose.next_steps import possible_call
+from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, in_bits, rank
+from mldebug_mcp.diagnose.ties import tied
+from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
+from mldebug_mcp.knowledge.playbook import plain
+from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
+from mldebug_mcp.symptoms import symptoms
+
+LEADING = 0.02
+"""Hypotheses below this probability are listed without fix, next steps and citations."""
+MAX_CITATIONS = 3
+MAX_STEPS_EACH = 3
+
+
+def judge_causes(
+    findings: Sequence[Finding],
+    kind: str,
+    told: Mapping[str, Mapping[str, float]],
+    path: str,
+    only: Collection[str] | None = None,
+) -> list[Hypothesis]:
+    """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
+
+    `told` holds further evidence in bits, by cause and by what says so.
+    """
+    known = catalogue()
+    probed = any(finding.symptom not in symptoms() for finding in findings)
+    judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
+    # Weight and sharpness are fitted on logs; what a probe measures, it measures one thing at a time.
+    weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
+    ranked = rank(judged, independent(beside(findings, told)), backgrounds(probed=probed), weight, sharpness)
+    ties = tied(ranked)
+    absent = {finding.symptom for finding in findings if finding.state is State.ABSENT}
+    return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), absent=absent) for item in ranked]
+
+
+def independent(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without those that another one brings about: a NaN in the loss makes every metric NaN.
+
+    And without the absence of what another one shows in another form: a loss that falls slowly is on no plateau.
+    """
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    known = symptoms()
+
+    def follows(finding: Finding) -> bool:
+        symptom = known.get(finding.symptom)
+        others = () if symptom is None else symptom.follows
+        if symptom is not None and finding.state is State.ABSENT:
+            others = (*others, *symptom.instead)
+        return not present.isdisjoint(others)
+
+    return [finding for finding in findings if not follows(finding)]
+
+
+def candidates(
+    kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None, *, probed: bool = False
+) -> list[Candidate]:
+    """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
+
+    The symptoms of a probe are among their effects only if something was `probed`: a log alone need not load them.
+    """
+    numbers = numbers or fitted()
+    effects: Mapping[str, Mapping[str, float]] = {}
+    if probed:
+        from mldebug_mcp.symptoms.probe import probe_effects
+
+        effects = probe_effects()
+    return [
+        Candidate(
+            cause.id,
+            cause.prior_for(kind),
+            {
+                effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
+                for effect in cause.effects
+            }
+            | dict(effects.get(cause.id, {})),
+            told.get(cause.id, {}),
+        )
+        for cause in catalogue().causes.values()
+    ]
+
+
+def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
+    """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
+    numbers = numbers or fitted()
+    chosen = {one.id: one.background for one in symptoms().values()}
+    as_chosen = {one.id for one in symptoms().values() if one.as_chosen}
+    if probed:
+        from mldebug_mcp.symptoms.probe import probe_symptoms
+
+        chosen |= {one.id: one.background for one in probe_symptoms().values()}
+    return {
+        symptom: background if symptom in as_chosen else numbers.background(symptom, background)
+        for symptom, background in chosen.items()
+    }
+
+
+def _hypothesis(
+    known: Catalogue, item: Ranked, path: str, kind: str, *, tied_with: list[str], absent: Collection[str]
+) -> Hypothesis:
+    cause = known.causes[item.id]
+    short = Hypothesis(
+        cause=item.id,
+        probability=item.probability,
+        credence=credence(item.probability),
+        because=in_bits(item, +1, absent),
+        against=in_bits(item, -1, absent),
+        tied_with=tied_with,
+    )
+    if item.probability < LEADING:
+        return short
+    return short.model_copy(
+        update={
+            "summary": plain(cause.summary),
+            "fix": plain(cause.fix),
+            "next_steps": [_filled(step, path, kind) for step in cause.next_steps[:MAX_STEPS_EACH]],
+            "citations": known.cite(_cited(cause, item)),
+        }
+    )
+
+
+def _cited(cause: Cause, item: Ranked) -> tuple[str, ...]:
+    """Return the quotes to show: those on the symptoms that are present, then those of the section."""
+    seen = [quote for effect in cause.effects if item.bits.get(effect.symptom, 0) > 0 for quote in effect.quotes]
+    return tuple(dict.fromkeys([*seen, *cause.quotes]))[:MAX_CITATIONS]
+
+
+def _filled(step: NextStep, path: str, kind: str) -> NextStep:
+    return step.model_copy(update={"call": possible_call(step.call, path, kind)})
