@@ -321,7 +321,7 @@ def test_a_port_in_use_is_said_in_one_line(server: HttpServer, capsys: pytest.Ca
     ("options", "told"),
     [
         (["--http", "--host", PUBLIC], "a token and allowed hosts"),
-        (["--http", "--host", PUBLIC, "--token", "abcdefgh"], "and allowed hosts"),
+        (["--http", "--host", PUBLIC, "--token", "abcdefgh"], "requires allowed hosts"),
         (["--http", "--host", PUBLIC, "--allowed-host", "gpu7"], "requires a token"),
         (["--http", "--host", "::"], "a token and allowed hosts"),
         (["--http", "--host", ""], "address"),

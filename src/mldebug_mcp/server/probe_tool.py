@@ -34,8 +34,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     batch: Annotated[
         str | None,
         Field(
-            description="A batch file as for inspect_batch, with input_ids and labels, or float inputs and labels; give this "
-            "or `entry`"
+            description="A batch file as for inspect_batch, with input_ids and labels, or float inputs and labels; "
+            "give this or `entry`"
         ),
     ] = None,
     model: Annotated[
@@ -48,7 +48,8 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
         str | None,
         Field(
             description="FILE.py:function in the user's code, without arguments, that returns an object with model, "
-            "batch and loss(model, batch), optionally optimizer and train_step. That code is run, with the server's rights"
+            "batch and loss(model, batch), optionally optimizer and train_step. That code is run, with the server's "
+            "rights"
         ),
     ] = None,
     python: Annotated[
