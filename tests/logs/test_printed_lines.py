@@ -193,7 +193,7 @@ def test_what_a_script_prints_is_read_to_the_exact_values(name: str, tmp_path: P
         (
             "[1]\tvalid_0's auc: 0.75\tvalid_0's binary_logloss: 0.625\n"
             "[2]\tvalid_0's auc: 0.875\tvalid_0's binary_logloss: 0.5\n",
-            {"eval_loss": {1: 0.625, 2: 0.5}, "eval_0's_auc": {1: 0.75, 2: 0.875}},
+            {"eval_loss": {1: 0.625, 2: 0.5}, "eval_auc": {1: 0.75, 2: 0.875}},
         ),
         (
             "[0]\tdtrain-rmse:7.5\tdtrain-mae:6.5\tdtest-rmse:8.5\tdtest-mae:7.25\n"
@@ -219,6 +219,17 @@ def test_boosted_trees_have_a_loss_by_the_name_of_its_measure(
     run = read(tmp_path, text)
     assert {metric: points(run, metric) for metric in metrics} == metrics
     assert any("the eval_loss" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[{}]\ttrain-auc:{}\tvalid-auc:0.5\n", "[1] \"[{}]:  train's auc:{}  test's auc:0.5\"\n"],
+    ids=["xgboost", "R"],
+)
+def test_boosted_trees_have_scores_of_training_and_evaluation(line: str, tmp_path: Path) -> None:
+    run = printed(tmp_path, "".join(line.format(at, 0.375 + at / 8) for at in range(1, 5)))
+    assert points(run, "auc") == {1: 0.5, 2: 0.625, 3: 0.75, 4: 0.875}
+    assert points(run, "eval_auc") == dict.fromkeys(range(1, 5), 0.5)
 
 
 @pytest.mark.parametrize("heading", ["Test Error:", "Mean Squared Error: 0.53", "Train Error: 3.2%"])

@@ -319,6 +319,17 @@ def test_a_step_skipped_for_overflow_is_told_but_no_record() -> None:
     assert run["loss_scale"].value.tolist() == [32768.0]
 
 
+def test_a_step_that_apex_skips_tells_the_loss_scale(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    skip = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
+    log.write_text(
+        f"step 10 loss 2.5 lr 0.001\n{skip.format(16384.0)}step 20 loss 2.25 lr 0.001\n{skip.format('5e-05')}"
+    )
+    run = read_run(log)
+    assert run["loss"].value.tolist() == [2.5, 2.25]
+    assert run["loss_scale"].value.tolist() == [16384.0, 5e-05]
+
+
 def test_the_mean_over_an_epoch_is_not_the_loss_of_a_step() -> None:
     run = read_run(SAMPLES / "fairseq.log")
     assert run["epoch_mean/loss"].value.tolist() == [11.2]

@@ -91,6 +91,23 @@ def boosted_trees(columns: Columns) -> str | None:
     return ", ".join(f"{old!r} is read as the {new}" for new, old in named.items() if old is not None)
 
 
+_BOOSTED_SCORES = ("auc", "aucpr", "map", "ndcg", "average_precision", "accuracy")
+
+
+def boosted_scores(columns: Columns) -> str | None:
+    """XGBoost and LightGBM name a score as they do a loss: "test's auc" is the AUC of evaluation."""
+    told = []
+    for old in reversed(list(columns)):  # of several parts to evaluate on, the last counts
+        match = _BOOSTED.fullmatch(old)
+        if match is None or match["measure"] not in _BOOSTED_SCORES:
+            continue
+        new = match["measure"] if match["train"] else f"eval_{match['measure']}"
+        if new not in columns:
+            columns[new] = columns.pop(old)
+            told.append(f"{old!r} is read as the {new}")
+    return ", ".join(told) or None
+
+
 def _catboost(columns: Columns) -> str | None:
     for old, new in (("total", "elapsed"), ("remaining", "eta")):
         if old in columns:
@@ -165,6 +182,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
     episodes,
     boosted_trees,
+    boosted_scores,
     linear_model,
     warmup_of_biases,
     moments,

@@ -40,3 +40,25 @@ def test_four_evaluations_cannot_tell() -> None:
 def test_an_accuracy_of_nearly_one_throughout_is_absent() -> None:
     run = run_of(loss=[1.0] * 60, eval_accuracy=dict.fromkeys(range(10, 61, 10), 0.977))
     assert state("eval_metric_constant", run) is State.ABSENT
+
+
+def _majority(end: float) -> dict[str, Curve]:
+    return {
+        "loss": decay(15, 1.0, 0.6),
+        "accuracy": decay(15, 0.5, end, 3.0),
+        "eval_loss": decay(15, 0.9, 0.65),
+        "eval_accuracy": [0.643, 0.643, 0.642, 0.641, *[0.64] * 11],
+    }
+
+
+def test_an_accuracy_at_which_training_arrives_too_is_present_though_a_few_answers_changed() -> None:
+    assert state("eval_metric_constant", run_of(_majority(0.64))) is State.PRESENT
+
+
+def test_an_accuracy_that_training_leaves_behind_is_absent() -> None:
+    assert state("eval_metric_constant", run_of(_majority(0.95))) is State.ABSENT
+
+
+def test_what_training_knew_from_its_first_record_need_not_move() -> None:
+    assert state("eval_metric_constant", run_of(auc=[1.0] * 8, eval_auc=[0.55] * 8)) is State.ABSENT
+    assert state("eval_metric_constant", run_of(auc=decay(8, 0.6, 1.0), eval_auc=[0.55] * 8)) is State.PRESENT

@@ -58,3 +58,27 @@ def test_epoch_means_that_go_up_and_down_are_absent() -> None:
     loss = [1.62, 1.25, 1.14, 1.12, 1.15, 1.13, 1.14, 1.12]
     run = run_of_records([{"epoch": 1 + at, "loss": one} for at, one in enumerate(loss)])
     assert state("loss_divergence", run) is State.ABSENT
+
+
+@pytest.mark.parametrize("lowest", [0.05, 0.5])
+def test_a_short_curve_that_swings_back_record_by_record_is_present(lowest: float) -> None:
+    loss = np.array([1.0, 0.85, 0.4, 0.15, 0.0, 0.05, 0.3, 0.55, 0.8, 0.9]) * (1.6 - lowest) + lowest
+    finding = seen("loss_divergence", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [6]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [[2.0, 1.1, 0.9, 0.6, 0.3, 0.31, 0.35, 0.38, 0.4, 0.45], [2.0, 0.4, 0.3, 0.9, 0.5, 1.1, 0.4, 0.9, 1.2, 1.0]],
+    ids=["a small part of what was won", "up and down"],
+)
+def test_a_short_curve_that_does_not_swing_back_is_absent(loss: list[float]) -> None:
+    assert state("loss_divergence", run_of(loss=loss)) is State.ABSENT
+
+
+def test_a_loss_that_rises_with_the_time_of_its_steps_cannot_tell() -> None:
+    loss = [3.0, 3.4, 3.1, 4.5, 6.0, 7.5, 9.0, 8.6, 10.0, 11.5, 12.0, 13.5]
+    longer = [0.2 + one / 20 for one in loss]
+    assert state("loss_divergence", run_of(loss=loss, step_time=longer)) is State.UNKNOWN
+    assert state("loss_divergence", run_of(loss=loss, step_time=[0.2] * 12)) is State.PRESENT

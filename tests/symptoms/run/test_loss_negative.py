@@ -47,3 +47,13 @@ def test_a_configured_vocabulary_makes_it_a_cross_entropy() -> None:
 def test_a_loss_that_grows_without_a_bound_below_zero_is_seen_though_a_decaying_rate_bends_it() -> None:
     assert state("loss_negative", run_of(loss=decay(300, -4.4, -150.0, 70))) is State.PRESENT
     assert state("loss_negative", run_of(loss=decay(300, -4.4, -12.0, 70))) is State.ABSENT
+
+
+def test_a_loss_of_masks_is_not_far_below_zero() -> None:
+    far = noisy(np.full(60, -900.0), 0.001)
+    assert state("loss_negative", run_of(loss=far, eval_dice=[1.7] * 20)) is State.PRESENT
+    assert state("loss_negative", run_of(loss=far)) is State.ABSENT
+
+
+def test_a_dice_score_that_is_maximised_is_absent() -> None:
+    assert state("loss_negative", run_of(loss=decay(40, 0.2, -0.9), eval_dice=decay(40, 0.1, 0.9))) is State.ABSENT

@@ -67,3 +67,8 @@ def test_a_scale_of_one_without_overflows_is_absent() -> None:
 def test_a_scale_that_still_falls_at_the_end_of_a_few_records_cannot_be_told() -> None:
     assert state("loss_scale_falls", run_of(loss_scale=[64.0, 32.0, 16.0, 8.0, 4.0])) is State.UNKNOWN
     assert state("loss_scale_falls", run_of(loss_scale=[64.0, 32.0, 16.0, 16.0, 16.0, 32.0])) is State.ABSENT
+
+
+@pytest.mark.parametrize(("scale", "answer"), [(0.125, State.PRESENT), (1024.0, State.ABSENT)])
+def test_a_scale_that_is_told_once_is_present_below_one(scale: float, answer: State) -> None:
+    assert state("loss_scale_falls", run_of(loss=[2.0] * 30, loss_scale={20: scale})) is answer

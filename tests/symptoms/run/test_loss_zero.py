@@ -44,3 +44,12 @@ def test_of_a_policy_loss_it_cannot_be_told() -> None:
 def test_of_preferences_that_are_told_apart_it_is_absent(margin: float, expected: State) -> None:
     run = run_of({"rewards/margins": [margin] * 20}, loss=np.zeros(20), kind="preference")
     assert state("loss_zero", run) is expected
+
+
+def test_squares_of_small_errors_cannot_tell() -> None:
+    assert state("loss_zero", run_of(loss=decay(20, 6e-5, 3e-5))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", ["sft", "pretraining"])
+def test_a_language_model_has_no_loss_so_small(kind: str) -> None:
+    assert state("loss_zero", run_of(loss=decay(20, 6e-5, 3e-5), kind=kind)) is State.PRESENT

@@ -51,7 +51,8 @@ _CONVENTIONS = {
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _SKIPPED = re.compile(
     r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
-    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})",  # fairseq
+    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
+    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d[\d.]{0,40}(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
@@ -241,7 +242,7 @@ class Text:
 
     def _take_skip(self, skipped: re.Match[str]) -> None:
         """A step skipped for overflow: an event between records."""
-        told = skipped["scale"] or skipped["set"]
+        told = skipped["scale"] or skipped["set"] or skipped["apex"]
         scale = {"loss_scale": float(told)} if told else {}
         self._records.flush()
         self._bar_steps.event(self._builder.rows)

@@ -7,8 +7,16 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, median_of_three, positive, start_level
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import (
+    aligned,
+    blocks,
+    end_level,
+    median_of_three,
+    monotone,
+    positive,
+    start_level,
+)
 from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
@@ -21,6 +29,12 @@ MANIFOLD = 10.0
 EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
 """Means over whole epochs have hardly any noise: where so many in a row go up, to this share above the lowest, the loss
 rises. By chance one of 24 curves that stand still ends so, and none so high. Chosen by hand."""
+FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
+"""Of so few records single ones tell: where the last ones go up so, to this multiple of the lowest and by this share of
+the progress made, the loss rises smoothly, and its slope is no noise. Chosen by hand."""
+LONGER, TOGETHER = 1.5, 0.8
+"""Steps take so many times as long at the end, and come in this order with the loss (Spearman): batches that grow cost
+more of both where a loss is a sum over their length. Chosen by hand."""
 SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
@@ -37,10 +51,28 @@ def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.
 
     Not this when: it comes back (`loss_spike`); the rise is within the noise; the loss of an RL policy rises, which
-    means nothing by itself. The factors were chosen on synthetic curves with normal and heavy-tailed noise.
+    means nothing by itself. Unknown where the steps take longer just as the loss rises, as over samples that are sorted
+    by their length. The factors were chosen on synthetic curves with normal and heavy-tailed noise.
     """
     loss = run["loss"].finite
-    if _rises_by_epochs(run, loss):
+    found = _found(run, loss)
+    if found is not None and _takes_longer(run, loss):
+        raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
+    return found
+
+
+def _takes_longer(run: Run, loss: Series) -> bool:
+    """Say whether the time of a step rises with the loss."""
+    if "step_time" not in run:
+        return False
+    _, time, value = aligned(run["step_time"].finite, loss)
+    if len(value) < SHORT or end_level(time) < LONGER * start_level(time):
+        return False
+    return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
+
+
+def _found(run: Run, loss: Series) -> Evidence | None:
+    if _rises_by_epochs(run, loss) or _rises_smoothly(loss):
         best = int(np.argmin(loss.value))
         return _evidence(run, loss, best + 1, float(loss.value[best]), float(loss.value[-1]))
     if len(loss) < SHORT:
@@ -66,6 +98,16 @@ def _rises_by_epochs(run: Run, loss: Series) -> bool:
         return False
     lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
     return bool(np.all(np.diff(last) > 0)) and 0 < lowest * (1 + SHARE_BY_EPOCHS) < float(last[-1])
+
+
+def _rises_smoothly(loss: Series) -> bool:
+    """Say whether a short curve comes down and goes up again, record by record to its end, by most of its progress."""
+    if not EPOCHS + 1 < len(loss) <= FEW:
+        return False
+    lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
+    rise = float(last[-1]) - lowest
+    far = rise > MOST_OF_PROGRESS * (float(loss.value[0]) - lowest) and float(last[-1]) > TIMES * lowest > 0
+    return far and bool(np.all(np.diff(last) > 0))
 
 
 def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:

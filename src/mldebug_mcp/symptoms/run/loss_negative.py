@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
@@ -19,6 +21,7 @@ UNBENT = 0.4
 
 Half of a straight line is there, a quarter of an exponential or a power law (`loss_slow`).
 """
+_OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
 
 
 @symptom(needs=("loss",), points=5, not_for=("grpo", "ppo", "rl", "diffusion"), background=0.01)
@@ -26,8 +29,10 @@ def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
     An accuracy beside it, a configured number of classes or a language model make it a cross-entropy, which cannot be
-    negative. Not this when: the curve bends, as that of the logarithm of a density, a lower bound or a signal-to-noise
-    ratio in decibels does, which may be negative in health; that is only remarked. The numbers were chosen by hand.
+    negative. A Dice score or an overlap beside it makes it a loss of masks: a Dice score that is maximised takes it
+    to -1 or a few times that, and no further. Not this when: the curve bends, as that of the logarithm of a density, a
+    lower bound or a signal-to-noise ratio in decibels does, which may be negative in health; that is only remarked. The
+    numbers were chosen by hand.
     """
     loss = run["loss"].finite
     below = loss.value < 0
@@ -36,7 +41,8 @@ def loss_negative(run: Run) -> Evidence | None:
     first = float(loss.step[int(np.argmax(below))])
     start, middle, end = start_level(loss.value), float(np.median(_middle(loss.value))), end_level(loss.value)
     unbent = end < 0 and start > end and (middle - end) > UNBENT * (start - end)
-    endless = unbent or end < -RUNAWAY * max(1.0, abs(float(loss.value[0])))
+    masks = any(_OVERLAP.search(name) for name in run.series)
+    endless = unbent or end < -RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
     classes = uniform_loss(run) is not None or predicts_tokens(run)
     entropy = classes or any(name in run for name in ACCURACIES)
     beside = "" if entropy or endless else ": a logarithm of a density or a ratio in decibels may be"

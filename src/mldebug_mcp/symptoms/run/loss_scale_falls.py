@@ -39,10 +39,10 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         return _in_messages(run)
     scale = run["loss_scale"].finite
     scale = scale.where(scale.value > 0)
-    if len(scale) < 2:
+    if not len(scale):
         return None
     if float(np.ptp(scale.value)) == 0:
-        return _at_the_floor(run, scale)
+        return _below_one(run, scale) if float(scale.value[0]) < LEAST_HEALTHY else _at_the_floor(run, scale)
     log = np.log2(scale.value)
     start = min(len(log) - 1, max(20, int(PROBING * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
@@ -75,6 +75,16 @@ def _overflows_at_the_floor(run: Run, scale: Series) -> bool:
     """Say whether the scale came down to the least that scalers go to, and a step was skipped even there."""
     skipped = run["overflow"].at(float(scale.step[-1])) if "overflow" in run else None
     return bool(skipped) and float(scale.value[-1]) <= LEAST_HEALTHY < float(scale.value[0])
+
+
+def _below_one(run: Run, scale: Series) -> Evidence:
+    """Tell of a scale that is below 1 wherever it is told: no scaler begins there, so that it came down unseen."""
+    low, first = float(scale.value[0]), float(scale.step[0])
+    return Evidence(
+        f"loss_scale is down to {figure(low)} at {run.step_name} {figure(first)}",
+        steps=(first,),
+        values={"from": LEAST_HEALTHY, "to": low, "halvings": float(-np.log2(low))},
+    )
 
 
 def _at_the_floor(run: Run, scale: Series) -> Evidence | None:
