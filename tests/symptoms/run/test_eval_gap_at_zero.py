@@ -35,3 +35,8 @@ def test_three_evaluations_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_a_training_loss_that_is_on_its_way_down_has_not_gone() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.18, 15), eval_loss=dict.fromkeys(AT, 1.2))
+    assert state(NAME, run) is State.ABSENT

@@ -33,7 +33,7 @@ LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
     follows=("loss_zero",),
-    instead=("eval_gap_wide",),
+    instead=("eval_gap_wide", "eval_gap_at_zero"),
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
