@@ -25,6 +25,11 @@ def test_that_a_slow_stalled_or_constant_loss_is_on_no_plateau_is_no_evidence(ot
     assert "loss_plateau" in kept(loss_plateau=State.PRESENT, **{other: State.UNKNOWN})
 
 
+@pytest.mark.parametrize("other", ["loss_constant", "eval_loss_constant", "eval_metric_constant"])
+def test_what_stands_still_once_a_loss_has_run_below_zero_is_no_evidence_of_its_own(other: str) -> None:
+    assert kept(loss_negative=State.PRESENT, **{other: State.PRESENT}) == {"loss_negative"}
+
+
 def test_symptoms_refer_to_symptoms() -> None:
     known = symptoms()
     assert all({*one.follows, *one.instead} <= known.keys() for one in known.values())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, state
+from tests.runs import decay, noisy, run_of, run_of_records, state
 
 AT = range(20, 401, 20)
 
@@ -51,3 +51,10 @@ def test_a_first_evaluation_after_several_epochs_cannot_tell() -> None:
     assert state("eval_bad_from_start", run) is State.UNKNOWN
     assert state("eval_gap_wide", run) is State.UNKNOWN
     assert state("eval_above_start", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("first", "answer"), [(150.0, State.PRESENT), (1.5, State.ABSENT)])
+def test_a_gap_that_grows_counts_only_where_it_was_far_too_wide_at_once(first: float, answer: State) -> None:
+    losses = zip([0.5, 0.4, 0.2, 0.1, 0.05], [first, 2 * first, 4 * first, 8 * first, 16 * first], strict=True)
+    records = [{"epoch": 1 + at, "loss": train, "eval_loss": one} for at, (train, one) in enumerate(losses)]
+    assert state("eval_bad_from_start", run_of_records(records)) is answer

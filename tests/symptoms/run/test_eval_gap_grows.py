@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 STEPS = range(20, 401, 20)
 RISING = {step: 1.0 + 0.002 * abs(step - 120) for step in STEPS}
@@ -73,3 +73,14 @@ def test_a_training_loss_that_rises_with_it_and_falls_back_later_is_absent() -> 
 def test_three_rises_of_an_excerpt_from_the_middle_cannot_tell() -> None:
     run = run_of(loss={2600: 0.17, 2650: 0.17, 2700: 0.16}, eval_loss={2600: 0.18, 2650: 0.22, 2700: 0.28})
     assert state("eval_gap_grows", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("train", "answer"),
+    [([1.004, 1.003, 1.002, 1.003, 1.001, 1.0], State.ABSENT), ([1.0, 0.8, 0.7, 0.6, 0.5, 0.4], State.PRESENT)],
+)
+def test_means_over_epochs_that_stand_still_learn_nothing_by_heart(train: list[float], answer: State) -> None:
+    rising = [0.96, 0.94, 0.95, 0.97, 0.98, 1.0]
+    pairs = enumerate(zip(train, rising, strict=True))
+    run = run_of_records([{"epoch": 1 + at, "loss": loss, "eval_loss": one} for at, (loss, one) in pairs])
+    assert state("eval_gap_grows", run) is answer

@@ -39,3 +39,9 @@ def test_few_digits_are_enough_where_all_of_the_evaluation_stands_still() -> Non
     assert state(NAME, run_of(still, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.PRESENT
     moving = {**still, "eval_f1": {50: 0.85, 100: 0.86, 150: 0.85, 200: 0.87}}
     assert state(NAME, run_of(moving, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.UNKNOWN
+
+
+def test_a_constant_below_zero_is_told_with_its_sign() -> None:
+    finding = seen("eval_loss_constant", run_of(loss=[-55.03] * 6, eval_loss=[-55.1361] * 6))
+    assert finding.state is State.PRESENT
+    assert "-55.1361" in finding.summary

@@ -33,3 +33,11 @@ def test_a_model_that_learns_is_absent() -> None:
 
 def test_without_an_accuracy_other_losses_cannot_tell() -> None:
     assert state("loss_at_clip", run_of(loss=decay(60, 20.0, 12.0))) is State.UNKNOWN
+
+
+def test_a_loss_of_a_hundred_is_that_of_an_answer_kept_above_e_to_minus_a_hundred() -> None:
+    assert state("loss_at_clip", run_of(loss=[100.0] * 6)) is State.PRESENT
+    assert (
+        state("loss_at_clip", run_of(loss=[100.0] * 6, accuracy=[0.003, 0.011, 0.001, 0.02, 0.004, 0.013]))
+        is State.PRESENT
+    )

@@ -13,6 +13,8 @@ from mldebug_mcp.text import figure
 FACTOR = 1.5
 GAP = 0.3
 """Nats, and half of the training loss: far more than the gap of a model that has just begun to generalise worse."""
+SMALL = 10.0
+"""Times the training loss at first: a gap that is wider at once is no small beginning. Chosen by hand."""
 
 
 @symptom(
@@ -48,7 +50,8 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             f"from {figure(start)} to {figure(float(train[0]))}: whether they ever were close is not known"
         )
     # What grows from a small beginning is another symptom.
-    if len(train) > 2 and (evaluation[0] - train[0]) < 0.4 * (evaluation[-1] - train[-1]):
+    small = evaluation[0] - train[0] < SMALL * abs(start)
+    if small and len(train) > 2 and (evaluation[0] - train[0]) < 0.4 * (evaluation[-1] - train[-1]):
         return None
     return Evidence(
         f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the evaluation loss is "

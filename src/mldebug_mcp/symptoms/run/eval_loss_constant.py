@@ -21,7 +21,7 @@ DIGITS = 5
     not_for=("grpo", "ppo", "rl"),
     whole_run=True,
     background=0.002,
-    follows=("loss_constant", "loss_nonfinite", "loss_zero"),
+    follows=("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero"),
 )
 def eval_loss_constant(run: Run) -> Evidence | None:
     """The evaluation loss is the same number at every evaluation, to all its digits.
@@ -33,8 +33,8 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     if not losses:
         raise CannotTell(f"no evaluation loss has {LEAST} finite values")
     evaluation = losses[0]
-    level, spread = abs(float(evaluation.value[0])), float(np.ptp(evaluation.value))
-    if spread > SAME * level:
+    level, spread = float(evaluation.value[0]), float(np.ptp(evaluation.value))
+    if spread > SAME * abs(level):
         return None
     if _digits(level) + sum(map(_digits, _also_constant(run))) < DIGITS:
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
@@ -48,7 +48,7 @@ def eval_loss_constant(run: Run) -> Evidence | None:
 
 
 def _digits(value: float) -> int:
-    return len(f"{value:.12g}".replace(".", "").lstrip("0"))
+    return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
 
 
 def _also_constant(run: Run) -> list[float]:

@@ -18,9 +18,11 @@ CLIPPED = {
     "1e-12": -math.log(1e-12),
     "1e-15": -math.log(1e-15),
     "the smallest float32": -math.log(1.17549435e-38),
+    "e^-100": 100.0,
 }
 """What a cross-entropy of a wrong answer comes to where probabilities are kept above so much: Keras (1e-7), older Keras
-and hand-written ones, scikit-learn and older Theano code (1e-15), Caffe (`FLT_MIN`, 87.3365)."""
+and hand-written ones, scikit-learn and older Theano code (1e-15), Caffe (`FLT_MIN`, 87.3365), PyTorch's `BCELoss`
+(e^-100), where a printed perplexity often ends too."""
 NEAR = 0.005
 """Of the expected loss: accuracies are printed with three or four digits. Chosen by hand."""
 EXACT = 2e-5
@@ -45,7 +47,9 @@ def loss_at_clip(run: Run) -> Evidence | None:
         near = {name: bound for name, bound in bounds.items() if bool(np.all(abs(values - bound) < NEAR * bound))}
         share = f", where {wrong:.1%} of the answers are wrong"
     else:
-        values, share = loss.value[-LEAST:], ""
+        values, share, near = loss.value[-LEAST:], "", {}
+    if not near:
+        share = ""
         near = {name: bound for name, bound in CLIPPED.items() if bool(np.all(abs(values - bound) < EXACT * bound))}
         if not near and "accuracy" not in run and float(np.ptp(values)) > 0:
             raise CannotTell("no accuracy is logged, and the loss is none of those that clipping gives")

@@ -9,7 +9,13 @@ from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
 
-@symptom(needs=("loss",), points=5, not_for=("grpo", "ppo", "rl"), background=0.002, follows=("loss_at_clip",))
+@symptom(
+    needs=("loss",),
+    points=5,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.002,
+    follows=("loss_at_clip", "loss_negative"),
+)
 def loss_constant(run: Run) -> Evidence | None:
     """The training loss is the same number in every record, or from some step on to the end.
 
