@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, state
@@ -28,9 +27,3 @@ def test_a_saturated_accuracy_is_absent() -> None:
 def test_where_the_loss_stands_still_too_it_cannot_be_told() -> None:
     run = run_of(loss=noisy(np.full(30, 0.69), 0.01), accuracy=np.full(30, 0.5))
     assert state("accuracy_stands_still", run) is State.UNKNOWN
-
-
-@pytest.mark.parametrize(("level", "answer"), [(0.02, State.PRESENT), (0.9, State.UNKNOWN)])
-def test_a_loss_too_low_for_answers_that_are_all_wrong_need_not_fall(level: float, answer: State) -> None:
-    loss = level * np.array([1.0, 0.97, 1.02, 0.99, 0.98, 1.01, 0.96, 1.0, 0.97, 0.98])
-    assert state("accuracy_stands_still", run_of(loss=loss, accuracy=[0.0] * 10)) is answer

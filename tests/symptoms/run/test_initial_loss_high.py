@@ -29,3 +29,9 @@ def test_thirty_nats_are_present_for_any_classifier() -> None:
 def test_a_ctc_loss_has_no_scale() -> None:
     run = run_of(loss=decay(100, 120.0, 20.0), loss_ctc=decay(100, 200.0, 30.0), accuracy={50: 0.2, 100: 0.4})
     assert state("initial_loss_high", run) is State.UNKNOWN
+
+
+def test_a_loss_that_stays_above_any_guess_beside_an_accuracy_may_be_a_regressions() -> None:
+    loss, accuracy = decay(30, 260.0, 190.0), decay(30, 0.07, 0.09)
+    assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy)) is State.UNKNOWN
+    assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy, config={"num_labels": 9})) is State.PRESENT

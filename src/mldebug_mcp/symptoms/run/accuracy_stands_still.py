@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
@@ -19,9 +17,6 @@ SATURATED = 0.85
 """From here on an accuracy is near its best, as in `eval_metric_constant`."""
 FALL, SIGMAS = 0.2, 6.0
 """The loss falls by this share of itself and by so many times its noise. All were chosen by hand."""
-UNLIKELY = 0.5 * math.log(2)
-"""A wrong answer was given less than half of the probability, which costs ln 2 and more: half of that, times the share
-of wrong answers, is what no cross-entropy comes below."""
 
 
 @symptom(
@@ -36,19 +31,17 @@ def accuracy_stands_still(run: Run) -> Evidence | None:
     """The training accuracy is the same number in nearly all records, although the training loss falls.
 
     Answers that get surer and never other ones: the commonest class is always answered, or the metric does not see the
-    answers, as an accuracy of a regression does not. Also where the loss is too low for so many wrong answers, whether
-    it still falls or not. Not this when: it is near its best; the loss stands still as well (`loss_plateau`).
+    answers, as an accuracy of a regression does not. Not this when: it is near its best; the loss stands still as well
+    (`loss_plateau`).
     """
     accuracy, loss = run["accuracy"].finite.value, run["loss"].finite.value
     if len(loss) < LEAST:
         raise CannotTell(f"loss has {len(loss)} finite value(s); {LEAST} are needed")
     start, end = start_level(loss), end_level(loss)
+    if start <= 0 or start - end < max(FALL * start, SIGMAS * noise(loss) / np.sqrt(3)):
+        raise CannotTell("the loss does not fall, so that the accuracy need not move")
     values, counts = np.unique(accuracy, return_counts=True)
     value, share = float(values[int(np.argmax(counts))]), float(counts.max()) / len(accuracy)
-    possible = end >= UNLIKELY * (1 - as_share(value))
-    stands = start - end < max(FALL * start, SIGMAS * noise(loss) / np.sqrt(3))
-    if start <= 0 or (possible and stands):
-        raise CannotTell("the loss does not fall, so that the accuracy need not move")
     if share < SAME or as_share(value) >= SATURATED:
         return None
     return Evidence(

@@ -29,7 +29,8 @@ EARLY = 0.02
 def initial_loss_high(run: Run) -> Evidence | None:
     """The first training loss lies far above ln(number of classes or tokens), the loss of a uniform guess.
 
-    Not this when: the loss is summed over micro-batches or tokens (`loss_scale_suspicious`), or is no cross-entropy.
+    Not this when: the loss is summed over micro-batches or tokens (`loss_scale_suspicious`), or is no cross-entropy,
+    as one that stays so high to the end hardly is, where only an accuracy beside it says so.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -46,6 +47,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
             raise CannotTell("the number of classes or tokens is not known")
         uniform = MAX_LN_VOCABULARY
+        if float(loss.value.min()) > FACTOR * uniform + MARGIN and run.kind not in LANGUAGE_MODELS:
+            raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
     if first < FACTOR * uniform + MARGIN:
         return None

@@ -1,0 +1,50 @@
+"""A loss too low for answers that are wrong so often."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import as_share
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.text import figure
+
+LEAST = 4
+SHARE = 0.05
+"""Of what wrong answers cost at least: a focal loss (alpha 0.25, gamma 2) leaves a 16th of it. Chosen by hand."""
+WRONG = 0.3
+"""So many answers are wrong, else a few rows that the loss leaves out would do. Chosen by hand."""
+
+
+@symptom(
+    needs=("accuracy", "loss"),
+    points=LEAST,
+    not_for=("grpo", "ppo", "rl", "preference", "pretraining", "sft"),
+    background=0.003,
+    follows=("loss_zero", "loss_negative"),
+)
+def loss_below_accuracy(run: Run) -> Evidence | None:
+    """The training loss is far lower than a cross-entropy can be where so many answers are wrong.
+
+    The right class of a wrong answer had no more than half of the probability, so that it costs ln 2 or more: with
+    accuracy a, a mean cross-entropy is at least (1 - a) ln 2. Either the accuracy is not that of these answers, or the
+    loss is no mean over them. Not this when: few answers are wrong; the loss is merely a focal one. The shares were
+    chosen by hand.
+    """
+    _, accuracy, loss = aligned(run["accuracy"].finite, run["loss"].finite)
+    if len(loss) < LEAST:
+        raise CannotTell(f"loss and accuracy stand together at {len(loss)} steps; {LEAST} are needed")
+    later = slice(len(loss) // 2, None)
+    right, level = as_share(float(np.median(accuracy[later]))), float(np.median(loss[later]))
+    least = (1 - right) * math.log(2)
+    if 1 - right < WRONG or not 0 < level < SHARE * least:
+        return None
+    return Evidence(
+        f"loss is {figure(level)} and accuracy {figure(right)} in the later half of {len(loss)} records; a mean "
+        f"cross-entropy with so many wrong answers is at least {figure(least)}",
+        steps=(float(run["loss"].finite.step[0]),),
+        values={"loss": level, "accuracy": right, "least": least},
+    )
