@@ -227,7 +227,7 @@ def test_boosted_trees_have_a_loss_by_the_name_of_its_measure(
     ids=["xgboost", "R"],
 )
 def test_boosted_trees_have_scores_of_training_and_evaluation(line: str, tmp_path: Path) -> None:
-    run = printed(tmp_path, "".join(line.format(at, 0.375 + at / 8) for at in range(1, 5)))
+    run = read(tmp_path, "".join(line.format(at, 0.375 + at / 8) for at in range(1, 5)))
     assert points(run, "auc") == {1: 0.5, 2: 0.625, 3: 0.75, 4: 0.875}
     assert points(run, "eval_auc") == dict.fromkeys(range(1, 5), 0.5)
 

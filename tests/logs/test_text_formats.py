@@ -323,7 +323,7 @@ def test_a_step_that_apex_skips_tells_the_loss_scale(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     skip = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}\n"
     log.write_text(
-        f"step 10 loss 2.5 lr 0.001\n{skip.format(16384.0)}step 20 loss 2.25 lr 0.001\n{skip.format('5e-05')}"
+        f"step 10 loss 2.5 lr 0.001\n{skip.format('16384.0.')}step 20 loss 2.25 lr 0.001\n{skip.format('5e-05')}"
     )
     run = read_run(log)
     assert run["loss"].value.tolist() == [2.5, 2.25]

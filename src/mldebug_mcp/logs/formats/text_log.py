@@ -52,7 +52,7 @@ _NO_DIGITS = str.maketrans("", "", "0123456789")
 _SKIPPED = re.compile(
     r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
     r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
-    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d[\d.]{0,40}(?:e[+-]?\d{1,4})?)",
+    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
