@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import numpy as np
+
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, state
 
@@ -35,3 +37,4 @@ def test_a_loss_that_stays_above_any_guess_beside_an_accuracy_may_be_a_regressio
     loss, accuracy = decay(30, 260.0, 190.0), decay(30, 0.07, 0.09)
     assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy)) is State.UNKNOWN
     assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy, config={"num_labels": 9})) is State.PRESENT
+    assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy, ppl=np.exp(loss))) is State.PRESENT

@@ -70,5 +70,10 @@ def test_a_scale_that_still_falls_at_the_end_of_a_few_records_cannot_be_told() -
 
 
 @pytest.mark.parametrize(("scale", "answer"), [(0.125, State.PRESENT), (1024.0, State.ABSENT)])
-def test_a_scale_that_is_told_once_is_present_below_one(scale: float, answer: State) -> None:
-    assert state("loss_scale_falls", run_of(loss=[2.0] * 30, loss_scale={20: scale})) is answer
+def test_a_scale_that_is_told_once_as_a_step_is_skipped_is_present_below_one(scale: float, answer: State) -> None:
+    run = run_of(loss=[2.0] * 30, loss_scale={20: scale}, overflow={20: 1.0})
+    assert state("loss_scale_falls", run) is answer
+
+
+def test_a_small_scale_at_which_no_step_is_skipped_is_absent() -> None:
+    assert state("loss_scale_falls", run_of(loss=[2.0] * 30, loss_scale=[0.125] * 30)) is State.ABSENT

@@ -16,6 +16,8 @@ MARGIN = 0.5
 
 Six tenths of it and half a nat more allow for common initialisations and for contrastive losses. Chosen by hand.
 """
+STAYS = 5
+"""Records in which a loss stays above any guess."""
 EARLY = 0.02
 """The first record must stand within this share of the run, or among its first steps, to speak of the start."""
 
@@ -47,7 +49,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
             raise CannotTell("the number of classes or tokens is not known")
         uniform = MAX_LN_VOCABULARY
-        if float(loss.value.min()) > FACTOR * uniform + MARGIN and run.kind not in LANGUAGE_MODELS:
+        tokens = run.kind in LANGUAGE_MODELS or any("ppl" in name or "perplexity" in name for name in run.series)
+        if not tokens and len(loss) >= STAYS and float(loss.value.min()) > FACTOR * uniform + MARGIN:
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
     if first < FACTOR * uniform + MARGIN:

@@ -42,7 +42,9 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     if not len(scale):
         return None
     if float(np.ptp(scale.value)) == 0:
-        return _below_one(run, scale) if float(scale.value[0]) < LEAST_HEALTHY else _at_the_floor(run, scale)
+        skipped = "overflow" in run and bool(run["overflow"].value.any())
+        down = skipped and float(scale.value[0]) < LEAST_HEALTHY
+        return _below_one(run, scale) if down else _at_the_floor(run, scale)
     log = np.log2(scale.value)
     start = min(len(log) - 1, max(20, int(PROBING * len(log))))
     fall = np.maximum.accumulate(log[start:]) - log[start:]
@@ -78,7 +80,7 @@ def _overflows_at_the_floor(run: Run, scale: Series) -> bool:
 
 
 def _below_one(run: Run, scale: Series) -> Evidence:
-    """Tell of a scale that is below 1 wherever it is told: no scaler begins there, so that it came down unseen."""
+    """Tell of a scale below 1 at which a step is skipped: no scaler begins there, so that it came down unseen."""
     low, first = float(scale.value[0]), float(scale.step[0])
     return Evidence(
         f"loss_scale is down to {figure(low)} at {run.step_name} {figure(first)}",
