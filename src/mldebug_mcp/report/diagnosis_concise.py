@@ -13,6 +13,8 @@ from mldebug_mcp.text import shorten
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_HYPOTHESES = 30
+DIGITS = 4
+"""Of a probability; those of ten thousand runs with nothing else in common would not bear out more."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
 MAX_CITATIONS = 2
@@ -136,7 +138,11 @@ def concise_update(update: Update) -> Update:
 
 
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-    return sorted(hypotheses, key=lambda one: -one.probability)
+    """Return the hypotheses in order, with as many digits as mean something; they still sum to 1."""
+    leader, *others = sorted(hypotheses, key=lambda one: -one.probability)
+    others = [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in others]
+    rest = round(1 - sum(one.probability for one in others), DIGITS)
+    return [leader.model_copy(update={"probability": rest}), *others]
 
 
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
