@@ -26,6 +26,8 @@ from mldebug_mcp.text import figure
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
+CITED = 0.1
+"""Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 
 
@@ -151,8 +153,10 @@ def _to_log(one: MetricToLog) -> Text:
 
 
 def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:
-    """Return one citation for each of the leading hypotheses that something speaks for."""
+    """Return one citation for each hypothesis that something speaks for: for the leader, and for those near it."""
     leading = [
-        one for one in hypotheses[:SHOWN_HYPOTHESES] if one.citations and (one.because or one.cause == "healthy")
+        one
+        for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
+        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
     ]
     return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
