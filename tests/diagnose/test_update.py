@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mldebug_mcp.report.diagnosis_concise import concise_update
 
 from mldebug_mcp import diagnose_run, update_diagnosis
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Update
+from mldebug_mcp.report.diagnosis_concise import concise_update
 
 SEEN = {"loss_divergence": "present", "loss_spike": "absent"}
 

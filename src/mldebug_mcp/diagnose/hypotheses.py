@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
-from mldebug_mcp.diagnose.next_steps import possible_call
+from mldebug_mcp.diagnose.next_steps import applies, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, in_bits, rank
 from mldebug_mcp.diagnose.ties import tied
 from mldebug_mcp.knowledge import Catalogue, catalogue
@@ -118,11 +118,12 @@ def _hypothesis(
     )
     if item.probability < LEADING:
         return short
+    fitting = [step for step in cause.next_steps if applies(step.action, kind)]
     return short.model_copy(
         update={
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
-            "next_steps": [_filled(step, path, kind) for step in cause.next_steps[:MAX_STEPS_EACH]],
+            "next_steps": [_filled(step, path, kind) for step in fitting[:MAX_STEPS_EACH]],
             "citations": known.cite(quotes_for(cause, seen, kind)),
         }
     )

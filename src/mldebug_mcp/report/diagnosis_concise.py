@@ -17,6 +17,8 @@ DIGITS = 4
 """Of a probability; those of ten thousand runs with nothing else in common would not bear out more."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
+LEAST_DETAILED = 0.05
+"""... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
 MAX_CITATIONS = 2
 MAX_STEPS = 3
 MAX_SENTENCE = 400
@@ -168,7 +170,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
 def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
     probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
     update: dict[str, object] = {"probability": probability, "credence": credence(probability), "next_steps": []}
-    if detailed and hypothesis.cause != "healthy":
+    if detailed and hypothesis.cause != "healthy" and probability >= LEAST_DETAILED:
         update |= {"summary": shorten(hypothesis.summary, MAX_SENTENCE), "fix": shorten(hypothesis.fix, MAX_SENTENCE)}
         update |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
     else:

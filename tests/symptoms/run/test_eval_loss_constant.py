@@ -39,3 +39,8 @@ def test_few_digits_are_enough_where_all_of_the_evaluation_stands_still() -> Non
     assert state(NAME, run_of(still, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.PRESENT
     moving = {**still, "eval_f1": {50: 0.85, 100: 0.86, 150: 0.85, 200: 0.87}}
     assert state(NAME, run_of(moving, loss=LOSS, eval_loss=dict.fromkeys(at, 0.375))) is State.UNKNOWN
+
+
+def test_the_sign_of_a_constant_loss_is_told() -> None:
+    run = run_of(loss=np.linspace(-1, -50, 100), eval_loss=dict.fromkeys(range(10, 100, 10), -55.13612))
+    assert "eval_loss is -55.13612 at all" in seen("eval_loss_constant", run).summary

@@ -33,10 +33,10 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     if not losses:
         raise CannotTell(f"no evaluation loss has {LEAST} finite values")
     evaluation = losses[0]
-    level, spread = abs(float(evaluation.value[0])), float(np.ptp(evaluation.value))
-    if spread > SAME * level:
+    level, spread = float(evaluation.value[0]), float(np.ptp(evaluation.value))
+    if spread > SAME * abs(level):
         return None
-    if _digits(level) + sum(map(_digits, _also_constant(run))) < DIGITS:
+    if _digits(abs(level)) + sum(map(_digits, _also_constant(run))) < DIGITS:
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     first, last = float(evaluation.step[0]), float(evaluation.step[-1])
     return Evidence(
