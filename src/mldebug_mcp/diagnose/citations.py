@@ -45,8 +45,9 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str) -> tuple[str, ...
     """
     shown = [quote for effect in cause.effects if effect.symptom in seen for quote in effect.quotes]
     elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)
-    contrary = _cited(cause.against, cause.disagreement) - _cited(cause.summary, cause.fix)
-    whole = [quote for quote in cause.quotes if quote not in elsewhere | contrary]
+    on_cause = _cited(cause.summary, cause.fix)
+    contrary = set(_cited(cause.against, cause.disagreement)) - set(on_cause)
+    whole = [quote for quote in (*on_cause, *cause.quotes) if quote not in elsewhere | contrary]
     known = catalogue().quotes
     ranked = sorted(
         dict.fromkeys([*shown, *whole]), key=lambda quote: (quote not in shown, _distance(known[quote], kind))
@@ -55,8 +56,8 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str) -> tuple[str, ...
     return tuple(near if near or kind in DOMAINS else ranked)[:MAX_CITATIONS]
 
 
-def _cited(*texts: str) -> set[str]:
-    return {match["quote"] for text in texts for match in LINK.finditer(text)}
+def _cited(*texts: str) -> list[str]:
+    return [match["quote"] for text in texts for match in LINK.finditer(text)]
 
 
 def _distance(quote: Quote, kind: str) -> int:
