@@ -69,3 +69,10 @@ def test_a_check_of_reinforcement_learning_is_proposed_to_no_other_run() -> None
     assert applies("Read the loop.", "unknown")
     actions = [step.action for cause in catalogue().causes.values() for step in cause.next_steps]
     assert sum(not applies(action, "unknown") for action in actions) >= 2
+
+
+def test_the_message_is_looked_for_in_the_log_itself_where_that_is_text() -> None:
+    assert (
+        possible_call('explain_error(text="MESSAGE")', "runs/7/train.log") == 'explain_error(text="runs/7/train.log")'
+    )
+    assert possible_call('explain_error(text="MESSAGE")', "runs/7") == 'explain_error(text="MESSAGE")'

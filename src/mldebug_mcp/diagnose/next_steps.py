@@ -20,6 +20,8 @@ FALSE_CONFIRMATION = 0.15
 
 ONLY_IN = {"In RL on language models": ("grpo", "ppo"), "In RL": ("grpo", "ppo", "rl")}
 """How a check begins that is for some kinds of run only."""
+TEXT_LOGS = (".log", ".txt", ".out", ".err")
+"""Endings of logs that hold messages beside metrics."""
 VERBS = {
     "diagnose_run": {"path", "config", "reference"},
     "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
@@ -42,6 +44,8 @@ def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | N
         return None
     if verb == "inspect_batch":
         return filled_batch_call(call, path, kind)
+    if verb == "explain_error" and path.lower().endswith(TEXT_LOGS):
+        return call.replace('"MESSAGE"', quoted(path))  # it finds the first error of a log by itself
     return call.replace('"{path}"', quoted(path))
 
 
