@@ -166,3 +166,9 @@ def test_a_word_of_the_field_inside_another_word_is_not_taken_for_it() -> None:
 def test_the_entry_that_covers_more_of_the_question_comes_first() -> None:
     assert ids("weight decay suppresses learning in LoRA", kind="quote")[0] == "axolotl_weight_decay_lora"
     assert ids("the chosen log probs decrease in DPO", kind="quote")[0] == "razin_preferred_decreases"
+
+
+def test_where_only_the_conditions_leave_nothing_that_is_said() -> None:
+    answer = search_folklore("padding side in generation", topic="oom")
+    assert answer.quotes == []
+    assert answer.notes[0].startswith("nothing of this kind, domain or topic")

@@ -12,7 +12,7 @@ from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.knowledge.playbook import plain
-from mldebug_mcp.knowledge.search_index import Document, Found, Index
+from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
 from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.text import shorten
@@ -66,7 +66,7 @@ def search_folklore(
         entries=[_entry_hit(one) for one in entries[:limit]],
     )
     result = result.model_copy(
-        update={"next_step": after_search(result.quotes, result.entries), "notes": _notes(result, answer.unknown)}
+        update={"next_step": after_search(result.quotes, result.entries), "notes": _notes(result, answer)}
     )
     return result if whole else within_size(result)
 
@@ -96,11 +96,14 @@ def within_size(result: SearchResult) -> SearchResult:
     return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, told]})
 
 
-def _notes(result: SearchResult, unknown: list[str]) -> list[str]:
+def _notes(result: SearchResult, answer: Answer) -> list[str]:
     """Say what the answer is not about: an entry on other words must not pass for an answer."""
+    unknown = answer.unknown
     named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
     if result.quotes or result.entries:
         return [f"nothing here speaks of: {named}"] if unknown else []
+    if answer.found:
+        return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
     known = f" (unknown words: {named})" if unknown else ""
     return [
         f"nothing here answers this{known}; ask in English, in the words of a symptom, such as 'loss plateau' or 'NaN'"

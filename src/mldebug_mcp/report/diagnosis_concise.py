@@ -14,7 +14,7 @@ LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_HYPOTHESES = 30
 DIGITS = 4
-"""Of a probability; those of ten thousand runs with nothing else in common would not bear out more."""
+"""Of a probability: more would say more than anybody knows."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
 LEAST_DETAILED = 0.05

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import (
     Citation,
@@ -45,7 +46,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     print_section(
         console,
         "Seen in the log",
-        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [Text("nothing unusual")],
+        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [_nothing_seen(diagnosis)],
     )
     if diagnosis.comparison is not None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
@@ -150,6 +151,10 @@ def _to_log(one: MetricToLog) -> Text:
     return Text.assemble(
         (one.metric, "bold"), f": {one.how} ", (f"({figure(one.bits)} bits on {', '.join(one.splits)})", "dim")
     )
+
+
+def _nothing_seen(diagnosis: Diagnosis) -> Text:
+    return Text("too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual")
 
 
 def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:
