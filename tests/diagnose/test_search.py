@@ -135,6 +135,8 @@ def test_an_answer_to_a_part_of_the_question_says_which_words_it_leaves_out() ->
         ("gradient acumulation changes the loss", "gradient accumulation changes the loss"),
         ("overfiting on a tiny dataset", "overfitting on a tiny dataset"),
         ("NaN\u2019s in fp16", "NaN's in fp16"),
+        ("the rewrad is always zero", "the reward is always zero"),
+        ("loss plateau after 40B tokens and 100k steps", "loss plateau after tokens and steps"),
     ],
 )
 def test_slips_and_short_forms_find_what_the_full_words_find(query: str, like: str) -> None:

@@ -63,16 +63,16 @@ didnt do does doesn doesnt doing don done dont each either else etc even ever ev
 getting give gives go goes going gone good got great had happen happened happening happens has have having he hello
 help here hey hi how however i if im in instead into is isn isnt it its ive just keep keeps kind know let like look
 looking looks lot lots made make makes making many may maybe me mean means might more most much must my need needed
-needs no nope not nothing now of off ok okay on one only or other our out over people perhaps please ppl put puts quite
-rather really right said same say says see seem seems seen should since so some somebody someone something sometimes
-still such sure take tell than thank thanks that the their them then there these they thing things think this those
-though to too tried tries try trying up us use used user using usually very want wants was wasn way we well went were
-weren what whats when where whether which while who whole why will with without won wont work worried would yeah yes
-yet you your
+needs no nope not nothing now of off ok okay on one only or other our out over people per percent perhaps please ppl
+put puts quite rather really right said same say says see seem seems seen should since so some somebody someone
+something sometimes still such sure take tell than thank thanks that the their them then there these they thing things
+think this those though to too tried tries try trying up us use used user using usually very want wants was wasn way
+we well went were weren what whats when where whether which while who whole why will with without won wont work
+worried would yeah yes yet you your
 aber alle als am an auch auf aus bei beim bin bitte das dass dem den der des die dies diese doch durch ein eine einem
 einen einer er erkenne es für ganz gibt habe haben hat ich ihr im immer in ist kann kein keine man mein meine mich mir
-mit nach nicht noch nur oder ob ohne schon sein seine sich sie sind so soll sollte trotz trotzdem um und uns vom von vor
-war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu zum zur über
+mit nach nicht noch nur ob oder ohne schon sein seine sich sie sind so soll sollte trotz trotzdem um und uns vom von
+vor war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu zum zur über
 """
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""

@@ -22,6 +22,8 @@ COVERED = 0.12
 """Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
+_COUNT = re.compile(r"\d+[a-z]?")
+"""A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
 """From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
 # Columns: id, title, text, words of the tags, tags as single tokens, source. Fitted as above.
@@ -159,7 +161,7 @@ def _token(tag: str) -> str:
 
 def _words(question: str) -> list[str]:
     found = re.findall(r"\d+\.\d+|[^\W_]+", question)
-    return list(dict.fromkeys(word for word in found if word not in STOPWORDS and not word.isdigit()))
+    return list(dict.fromkeys(word for word in found if word not in STOPWORDS and not _COUNT.fullmatch(word)))
 
 
 def _tags(question: str) -> dict[str, set[str]]:

@@ -20,7 +20,7 @@ FILE = "wording.jsonl"
 
 SHORTEST_MISSPELT = 6
 """In letters: shorter words are too near to too many others."""
-LIKENESS = 0.84
+LIKENESS = 0.83
 """Of difflib: one letter in six wrong, doubled, left out or swapped with its neighbour."""
 _HAN = r"[\u3400-\u9fff]"
 _WORD = re.compile(r"[^\W\d_]+")
