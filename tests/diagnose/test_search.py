@@ -112,6 +112,7 @@ def test_the_syntax_of_the_index_and_hostile_text_do_no_harm(query: str) -> None
         "which train goes from Munich to Paris",
         "今天晚上吃什么",
         "Wie wird das Wetter morgen?",
+        "weather tomorrow",
     ],
 )
 def test_a_question_of_another_field_is_answered_with_nothing_and_says_so(query: str) -> None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from mldebug_mcp.knowledge.concepts import STOPWORDS
+
 FILE = "wording.jsonl"
 
 SHORTEST_MISSPELT = 6
@@ -79,6 +81,6 @@ def spelt(question: str, known: Collection[str]) -> str:
 @lru_cache(maxsize=1)
 def _by_first_letter(known: frozenset[str]) -> dict[str, list[str]]:
     letters: dict[str, list[str]] = {}
-    for word in sorted(known):
+    for word in sorted(known - STOPWORDS):
         letters.setdefault(word[0], []).append(word)
     return letters
