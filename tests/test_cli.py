@@ -156,3 +156,14 @@ def test_linear_algebra_gets_one_thread_unless_a_user_says_more_or_a_process_of_
     main(["explain", "lr_too_high"])
     assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
     assert capsys.readouterr().out
+
+
+def test_a_log_of_one_record_is_not_said_to_show_nothing_unusual(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 40, "loss": 1e10}\n', encoding="utf-8")
+    assert main(["diagnose", str(log)]) == 0
+    printed = capsys.readouterr().out
+    assert "too little to judge" in printed
+    assert "nothing unusual" not in printed

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 ROOTS_VARIABLE = "MLDEBUG_MCP_ROOTS"
@@ -139,14 +140,6 @@ def read_bytes(path: Path, limit: int, instead: str = "name another file") -> by
 def library_path(file: BinaryIO) -> str:
     """Return a path by which a library can open a file that is open here: this one, whatever its name means by now."""
     return f"/proc/self/fd/{file.fileno()}" if _BY_PLACE else str(file.name)
-
-
-def expanded(path: str | Path) -> Path:
-    """Return a path with `~` as the home folder; with the name of nobody it stays as it is."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
 
 
 def is_file(path: Path) -> bool:

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mldebug_mcp.access import expanded, is_folder, read_bytes
+from mldebug_mcp.access import is_folder, read_bytes
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 MAX_BYTES = 16 * 1024 * 1024

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import inspect
 
-from mldebug_mcp.diagnose.next_steps import VERBS, order_next_steps, possible_call
+from mldebug_mcp.diagnose.next_steps import VERBS, applies, order_next_steps, possible_call
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.server.tools import TOOLS
@@ -60,3 +60,19 @@ def test_the_calls_that_next_steps_may_make_are_those_of_the_server() -> None:
     offered = {tool.__name__: set(inspect.signature(tool).parameters) for tool in TOOLS}
     assert VERBS.keys() <= offered.keys()
     assert all(arguments <= offered[verb] for verb, arguments in VERBS.items())
+
+
+def test_a_check_of_reinforcement_learning_is_proposed_to_no_other_run() -> None:
+    assert applies("In RL, compare the gradient norm with the scale of rewards.", "rl")
+    assert not applies("In RL, compare the gradient norm with the scale of rewards.", "supervised")
+    assert not applies("In RL on language models, read the importance ratio.", "rl")
+    assert applies("Read the loop.", "unknown")
+    actions = [step.action for cause in catalogue().causes.values() for step in cause.next_steps]
+    assert sum(not applies(action, "unknown") for action in actions) >= 2
+
+
+def test_the_message_is_looked_for_in_the_log_itself_where_that_is_text() -> None:
+    assert (
+        possible_call('explain_error(text="MESSAGE")', "runs/7/train.log") == 'explain_error(text="runs/7/train.log")'
+    )
+    assert possible_call('explain_error(text="MESSAGE")', "runs/7") == 'explain_error(text="MESSAGE")'

@@ -99,3 +99,79 @@ def test_the_syntax_of_the_index_and_hostile_text_do_no_harm(query: str) -> None
     answer = search_folklore(query)
     assert len(answer.quotes) <= 5
     assert answer.to_json().encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how do I center a div in css",
+        "what gpu should I buy for gaming",
+        "install the docker engine on debian 12",
+        "javascript promise in an infinite loop",
+        "configuration of a mail server",
+        "which train goes from Munich to Paris",
+        "今天晚上吃什么",
+        "Wie wird das Wetter morgen?",
+        "weather tomorrow",
+    ],
+)
+def test_a_question_of_another_field_is_answered_with_nothing_and_says_so(query: str) -> None:
+    answer = search_folklore(query)
+    assert answer.quotes == []
+    assert answer.entries == []
+    assert answer.notes[0].startswith("nothing here answers this")
+
+
+def test_an_answer_to_a_part_of_the_question_says_which_words_it_leaves_out() -> None:
+    answer = search_folklore("loss plateau with the frobnicator")
+    assert answer.quotes
+    assert answer.notes == ["nothing here speaks of: frobnicator"]
+
+
+@pytest.mark.parametrize(
+    ("query", "like"),
+    [
+        ("loss jumps after loading the ckpt", "loss jumps after loading the checkpoint"),
+        ("grad norm explodes", "gnorm explodes"),
+        ("gradient acumulation changes the loss", "gradient accumulation changes the loss"),
+        ("overfiting on a tiny dataset", "overfitting on a tiny dataset"),
+        ("NaN\u2019s in fp16", "NaN's in fp16"),
+        ("the rewrad is always zero", "the reward is always zero"),
+        ("loss plateau after 40B tokens and 100k steps", "loss plateau after tokens and steps"),
+    ],
+)
+def test_slips_and_short_forms_find_what_the_full_words_find(query: str, like: str) -> None:
+    assert ids(query)[:3] == ids(like)[:3]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Die Lernrate ist zu hoch", "lr_too_high"),
+        ("Das Training hängt auf mehreren GPUs", "hang"),
+        ("Validierungsverlust steigt, Trainingsverlust sinkt", "overfitting"),
+        ("显存不足", "menu_out_of_memory"),
+        ("学习率太大", "lr_too_high"),
+        ("grpo训练奖励一直为0", "axolotl_reward_standalone"),
+    ],
+)
+def test_questions_in_german_and_chinese_lead_to_the_same_entries(query: str, expected: str) -> None:
+    assert expected in ids(query, limit=8)
+
+
+def test_a_word_of_the_field_inside_another_word_is_not_taken_for_it() -> None:
+    # "ratio" in "generation", "hang" in "change", "stall" in "install", "rank" in "frank"
+    assert "off_policy_staleness" not in ids("generation of text at each iteration", limit=20)
+    assert "menu_it_hangs" not in ids("change the learning rate", limit=20)
+    assert "menu_not_learning" not in ids("installed wheels", limit=20)
+
+
+def test_the_entry_that_covers_more_of_the_question_comes_first() -> None:
+    assert ids("weight decay suppresses learning in LoRA", kind="quote")[0] == "axolotl_weight_decay_lora"
+    assert ids("the chosen log probs decrease in DPO", kind="quote")[0] == "razin_preferred_decreases"
+
+
+def test_where_only_the_conditions_leave_nothing_that_is_said() -> None:
+    answer = search_folklore("padding side in generation", topic="oom")
+    assert answer.quotes == []
+    assert answer.notes[0].startswith("nothing of this kind, domain or topic")

@@ -8,6 +8,7 @@ from mldebug_mcp import diagnose_run, update_diagnosis
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Update
+from mldebug_mcp.report.diagnosis_concise import concise_update
 
 SEEN = {"loss_divergence": "present", "loss_spike": "absent"}
 
@@ -112,3 +113,14 @@ def test_a_run_that_cannot_be_read_is_told_and_the_findings_count(tmp_path: Path
 def test_an_error_that_is_not_known_says_nothing() -> None:
     plain = update_diagnosis({"loss_spike": "present"}, {})
     assert update_diagnosis({"loss_spike": "present"}, {}, error="no such error") == plain
+
+
+def test_outcomes_without_a_run_or_findings_are_said_to_tell_of_any_run() -> None:
+    assert "nothing but the outcomes is known" in update_diagnosis({}, {"overfitting.1": "confirms"}).notes[0]
+    assert update_diagnosis(SEEN, {"overfitting.1": "confirms"}).notes == []
+
+
+def test_the_short_form_has_few_digits_and_still_sums_to_one() -> None:
+    shown = [one.probability for one in concise_update(update_diagnosis(SEEN, {})).hypotheses]
+    assert all(probability == round(probability, 4) for probability in shown)
+    assert sum(shown) == pytest.approx(1, abs=1e-9)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from mldebug_mcp.access import expanded
 from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
 from mldebug_mcp.batch.build import Context, build
 from mldebug_mcp.batch.columns import RAW, SIDES, find
@@ -18,6 +17,7 @@ from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 

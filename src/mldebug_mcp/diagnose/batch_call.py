@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mldebug_mcp.access import is_file, is_folder
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import quoted
 
 PURPOSES = {
@@ -27,9 +29,10 @@ def filled_batch_call(call: str, path: str, kind: str) -> str:
         head, mark, _ = call.partition('purpose="')
         call = f'{head}{mark}{purpose}")' if mark else call
     try:
-        folder = Path(path) if is_folder(Path(path)) else Path(path).parent
+        place = expanded(path)
+        folder = place if is_folder(place) else place.parent
         saved = next((folder / name for name in NAMES if is_file(folder / name)), None)
-    except (OSError, ValueError):
+    except (OSError, ValueError, InputError):
         return call
     if saved is None:
         return call

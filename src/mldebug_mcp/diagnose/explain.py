@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,21 +19,27 @@ from mldebug_mcp.symptoms.memory import MemorySymptom, memory_symptoms
 from mldebug_mcp.symptoms.probe import ProbeSymptom, probe_symptoms
 from mldebug_mcp.text import shorten
 
+MAX_ID = 200
+_CHECK = re.compile(r"\.\d+$")
+"""What the id of a next step has beyond that of its cause, where the step stands."""
+
 
 def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     """Return a symptom, batch check, cause, menu, quote, source or known error, whole.
 
     Args:
-        id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`.
+        id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`; or that of a next step, such as
+            `lr_too_high.1`, for the cause that it belongs to.
 
     Raises:
         UnknownIdError: nothing has this id; the message names the closest ones.
     """
-    name = id.strip()
+    name = _CHECK.sub("", re.sub(r"[\s-]+", "_", id[:MAX_ID].strip()))
     kinds = _kinds()
     for entries, show in kinds:
-        if name in entries:
-            entry = show(entries[name])
+        found = next((one for one in (name, name.lower()) if one in entries), None)
+        if found is not None:
+            entry = show(entries[found])
             return entry.model_copy(update={"next_step": after_explanation(entry)})
     everything = [one for entries, _ in kinds for one in entries]
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from mldebug_mcp.access import is_file, require
+from mldebug_mcp.access import LONGEST_PATH, is_file, require
 from mldebug_mcp.diagnose.next_call import after_error
 from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
@@ -17,6 +16,7 @@ from mldebug_mcp.logs.failures.failure import Failure, FailureLog
 from mldebug_mcp.logs.failures.reader import read_failures
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 _WARNED = re.compile(r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)")
@@ -25,6 +25,8 @@ MAX_MATCHES = 3
 MAX_RANKS = 32
 _PATH = re.compile(r"[~.]{0,2}[/\\][^\s:]+")
 """What reads like a path and like nothing else."""
+_FILE_NAME = re.compile(r"[^\s:]+\.(?:log|txt|out|err|jsonl?|csv|tsv)|[~.]{0,2}[/\\][^\s:]+")
+"""What is the name of a file and no message."""
 SURVIVED = 40
 """Mentions of a loss after a failure that show that training survived it: 20 records of most formats (chosen)."""
 
@@ -60,9 +62,16 @@ def explain_error(text: str) -> ErrorExplanation:
     """
     if not text.strip():
         raise InputError("the text is empty; give an error message, a traceback, or the path of a log file")
-    if "\n" not in text and len(text) < 4_096 and _is_file(text.strip()):
-        return explain_lines(LogFile.open(Path(text.strip())).lines())
-    return explain_lines(text.splitlines())
+    name = text.strip()
+    if "\n" in name or len(name) > LONGEST_PATH:
+        return explain_lines(text.splitlines())
+    if _is_file(name):
+        return explain_lines(LogFile.open(expanded(name)).lines())
+    if _FILE_NAME.fullmatch(name):
+        raise InputError(
+            f"{shorten(name, 200)}: reads like the path of a log, and no such file is there; check the path"
+        )
+    return explain_lines([name])
 
 
 def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
@@ -80,10 +89,14 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
 
 
 def _is_file(name: str) -> bool:
+    try:
+        path = expanded(name)
+    except InputError:
+        return False
     if _PATH.fullmatch(name):
         # That it may not be read has to be said, or the answer would be that its name is no known error.
-        require(Path(name))
-    return is_file(Path(name))
+        require(path)
+    return is_file(path)
 
 
 def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
+from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
-from mldebug_mcp.diagnose.next_steps import possible_call
+from mldebug_mcp.diagnose.next_steps import applies, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, in_bits, rank
 from mldebug_mcp.diagnose.ties import tied
-from mldebug_mcp.knowledge import Catalogue, Cause, catalogue
+from mldebug_mcp.knowledge import Catalogue, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
 from mldebug_mcp.symptoms import symptoms
 
 LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
-MAX_CITATIONS = 3
 MAX_STEPS_EACH = 3
 
 
@@ -107,6 +107,7 @@ def _hypothesis(
     known: Catalogue, item: Ranked, path: str, kind: str, *, tied_with: list[str], absent: Collection[str]
 ) -> Hypothesis:
     cause = known.causes[item.id]
+    seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     short = Hypothesis(
         cause=item.id,
         probability=item.probability,
@@ -117,20 +118,15 @@ def _hypothesis(
     )
     if item.probability < LEADING:
         return short
+    fitting = [step for step in cause.next_steps if applies(step.action, kind)]
     return short.model_copy(
         update={
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
-            "next_steps": [_filled(step, path, kind) for step in cause.next_steps[:MAX_STEPS_EACH]],
-            "citations": known.cite(_cited(cause, item)),
+            "next_steps": [_filled(step, path, kind) for step in fitting[:MAX_STEPS_EACH]],
+            "citations": known.cite(quotes_for(cause, seen, kind)),
         }
     )
-
-
-def _cited(cause: Cause, item: Ranked) -> tuple[str, ...]:
-    """Return the quotes to show: those on the symptoms that are present, then those of the section."""
-    seen = [quote for effect in cause.effects if item.bits.get(effect.symptom, 0) > 0 for quote in effect.quotes]
-    return tuple(dict.fromkeys([*seen, *cause.quotes]))[:MAX_CITATIONS]
 
 
 def _filled(step: NextStep, path: str, kind: str) -> NextStep:

@@ -18,6 +18,10 @@ SENSITIVITY = 0.8
 FALSE_CONFIRMATION = 0.15
 """How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
 
+ONLY_IN = {"In RL on language models": ("grpo", "ppo"), "In RL": ("grpo", "ppo", "rl")}
+"""How a check begins that is for some kinds of run only."""
+TEXT_LOGS = (".log", ".txt", ".out", ".err")
+"""Endings of logs that hold messages beside metrics."""
 VERBS = {
     "diagnose_run": {"path", "config", "reference"},
     "probe_overfit": {"batch", "model", "entry", "python", "device", "steps"},
@@ -40,7 +44,15 @@ def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | N
         return None
     if verb == "inspect_batch":
         return filled_batch_call(call, path, kind)
+    if verb == "explain_error" and path.lower().endswith(TEXT_LOGS):
+        return call.replace('"MESSAGE"', quoted(path))  # it finds the first error of a log by itself
     return call.replace('"{path}"', quoted(path))
+
+
+def applies(action: str, kind: str) -> bool:
+    """Say whether a check is one for this kind of run: PLAYBOOK.md begins those that are not for all with "In RL"."""
+    kinds = next((kinds for beginning, kinds in ONLY_IN.items() if action.startswith(beginning)), None)
+    return kinds is None or kind in kinds
 
 
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:

@@ -12,7 +12,7 @@ from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.knowledge.playbook import plain
-from mldebug_mcp.knowledge.search_index import Document, Found, Index
+from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
 from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.text import shorten
@@ -24,6 +24,7 @@ MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
 """Of an answer as JSON: about 1,500 tokens, at the 3.5 characters per token of such text."""
 SUMMARY = 160
+MAX_UNKNOWN = 6
 
 
 def search_folklore(
@@ -54,11 +55,19 @@ def search_folklore(
     _check(kind, set(get_args(Kind)), "kind")
     if not any(character.isalnum() for character in query[:MAX_QUERY]):
         raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
-    found = [one for one in _index().find(query[:MAX_QUERY]) if kind in ("any", one.document.kind)]
+    answer = _index().find(query[:MAX_QUERY])
+    found = [one for one in answer.found if kind in ("any", one.document.kind)]
     limit = max(1, min(limit, MAX_LIMIT))
     quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
     entries = [] if domain or topic else [one for one in found if one.document.kind != "quote"]
-    result = _result(query, [_quote_hit(one) for one in quotes[:limit]], [_entry_hit(one) for one in entries[:limit]])
+    result = SearchResult(
+        query=shorten(query, MAX_QUERY),
+        quotes=[_quote_hit(one) for one in quotes[:limit]],
+        entries=[_entry_hit(one) for one in entries[:limit]],
+    )
+    result = result.model_copy(
+        update={"next_step": after_search(result.quotes, result.entries), "notes": _notes(result, answer)}
+    )
     return result if whole else within_size(result)
 
 
@@ -87,15 +96,18 @@ def within_size(result: SearchResult) -> SearchResult:
     return result.model_copy(update={"quotes": quote_hits, "entries": entry_hits, "notes": [*result.notes, told]})
 
 
-def _result(query: str, quotes: list[QuoteHit], entries: list[EntryHit]) -> SearchResult:
-    nothing = "nothing has any of these words; try the words of the symptom, such as 'loss plateau' or 'NaN'"
-    return SearchResult(
-        query=shorten(query, MAX_QUERY),
-        quotes=quotes,
-        entries=entries,
-        next_step=after_search(quotes, entries),
-        notes=[] if quotes or entries else [nothing],
-    )
+def _notes(result: SearchResult, answer: Answer) -> list[str]:
+    """Say what the answer is not about: an entry on other words must not pass for an answer."""
+    unknown = answer.unknown
+    named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
+    if result.quotes or result.entries:
+        return [f"nothing here speaks of: {named}"] if unknown else []
+    if answer.found:
+        return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
+    known = f" (unknown words: {named})" if unknown else ""
+    return [
+        f"nothing here answers this{known}; ask in English, in the words of a symptom, such as 'loss plateau' or 'NaN'"
+    ]
 
 
 def _quote_hit(one: Found) -> QuoteHit:

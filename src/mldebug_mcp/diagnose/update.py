@@ -21,6 +21,10 @@ from mldebug_mcp.models import Finding, State, Update
 from mldebug_mcp.symptoms import symptoms
 from mldebug_mcp.symptoms.probe import probe_symptoms
 
+OUTCOMES_ALONE = (
+    "nothing but the outcomes is known here, as for any run: give the path, or the findings of diagnose_run"
+)
+
 
 def update_diagnosis(
     findings: Mapping[str, State | str],
@@ -50,7 +54,7 @@ def update_diagnosis(
             known of the run, as it cannot be read and no finding is given.
     """
     checked = told_by_checks(outcomes)
-    known, notes = Evidence(kind, _findings(findings), {}), []
+    known, notes = Evidence(kind, _findings(findings), {}), [] if path or findings or error else [OUTCOMES_ALONE]
     if path:
         try:
             known = _of_run(known, read_run(path, config, run), read_run(reference) if reference is not None else None)

@@ -28,7 +28,12 @@ def concepts() -> tuple[Concept, ...]:
     """Return the concepts in file order."""
     lines = (Path(__file__).parent / FILE).read_text(encoding="utf-8").splitlines()
     rows = map(json.loads, lines)
-    return tuple(Concept(re.compile("|".join(row["said"])), tuple(row["tags"])) for row in rows)
+    return tuple(Concept(_pattern(row["said"]), tuple(row["tags"])) for row in rows)
+
+
+def _pattern(said: list[str]) -> re.Pattern[str]:
+    """Return a pattern that begins with a word, so that `hang` is not found in `change`."""
+    return re.compile(rf"(?<![^\W_])(?:un|re|non-?|pre|mis)?(?:{'|'.join(said)})")
 
 
 DOMAINS = {
@@ -36,9 +41,11 @@ DOMAINS = {
         r"\brl\b|rlhf|reward|policy|agent|\bppo\b|grpo|dapo|rollout|critic|episode|entropy|exploration|advantage|\bkl\b"
     ),
     "vision": re.compile(
-        r"image|pixel|box|detect|segment|miou|\bmap\b|vision|background|augment|conv|batch-?norm|backbone"
+        r"image|pixel|box|cnn|resnet|\bvit\b|unet|yolo|detect|segment|miou|\bmap\b|vision|background|augment|conv|batch-?norm|backbone"
     ),
-    "diffusion": re.compile(r"diffusion|denois|timestep|\bema\b|\bvae\b|dreambooth|samples?\b|blurry|latent"),
+    "diffusion": re.compile(
+        r"diffusion|denois|ddpm|sdxl|stable diffusion|timestep|\bema\b|\bvae\b|dreambooth|samples?\b|blurry|latent"
+    ),
     "vlm": re.compile(r"vision[- ]language|\bvlm\b|projector|image tokens?|llava|ignores? the image"),
 }
 """Domains that an entry has to be asked for, with the words that ask for them."""
@@ -50,10 +57,22 @@ STACK = re.compile(
 """Words that name a stack: with one of them the specific entries come first, without one the general ones."""
 
 _STOPPED = """
-a about after all am an and any are as at be because been but by can could did do does doing don for from get
-gets good had has have how i if in into is isn it its just like me much my no not of off on one or our out
-over s should so some t than that the their then there they this to up us was we what when where which while
-who why will with would you your
+a about actually after again all also always am an and another any anybody anyone anything are as ask at away back
+basically be because been being best better bit but by call called came can cannot cant come comes could dear did didn
+didnt do does doesn doesnt doing don done dont each either else etc even ever every everything find for from get gets
+getting give gives go goes going gone good got great had happen happened happening happens has have having he hello
+help here hey hi how however i if im in instead into is isn isnt it its ive just keep keeps kind know let like look
+looking looks lot lots made make makes making many may maybe me mean means might more most much must my need needed
+needs no nope not nothing now of off ok okay on one only or other our out over people per percent perhaps please ppl
+put puts quite rather really right said same say says see seem seems seen should since so some somebody someone
+something sometimes still such sure take tell than thank thanks that the their them then there these they thing things
+think this those though to too tried tries try trying up us use used user using usually very want wants was wasn way
+we well went were weren what whats when where whether which while who whole why will with without won wont work
+worried would yeah yes yet you your
+aber alle als am an auch auf aus bei beim bin bitte das dass dem den der des die dies diese doch durch ein eine einem
+einen einer er erkenne es für ganz gibt habe haben hat ich ihr im immer in ist kann kein keine man mein meine mich mir
+mit nach nicht noch nur ob oder ohne schon sein seine sich sie sind so soll sollte trotz trotzdem um und uns vom von
+vor war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu zum zur über
 """
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""

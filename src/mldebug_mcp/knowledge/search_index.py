@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sqlite3
 import threading
@@ -9,11 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.knowledge.concepts import DOMAINS, STACK, STOPWORDS, concepts
+from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
 """Share of the score per level of generality, fitted on the first half of benchmarks/search."""
 OTHER_DOMAIN = 0.55
 """What is left of the score of an entry of a special domain that nobody asked for (fitted as above)."""
+COVERED_COUNTS = 0.2
+"""A score is multiplied by this and the share of the question that an entry covers (fitted as above)."""
+COVERED = 0.12
+"""Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
+COVERED_BY_WORDS = 0.5
+"""The same where the question names nothing that the field has a word for."""
+_COUNT = re.compile(r"\d+[a-z]?")
+"""A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
+UNKNOWN = 1 / 3
+"""From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
 # Columns: id, title, text, words of the tags, tags as single tokens, source. Fitted as above.
 _WEIGHTS = "0.0, 2.5, 1.0, 1.5, 3.0, 0.4"
 
@@ -53,11 +65,20 @@ class Found:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, and the words of the question that nothing here knows, where they make up much of it."""
+
+    found: list[Found]
+    unknown: list[str]
+
+
 class Index:
     """Documents, searchable. It is only read after it was built, one query at a time, so threads may share it."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
+        self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(
@@ -68,22 +89,54 @@ class Index:
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", map(_row, self.documents.values())
         )
 
-    def find(self, query: str) -> list[Found]:
+    def find(self, query: str) -> Answer:
         """Return the documents that answer a question, best first; equal scores in the order of their keys."""
-        question = query.lower()
-        terms = _terms(question)
-        if not terms:
-            return []
-        wanted = {name for name, words in DOMAINS.items() if words.search(question)}
+        question = spelt(reworded(query), self.words)
+        words = _words(question)
+        tags = {tag: said for tag, said in _tags(question).items() if self._holders(_token(tag))}
+        if not words and not tags:
+            return Answer([], [])
+        covered, unknown = self._coverage(words, tags)
+        least = COVERED if tags else COVERED_BY_WORDS
+        wanted = {name for name, pattern in DOMAINS.items() if pattern.search(question)}
         specific = STACK.search(question) is not None
+        found = []
+        for key, rank in self._ranked((*words, *map(_token, tags))):
+            share = covered.get(key, 0.0)
+            if share >= least:
+                document = self.documents[key]
+                fitness = _fitness(document, wanted, specific=specific) * (COVERED_COUNTS + share)
+                found.append(Found(document, -rank * fitness))
+        return Answer(sorted(found, key=lambda one: (-one.score, one.document.kind, one.document.id)), unknown)
+
+    def _ranked(self, terms: Iterable[str]) -> list[tuple[str, float]]:
+        match = " OR ".join(f'"{term}"' for term in terms)
         statement = f"SELECT key, bm25(documents, {_WEIGHTS}) FROM documents WHERE documents MATCH ?"  # noqa: S608
         with self._lock:
-            rows = self._connection.execute(statement, (terms,)).fetchall()
-        found = [
-            Found(document, -rank * _fitness(document, wanted, specific=specific))
-            for document, rank in ((self.documents[key], rank) for key, rank in rows)
-        ]
-        return sorted(found, key=lambda one: (-one.score, one.document.kind, one.document.id))
+            return self._connection.execute(statement, (match,)).fetchall()
+
+    def _holders(self, term: str) -> frozenset[str]:
+        with self._lock:
+            rows = self._connection.execute("SELECT key FROM documents WHERE documents MATCH ?", (f'"{term}"',))
+            return frozenset(key for (key,) in rows)
+
+    def _coverage(self, words: list[str], tags: Mapping[str, set[str]]) -> tuple[dict[str, float], list[str]]:
+        """Return which share of the question each document is about, rare words counting more, and unknown words."""
+        weights = dict.fromkeys(words, 0.0)
+        shares: dict[str, float] = {}
+        unknown = []
+        for word in words:
+            named = [self._holders(_token(tag)) for tag, said in tags.items() if word in said]
+            holders = self._holders(word)
+            weights[word] = math.log(1 + len(self.documents) / (1 + len(holders)))
+            about = holders.union(*named)
+            if not about:
+                unknown.append(word)
+            for key in about:
+                shares[key] = shares.get(key, 0.0) + weights[word]
+        whole = sum(weights.values()) or 1.0
+        tells = sum(weights[word] for word in unknown) >= UNKNOWN * whole
+        return {key: share / whole for key, share in shares.items()}, unknown if tells else []
 
 
 def _row(document: Document) -> tuple[str, str, str, str, str, str]:
@@ -97,15 +150,30 @@ def _row(document: Document) -> tuple[str, str, str, str, str, str]:
     )
 
 
+def _said(document: Document) -> str:
+    return f"{document.title.replace('_', ' ')} {document.text} {' '.join(document.tags).replace('_', ' ')}"
+
+
 def _token(tag: str) -> str:
     """Return a tag as one token that no word of a text equals."""
     return "q" + tag.replace("_", "") + "q"
 
 
-def _terms(question: str) -> str:
-    words = [word for word in re.findall(r"[^\W_]+", question) if word not in STOPWORDS]
-    tags = [tag for concept in concepts() if concept.pattern.search(question) for tag in concept.tags]
-    return " OR ".join(f'"{term}"' for term in (*dict.fromkeys(words), *dict.fromkeys(map(_token, tags))))
+def _words(question: str) -> list[str]:
+    found = re.findall(r"\d+\.\d+|[^\W_]+", question)
+    return list(dict.fromkeys(word for word in found if word not in STOPWORDS and not _COUNT.fullmatch(word)))
+
+
+def _tags(question: str) -> dict[str, set[str]]:
+    """Return the tags that a question names, each with the words that name it."""
+    tags: dict[str, set[str]] = {}
+    for concept in concepts():
+        for match in concept.pattern.finditer(question):
+            end = re.match(r"[^\W_]*", question[match.end() :])
+            said = match[0] + (end[0] if end else "")
+            for tag in concept.tags:
+                tags.setdefault(tag, set()).update(_words(said))
+    return tags
 
 
 def _fitness(document: Document, wanted: set[str], *, specific: bool) -> float:

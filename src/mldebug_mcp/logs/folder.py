@@ -18,6 +18,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, RunFolder, runs_in
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -34,7 +35,7 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
     Raises:
         InputError: the path is missing, unreadable, binary, empty, or holds no metrics; or it has no such run.
     """
-    place = Path(path)
+    place = expanded(path)
     if "\0" in str(path):
         raise InputError(f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte)")
     require(place)
@@ -44,7 +45,7 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
             found, settings_file = _read_folder(place, run, notes)
         else:
             found, settings_file = _read_log(place, run), find_config(place.parent)
-        found = _configured(replace(found, path=str(path)), settings_file if config is None else Path(config))
+        found = _configured(replace(found, path=str(path)), settings_file if config is None else expanded(config))
         return replace(found, notes=(*found.notes, *notes, *links_left_out()))
     except OSError as error:
         raise InputError(f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error})") from None

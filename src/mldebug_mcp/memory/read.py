@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.access import expanded, open_input
+from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.layout import tables_of
 from mldebug_mcp.memory.safe_pickle import load
 from mldebug_mcp.memory.snapshot import MemorySnapshot, snapshot_of
 from mldebug_mcp.memory.tables import SnapshotTables
 from mldebug_mcp.memory.texts import read_text
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 HEAD_BYTES = 4096

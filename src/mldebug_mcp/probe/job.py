@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mldebug_mcp.access import OutsideError, current, expanded, is_folder, require
+from mldebug_mcp.access import OutsideError, current, is_folder, require
 from mldebug_mcp.config_json import read_config_json
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.offline import OFFLINE
+from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 GIB = 1024**3

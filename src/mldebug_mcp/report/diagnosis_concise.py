@@ -13,8 +13,12 @@ from mldebug_mcp.text import shorten
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_HYPOTHESES = 30
+DIGITS = 4
+"""Of a probability: more would say more than anybody knows."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
+LEAST_DETAILED = 0.05
+"""... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
 MAX_CITATIONS = 2
 MAX_STEPS = 3
 MAX_SENTENCE = 400
@@ -136,7 +140,11 @@ def concise_update(update: Update) -> Update:
 
 
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-    return sorted(hypotheses, key=lambda one: -one.probability)
+    """Return the hypotheses in order, with as many digits as mean something; they still sum to 1."""
+    leader, *others = sorted(hypotheses, key=lambda one: -one.probability)
+    others = [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in others]
+    rest = round(1 - sum(one.probability for one in others), DIGITS)
+    return [leader.model_copy(update={"probability": rest}), *others]
 
 
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
@@ -162,7 +170,7 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
 def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
     probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
     update: dict[str, object] = {"probability": probability, "credence": credence(probability), "next_steps": []}
-    if detailed and hypothesis.cause != "healthy":
+    if detailed and hypothesis.cause != "healthy" and probability >= LEAST_DETAILED:
         update |= {"summary": shorten(hypothesis.summary, MAX_SENTENCE), "fix": shorten(hypothesis.fix, MAX_SENTENCE)}
         update |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
     else:

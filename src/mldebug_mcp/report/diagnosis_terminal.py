@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import (
     Citation,
@@ -26,6 +27,8 @@ from mldebug_mcp.text import figure
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
+CITED = 0.1
+"""Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 
 
@@ -43,7 +46,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     print_section(
         console,
         "Seen in the log",
-        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [Text("nothing unusual")],
+        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [_nothing_seen(diagnosis)],
     )
     if diagnosis.comparison is not None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
@@ -150,9 +153,15 @@ def _to_log(one: MetricToLog) -> Text:
     )
 
 
+def _nothing_seen(diagnosis: Diagnosis) -> Text:
+    return Text("too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual")
+
+
 def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:
-    """Return one citation for each of the leading hypotheses that something speaks for."""
+    """Return one citation for each hypothesis that something speaks for: for the leader, and for those near it."""
     leading = [
-        one for one in hypotheses[:SHOWN_HYPOTHESES] if one.citations and (one.because or one.cause == "healthy")
+        one
+        for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
+        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
     ]
     return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]

@@ -1,4 +1,7 @@
-"""Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does."""
+"""Making any answer fit a number of characters: long texts and lists are cut, evenly, until it does.
+
+Two things are whole or not there: a quote, which is verbatim or none, and what other calls take, such as an id.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TypeVar
 
-from mldebug_mcp.models import Call, Hypothesis, Model, RankedCause
+from mldebug_mcp.models import Call, Citation, Hypothesis, Model, RankedCause
 
 _ROOM = (
     (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
@@ -15,6 +18,10 @@ _ROOM = (
 """Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. What
 stands inside a list gets half of the characters and a third of the entries: that it is there counts more."""
 LEAST_CHARACTERS = 24
+PASSED_ON = frozenset({"id", "cause", "symptom", "check", "call"})
+"""Fields that an agent passes on as they stand: ids, and calls to make."""
+LONGEST_PASSED_ON = 300
+"""In characters: no id is so long, and a call only where a path is."""
 _WHOLE = (Call, Hypothesis, RankedCause)
 """Of these none is left out of a list: a call must run, and probabilities sum to 1."""
 
@@ -53,8 +60,19 @@ def as_json(answer: Model) -> dict[str, object]:
 
 
 def _cut_model(answer: Answer, characters: int, entries: int) -> Answer:
-    cut = {name: _cut(value, characters, entries) for name, value in answer if name in answer.model_fields_set}
+    cut = {
+        name: _cut_field(name, value, characters, entries) for name, value in answer if name in answer.model_fields_set
+    }
     return answer.model_copy(update=cut)
+
+
+def _cut_field(name: str, value: object, characters: int, entries: int) -> object:
+    """Return a field, cut; what is passed on to other calls is of no use in parts."""
+    if name not in PASSED_ON or not isinstance(value, str):
+        return _cut(value, characters, entries)
+    if len(value) <= LONGEST_PASSED_ON:
+        return value
+    return None if name == "call" else _cut(value, characters, entries)
 
 
 def _cut(value: object, characters: int, entries: int) -> object:
@@ -65,10 +83,16 @@ def _cut(value: object, characters: int, entries: int) -> object:
     if isinstance(value, Model):
         return _cut_model(value, characters, entries)
     if isinstance(value, list):
-        kept = value if value and isinstance(value[0], _WHOLE) else value[:entries]
-        return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]
+        return _cut_list(value, characters, entries)
     if isinstance(value, dict):
         return {
             _cut(key, characters, entries): _cut(one, characters, entries) for key, one in list(value.items())[:entries]
         }
     return value
+
+
+def _cut_list(values: list[object], characters: int, entries: int) -> list[object]:
+    if values and isinstance(values[0], Citation):
+        return [one for one in values[:entries] if isinstance(one, Citation) and len(one.text) <= characters]
+    kept = values if values and isinstance(values[0], _WHOLE) else values[:entries]
+    return [_cut(one, max(LEAST_CHARACTERS, characters // 2), entries // 3) for one in kept]

@@ -10,6 +10,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.symptoms.statistics import row_medians, start_level
+from mldebug_mcp.text import figure
 
 NEAR = 5
 """Training records whose median stands for the training loss at an evaluation."""
@@ -17,6 +18,8 @@ SHORT = 20
 """In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen by hand."""
 LATE = 3.5
 """Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen."""
+EXPLODED = 100.0
+"""Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen."""
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
@@ -65,6 +68,23 @@ def begins_late(evaluation: Series) -> bool:
     """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
     step = evaluation.finite.step
     return len(step) > 2 and float(step[0]) > LATE * float(np.median(np.diff(step)))
+
+
+def refuse_after_explosion(run: Run, evaluation: Series) -> None:
+    """Raise CannotTell if training exploded before the first evaluation, and that shows the ruins.
+
+    What evaluation does from there on, on weights that are far out, is no comparison with training.
+    """
+    if "loss" not in run:
+        return
+    loss, first = run["loss"].finite, evaluation.finite
+    before = loss.value[loss.step <= first.step[0]] if len(first) else loss.value[:0]
+    start = start_level(loss.value[:3]) if len(before) else 0.0
+    if start > 0 and before.max() > EXPLODED * start and first.value[0] > EXPLODED * start:
+        raise CannotTell(
+            f"the training loss had gone from {figure(start)} to {figure(float(before.max()))} before the first "
+            f"evaluation, which is {figure(float(first.value[0]))}: it shows what the explosion left"
+        )
 
 
 def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, Floats]:

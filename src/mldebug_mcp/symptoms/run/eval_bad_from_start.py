@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses
+from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -33,6 +33,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     compared = [one for one in (beside_training(loss, series) for series in evaluation_losses(run)) if len(one[0])]
     if not compared:
         raise CannotTell("no training loss was logged before an evaluation")
+    refuse_after_explosion(run, evaluation_losses(run)[0])
     step, train, evaluation = compared[0] if len(compared) == 1 else max(compared, key=lambda one: len(one[0]))
     far = (evaluation > FACTOR * np.abs(train)) & (evaluation - train > GAP)
     if not far[0] or far.mean() < 0.8:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import aligned, noise
@@ -49,6 +49,7 @@ def eval_gap_grows(run: Run) -> Evidence | None:
     series = [one for one in series if len(one) >= LEAST_POINTS]
     if not series:
         raise CannotTell(f"no evaluation loss has {LEAST_POINTS} finite values")
+    refuse_after_explosion(run, series[0])
     found = [evidence for one in series if (evidence := _rise(run, one)) is not None]
     if len(series) == 1 or not found:
         return found[0] if found else None

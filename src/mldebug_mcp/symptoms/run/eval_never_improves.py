@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses
+from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned
 from mldebug_mcp.text import figure
@@ -25,6 +25,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
     evaluation loss rises and the training loss falls, so that one rise does not count twice.
     """
     loss = run["loss"].finite
+    refuse_after_explosion(run, evaluation_losses(run)[0])
     judged = [
         (series.finite, train)
         for series in evaluation_losses(run)

@@ -31,9 +31,10 @@ def loss_part_finite(run: Run) -> Evidence | None:
         raise CannotTell("no part of the loss is logged where it is not finite")
     if not finite:
         return None
-    others = f", as {_names(gone)} is not" if gone else ""
+    others = f"; {_names(gone)} {'are' if len(gone) > 1 else 'is'} not" if gone else ""
+    stay = "are" if len(finite) > 1 else "is"
     return Evidence(
-        f"from {run.step_name} {figure(float(lost[0]))} on the loss is not finite, yet {_names(finite)} is{others}",
+        f"from {run.step_name} {figure(float(lost[0]))} on the loss is not finite, yet {_names(finite)} {stay}{others}",
         steps=(float(lost[0]),),
         values={"finite_parts": float(len(finite)), "lost_parts": float(len(gone))},
     )

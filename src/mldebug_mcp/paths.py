@@ -1,0 +1,34 @@
+"""What users and agents write for a path → the path."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` as the home folder, or that of a file: URL; with the name of nobody it stays as it is.
+
+    Raises:
+        InputError: it is empty, or a URL of something that is not here.
+    """
+    text = str(path)
+    if not text.strip():
+        raise InputError("the path is empty; name a file or folder, or '.' for the working directory")
+    if _URL.match(text):
+        url = urlsplit(text)
+        if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
+            raise InputError(
+                f"{shorten(text, 200)}: a URL; nothing is fetched from the network: save it and name the file"
+            )
+        path = unquote(url.path)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)

@@ -1,0 +1,51 @@
+"""A path is read as users and agents write it, and what is none says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp import InputError, diagnose_run, explain_error
+from mldebug_mcp.paths import expanded
+
+LOG = [{"step": step, "loss": 2.0 - step / 100} for step in range(1, 60)]
+
+
+def test_the_home_folder_and_file_urls_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    place = tmp_path / "run äö 测试.jsonl"
+    place.write_text("".join(json.dumps(row) + "\n" for row in LOG), encoding="utf-8")
+    whole = diagnose_run(place).findings
+    assert diagnose_run("~/run äö 测试.jsonl").findings == whole
+    assert diagnose_run(place.as_uri()).findings == whole
+
+
+@pytest.mark.parametrize("path", ["", "   ", "\n"])
+def test_an_empty_path_is_not_the_working_directory(path: str) -> None:
+    with pytest.raises(InputError, match="the path is empty"):
+        diagnose_run(path)
+
+
+@pytest.mark.parametrize("path", ["https://example.com/log.jsonl", "s3://bucket/run", "file://host/log.jsonl"])
+def test_a_url_is_named_as_it_was_written_and_not_fetched(path: str) -> None:
+    with pytest.raises(InputError, match="nothing is fetched from the network") as problem:
+        diagnose_run(path)
+    assert path in str(problem.value)
+
+
+def test_the_name_of_nobody_stays_as_it_is() -> None:
+    assert expanded("~nobody_of_this_name/x") == Path("~nobody_of_this_name/x")
+
+
+@pytest.mark.parametrize("name", ["train.log", "runs/7/out.txt", "~/nowhere/err", "./slurm.out"])
+def test_a_log_that_is_not_there_is_not_taken_for_a_message_without_an_error(name: str) -> None:
+    with pytest.raises(InputError, match="no such file is there"):
+        explain_error(name)
+
+
+@pytest.mark.parametrize("text", ["KeyError: 'x.log'", "N/A", "ModuleNotFoundError"])
+def test_a_short_message_is_no_path(text: str) -> None:
+    assert explain_error(text).problem
