@@ -77,16 +77,17 @@ def read_config(path: Path) -> dict[str, Scalar]:
     is_yaml = path.suffix in (".yaml", ".yml")
     if file.size > (MAX_YAML_BYTES if is_yaml else MAX_CONFIG_BYTES):
         raise InputError(
-            f"{shorten(str(path), 200)}: {file.size:,} bytes is too large for a configuration; "
-            "name the training configuration"
+            f"{file.name}: {file.size:,} bytes is too large for a configuration; name the training configuration"
         )
     text = file.text()
     try:
         values = _parse_yaml(text) if is_yaml else parse_json(text)
     except ValueError as error:
-        raise InputError(f"{shorten(str(path), 200)}: not valid JSON or YAML ({shorten(str(error), 120)})") from None
+        raise InputError(
+            f"{file.name}: not valid JSON or YAML ({shorten(str(error), 120)}); mend it or name another configuration"
+        ) from None
     if not isinstance(values, dict):
-        raise InputError(f"{shorten(str(path), 200)}: no settings in it; a mapping of names to values is needed")
+        raise InputError(f"{file.name}: no settings in it; a mapping of names to values is needed")
     return settings(values)
 
 

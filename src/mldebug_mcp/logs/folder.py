@@ -37,7 +37,9 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
     """
     place = expanded(path)
     if "\0" in str(path):
-        raise InputError(f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte)")
+        raise InputError(
+            f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte); name a log file or a run folder"
+        )
     require(place)
     notes: list[str] = []
     try:
@@ -48,9 +50,13 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         found = _configured(replace(found, path=str(path)), settings_file if config is None else expanded(config))
         return replace(found, notes=(*found.notes, *notes, *links_left_out()))
     except OSError as error:
-        raise InputError(f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error})") from None
+        raise InputError(
+            f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error}); check the path"
+        ) from None
     except UnicodeError as error:
-        raise InputError(f"{shorten(str(path), 200)}: not text in a known encoding ({error})") from None
+        raise InputError(
+            f"{shorten(str(path), 200)}: not text in a known encoding ({error}); save it as UTF-8"
+        ) from None
 
 
 def _configured(run: Run, settings_file: Path | None) -> Run:

@@ -27,7 +27,9 @@ def choose_run(builder: RunBuilder, where: str, points: Mapping[str, int], label
         InputError: there is no run, or not the one that was asked for.
     """
     if not points:
-        raise InputError(f"{shorten(where, 200)}: no run in it has logged a metric")
+        raise InputError(
+            f"{shorten(where, 200)}: no run in it has logged a metric; name another store, or wait for the first metric"
+        )
     shown = {run: shorten(labels.get(run) or run, 60) for run in points}
     listed = ", ".join(f"{shown[run]} ({points[run]})" for run in sorted(points, key=lambda run: -points[run])[:_SHOWN])
     if builder.wanted_run:

@@ -81,14 +81,16 @@ class LogFile:
         commas = has_decimal_commas(head)
         return cls(path, size, encoding, with_points(head) if commas else head, "", *about, decimal_commas=commas)
 
+    @property
+    def name(self) -> str:
+        """Its path for a message, cleaned and shortened."""
+        return shorten(str(self.path), 200)
+
     def text(self) -> str:
         """Return the whole text; raises InputError if the file is too large for that."""
         self._require_text()
         if self.size > MAX_WHOLE_FILE:
-            raise InputError(
-                f"{shorten(str(self.path), 200)}: {self.size:,} bytes of JSON are too many to read whole; "
-                "give it as JSONL"
-            )
+            raise InputError(f"{self.name}: {self.size:,} bytes of JSON are too many to read whole; give it as JSONL")
         return b"".join(self.pieces(CHUNK_BYTES)).decode(self.encoding, errors="replace")
 
     def stream(self) -> BinaryIO:
@@ -125,9 +127,7 @@ class LogFile:
 
     def _require_text(self) -> None:
         if self.binary:
-            raise InputError(
-                f"{shorten(str(self.path), 200)}: a {self.binary} file where text is due; name a text file"
-            )
+            raise InputError(f"{self.name}: a {self.binary} file where text is due; name a text file")
 
     def _short_enough(self, lines: list[str]) -> Iterator[str]:
         for line in lines:
@@ -143,7 +143,7 @@ def _os_problem(path: Path, error: OSError) -> str:
         return f"{name}: no such file or folder; check the path"
     if isinstance(error, PermissionError):
         return f"{name}: no permission to read it; make it readable or copy it"
-    return f"{name}: cannot be read ({error.strerror or error})"
+    return f"{name}: cannot be read ({error.strerror or error}); check the file or copy it"
 
 
 def _encoding(beginning: bytes) -> str | None:

@@ -24,7 +24,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     try:
         document = parse_document(file.text())
     except ValueError as error:
-        raise InputError(f"{file.path}: golden values that are not valid JSON ({error}); copy the file again") from None
+        raise InputError(f"{file.name}: golden values that are not valid JSON ({error}); copy the file again") from None
     records: dict[float, dict[str, object]] = defaultdict(dict)
     for metric, entry in document.items() if isinstance(document, dict) else ():
         if not isinstance(entry, dict):

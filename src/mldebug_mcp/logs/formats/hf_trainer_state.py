@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import objects_in, parse_document, parse_object
+from mldebug_mcp.logs.decoding.json_values import cut_off, objects_in, parse_document, parse_object
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "hf_trainer_state"
@@ -35,13 +35,11 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         history = _HISTORY.search(text)
         records = list(objects_in(text, history.end())) if history else []
         if not records:
-            raise InputError(f"{file.path}: broken JSON without a single whole record; copy the file again") from None
-        builder.note(
-            f"{file.path.name} is cut off or broken: {len(records)} whole records were read from its beginning"
-        )
+            raise InputError(f"{file.name}: broken JSON without a single whole record; copy the file again") from None
+        builder.note(cut_off(file.path.name, len(records)))
         state = {"log_history": records}
     if not isinstance(state, dict) or not isinstance(state.get("log_history"), list):
-        raise InputError(f"{file.path}: no log_history list in it; is it a trainer_state.json?")
+        raise InputError(f"{file.name}: no log_history list in it; name the trainer_state.json of a run, or its log")
     builder.configure({key: state[key] for key in _SETTINGS if isinstance(state.get(key), (int, float))})
     for record in state["log_history"]:
         if isinstance(record, dict):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import is_column, objects_in, parse_document
+from mldebug_mcp.logs.decoding.json_values import cut_off, is_column, objects_in, parse_document
 from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
 
@@ -29,11 +29,9 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
         if not records:
             raise InputError(
-                f"{file.path}: not valid JSON ({error}); if records follow one another, name it .jsonl"
+                f"{file.name}: not valid JSON ({error}); if records follow one another, name it .jsonl"
             ) from None
-        builder.note(
-            f"{file.path.name} is cut off or broken: {len(records)} whole records were read from its beginning"
-        )
+        builder.note(cut_off(file.path.name, len(records)))
         document = records
     for record in _records(document):
         builder.record(record)

@@ -7,8 +7,7 @@ that counts epochs; there the validation stands at the training step before it.
 from __future__ import annotations
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.json_values import parse_object
-from mldebug_mcp.logs.formats.mmcv_json import objects
+from mldebug_mcp.logs.decoding.json_values import objects_by_line, parse_object
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -30,7 +29,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the records. What a validation reports is an evaluation metric; times are of one step."""
     last = 0.0
     by_epoch = False
-    for record in objects(file, builder):
+    for record in objects_by_line(file, builder):
         step = to_number(record.get("step"))
         times = {"time": "step_time", "iter": ""}
         if "iter" in record:

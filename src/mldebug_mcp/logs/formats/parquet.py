@@ -54,7 +54,6 @@ def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
     """Yield the table by pieces, as `parquet_worker` decodes them."""
     import polars as pl
 
-    name = shorten(str(file.path), 200)
     cells = min(_MAX_CELLS, max(_MANY_CELLS, _CELLS_PER_BYTE * file.size))
     with file.stream() as stream:
         place = "/proc/self/fd/0" if library_path(stream).startswith("/proc") else str(file.path)
@@ -71,11 +70,11 @@ def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
             (length,) = struct.unpack("<Q", head)
             if not length:
                 problem = worker.stdout.read(_MAX_PROBLEM).decode("utf-8", errors="replace")
-                raise InputError(f"{name}: {shorten(problem, 160)}")
+                raise InputError(f"{file.name}: {shorten(problem, 160)}")
             yield pl.read_ipc_stream(worker.stdout.read(length))
         if worker.wait():
             raise InputError(
-                f"{name}: a damaged parquet file, or one too large: decoding it ended early; write it again"
+                f"{file.name}: a damaged parquet file, or one too large: decoding it ended early; write it again"
             )
     finally:
         timer.cancel()

@@ -55,11 +55,14 @@ def read(file: LogFile, builder: RunBuilder) -> None:
                 _read_trackio(database, file, builder, columns)
             else:
                 raise InputError(
-                    f"{_name(file)}: an SQLite database, but not MLflow's or Trackio's: it has no metrics table of "
+                    f"{file.name}: an SQLite database, but not MLflow's or Trackio's: it has no metrics table of "
                     "theirs; export the metrics as CSV"
                 )
     except sqlite3.Error as error:
-        raise InputError(f"{_name(file)}: the database cannot be read ({shorten(str(error), 120)})") from None
+        raise InputError(
+            f"{file.name}: the database cannot be read ({shorten(str(error), 120)}); "
+            "copy it again, or export the metrics as CSV"
+        ) from None
 
 
 def _check_whole(file: LogFile) -> None:
@@ -76,7 +79,7 @@ def _check_whole(file: LogFile) -> None:
         whole = (65536 if page_size == 1 else page_size) * pages
         if changes != valid_for or file.size >= whole:
             return
-    raise InputError(f"{_name(file)}: the database is cut off; copy it again, whole")
+    raise InputError(f"{file.name}: the database is cut off; copy it again, whole")
 
 
 def _open(file: LogFile) -> sqlite3.Connection:
@@ -98,7 +101,7 @@ def _check_identity(database: sqlite3.Connection, file: LogFile) -> None:
     database.execute("PRAGMA schema_version").fetchone()
     status = file.path.resolve().lstat()
     if (status.st_dev, status.st_ino) != file.identity:
-        raise InputError(f"{_name(file)}: another file was put in its place while it was opened; try again")
+        raise InputError(f"{file.name}: another file was put in its place while it was opened; try again")
 
 
 def _is_live(path: Path) -> bool:
@@ -195,7 +198,3 @@ def _object(text: object) -> dict[str, object] | None:
 def _text(value: object) -> str:
     """Return a name as text: a column of SQLite may hold anything."""
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def _name(file: LogFile) -> str:
-    return shorten(str(file.path), 200)

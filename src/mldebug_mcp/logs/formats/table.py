@@ -56,7 +56,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the rows. A header that comes again starts another run; cells that are no numbers are not logged."""
     dialect = _dialect(file)
     if dialect is None:
-        raise InputError(f"{file.path}: no header line with rows of numbers under it")
+        raise InputError(f"{file.name}: no header line with rows of numbers under it; name a table of metrics")
     delimiter, comments = dialect
     rows = Rows(builder)
     try:
