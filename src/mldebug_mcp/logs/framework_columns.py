@@ -14,7 +14,27 @@ from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.names import canonical, normal
 from mldebug_mcp.logs.steps import ascends
 
-_PART = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+_SCORES = (
+    "average_score",
+    "avg_score",
+    "mean_score",
+    "score",
+    "total_reward",
+    "total_score",
+    "rewards",
+    "r",
+)
+"""What episodes are said to bring where nothing is called their reward, the smoothest first."""
+_BOOSTED = re.compile(
+    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
+)
+_BOOSTED_LOSSES = (
+    "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
+    "rmsle", "mape", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik", "gamma-nloglik",
+    "cox-nloglik",
+)  # fmt: skip
+_DETECTOR_LOSS = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+"""What Ultralytics calls the parts of a detector's loss."""
 
 
 def gym_monitor(columns: Columns) -> str | None:
@@ -27,19 +47,6 @@ def gym_monitor(columns: Columns) -> str | None:
     columns["step"] = Column()
     columns["step"].extend(stretches_of(at), np.cumsum(length))
     return "an episode monitor (r, l, t): steps are environment steps, the sum of the episodes' lengths"
-
-
-_SCORES = (
-    "average_score",
-    "avg_score",
-    "mean_score",
-    "score",
-    "total_reward",
-    "total_score",
-    "rewards",
-    "r",
-)
-"""What episodes are said to bring where nothing is called their reward, the smoothest first."""
 
 
 def episodes(columns: Columns) -> str | None:
@@ -57,16 +64,6 @@ def episodes(columns: Columns) -> str | None:
         return None
     columns["reward"] = columns.pop(score)
     return f"{score!r} of the episodes is read as the reward"
-
-
-_BOOSTED = re.compile(
-    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
-)
-_BOOSTED_LOSSES = (
-    "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
-    "rmsle", "mape", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik", "gamma-nloglik",
-    "cox-nloglik",
-)  # fmt: skip
 
 
 def boosted_trees(columns: Columns) -> str | None:
@@ -153,7 +150,11 @@ def sum_of_parts(columns: Columns) -> str | None:
     told = []
     for total, prefixes in (("loss", ("train/", "")), ("eval_loss", ("val/",))):
         for prefix in prefixes:
-            parts = [name for name in columns if _PART.fullmatch(name.removeprefix(prefix)) and name.startswith(prefix)]
+            parts = [
+                name
+                for name in columns
+                if _DETECTOR_LOSS.fullmatch(name.removeprefix(prefix)) and name.startswith(prefix)
+            ]
             if len(parts) < 2 or any(canonical(name) == total for name in columns):
                 continue
             at = [columns[name].arrays()[0] for name in parts]

@@ -1,1 +1,11 @@
-"""Lines of text → records: one module per shape that a printed record takes. `formats.text_log` puts them together."""
+"""Lines of text → records. `formats.text_log` offers each line to these modules in turn.
+
+- Any line by itself: `prefixes` takes off what launchers and loggers put before it, `written_out` gives plain names to
+  what has none, `counters` finds where the run is, `phases` whether it is evaluated, `pairs` the metrics; `parsed` is
+  what comes of it.
+- Other shapes: `bars` and `rich_bars`, `boxes`, `tables`, `dicts`.
+- Lines → records: `assembler` puts what lines say together, `drawn` takes the last drawing of a bar, `printed_dicts`
+  gathers dicts, `bar_steps` gives them their steps, `rounded_steps` undoes "6K", `leftovers` keeps what has no counter.
+- Many lines alike: `template` learns the shape of a line, `alike` converts those that have it together.
+- `frameworks` says whose lines they are.
+"""

@@ -17,17 +17,17 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.leftovers import Leftovers
 from mldebug_mcp.logs.lines.parsed import Parsed
+from mldebug_mcp.logs.lines.rounded_steps import RoundedSteps
 from mldebug_mcp.logs.lines.template import Template, to_floats
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_known
 from mldebug_mcp.logs.numbers import to_number
 
 NEAR = 20
 """Lines below a record in which metrics without a counter belong to it."""
-_WORDS = re.compile(r"[A-Za-z]{3,}")
-
-
 MANY = 8
 """Lines of one shape from which on they are taken together."""
+
+_WORDS = re.compile(r"[A-Za-z]{3,}")
 
 
 class Assembler:
@@ -51,7 +51,7 @@ class Assembler:
         self._counted = 0
         self._owner: dict[tuple[str, ...], int] = {}
         self._other_ranks: Counter[int] = Counter()
-        self._rounded: dict[int, float] = {}
+        self._rounded = RoundedSteps(builder)
         self._rounded_block = False
         self._loss = ""
 
@@ -128,7 +128,7 @@ class Assembler:
         """Give the open record to the builder."""
         if self._block:
             if self._rounded_block and "step" in self._counters:
-                self._rounded[self._builder.rows] = self._counters["step"]
+                self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
         self._block, self._counters, self._heading, self._rounded_block = {}, {}, False, False
 
@@ -143,8 +143,7 @@ class Assembler:
                 f"left out {sum(self._other_ranks.values())} line(s) that {ranks} other rank(s) printed alike: "
                 "one rank's records are read"
             )
-        if self._rounded:
-            self._restore_steps()
+        self._rounded.settle()
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
                 f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
@@ -240,28 +239,6 @@ class Assembler:
         self.flush()
         self._line, self._heading = number, heading
         self._counters, self._block = counters, dict(metrics)
-
-    def _restore_steps(self) -> None:
-        """Undo "6K": where the exact steps before it go up by one interval, so do those after it."""
-        rows = sorted(self._rounded)
-        steps = self._builder.column("step")
-        exact = [(row, step) for row, step in steps if row not in self._rounded]
-        if len(exact) >= 2:
-            interval = exact[1][1] - exact[0][1]
-            base_row, base = exact[-1]
-        else:
-            span = steps[-1][1] - steps[0][1]
-            interval = float(f"{span / max(len(steps) - 1, 1):.1g}")
-            base_row, base = steps[0]
-        order = {row: index for index, (row, _) in enumerate(steps)}
-        restored = {row: base + interval * (order[row] - order[base_row]) for row in rows}
-        if all(abs(restored[row] - self._rounded[row]) <= 1000 for row in rows):
-            self._builder.overwrite("step", restored)
-            self._builder.note(
-                f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
-            )
-        else:
-            self._builder.note("steps are printed rounded ('6K'): several records share one step")
 
 
 def _known(parsed: Parsed) -> dict[str, float]:
