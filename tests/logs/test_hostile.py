@@ -119,6 +119,30 @@ def test_a_line_made_to_trap_a_pattern_is_passed_over(unit: str, times: int) -> 
     assert run.records >= 10
 
 
+@pytest.mark.parametrize(
+    ("record", "near"),
+    [
+        ("step {0}: loss 1.5 of [1,2,3,4,5,6,7,8,9,10]", f"step 9: loss 1.5 of [{'1,' * 80}1] again"),
+        ("step {0}: loss 1.5 of 1 2 3 4 5 6 7 8 9 10", f"step 9: loss 1.5 of {'1' * 80} again"),
+        ("step {0}: loss 1.5 of 1-2-3-4-5-6-7-8", f"step 9: loss 1.5 of {'-' * 400} again"),
+        ("2024-01-01 10:00:0{0} step {0}: loss 1.5", "-" * 100_000),
+    ],
+    ids=["a longer list", "digits without blanks", "dashes", "a rule below times"],
+)
+def test_a_line_that_nearly_has_a_known_shape_is_passed_by_at_once(record: str, near: str) -> None:
+    text = "".join(f"{record.format(step)}\n" for step in range(1, 6)) + f"{near}\n" + record.format(8) + "\n"
+    run = _read_bytes(text.encode(), "train.log")
+    assert run is not None
+    assert {1.0, 2.0, 3.0, 4.0, 5.0, 8.0} <= set(run["loss"].step.tolist())
+
+
+def test_a_mark_in_place_of_a_number_is_no_nan() -> None:
+    lines = [f"step {step}: loss {'-' if step == 5 else '1.5'}, lr 0.1\n" for step in range(1, 9)]
+    run = _read_bytes("".join(lines).encode(), "train.log")
+    assert run is not None
+    assert run["loss"].value.tolist() == [1.5] * 7
+
+
 def test_control_characters_do_not_reach_the_answer() -> None:
     run = _read_bytes(b"RuntimeError: \x1b]0;owned\x07\xe2\x80\xaeevil \x1b[2J\n" + TEXT.encode(), "train.log")
     assert run is not None

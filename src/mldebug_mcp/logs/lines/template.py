@@ -17,7 +17,15 @@ from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 # Only digits: the word "nan" may be part of a name ("number of nan iterations").
 _NUMBER = re.compile(rf"(?<![\w.])(?=[-+.]*\d){NUMBER}", re.IGNORECASE)
-_ANY_NUMBER = "[-+0-9.,eEnaifNIAFty]+"
+_ANY_NUMBER = (
+    r"(?>[-+]?\d++(?:(?<!\d{4})(?:,\d{3})+)?+(?:\.\d*+)?+(?:[eE][-+]?\d+|f[-+]?\d{1,2})?+"
+    r"|[-+]?(?:\.\d++(?:[eE][-+]?\d+)?+|(?i:nan(?:\.0)?|inf(?:inity|\.0)?)))"
+)
+"""As `NUMBER`, but taken whole or not at all.
+
+Else a line that nearly fits, such as one with a longer list in it, would be tried with every way to share its digits,
+commas and dashes among the numbers.
+"""
 _FIRST_PROBE = 700_001.0
 
 
@@ -78,7 +86,8 @@ def learn(line: str, parsed: Parsed) -> Template | None:
         return None
     used = sorted({place for place, _, _ in (*counters, *metrics)})
     pattern = "".join(
-        _literal(part) + (f"({_ANY_NUMBER})" if index in used else _ANY_NUMBER) for index, part in enumerate(parts)
+        _literal(part) + (f"({_ANY_NUMBER})" if index in used else _unused(line[slice(*spans[index])]))
+        for index, part in enumerate(parts)
     )
     order = {place: group for group, place in enumerate(used)}
     template = Template(
@@ -114,6 +123,11 @@ def _places(values: dict[str, float], probes: list[float]) -> list[tuple[int, st
 
 def _literal(text: str) -> str:
     return re.sub(r"(?:\\?\s)+", r"\\s*", re.escape(text))
+
+
+def _unused(number: str) -> str:
+    """Return the pattern of a number that says nothing, mostly a part of a time."""
+    return r"\d++" if number.isdigit() else _ANY_NUMBER
 
 
 def _same(one: Parsed, other: Parsed) -> bool:
