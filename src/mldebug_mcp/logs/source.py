@@ -113,7 +113,9 @@ class LogFile:
         rest, skipping = "", False
         for chunk in self.pieces(CHUNK_BYTES):
             text = rest + decoder.decode(chunk)
-            *lines, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            half = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next chunk
+            *lines, rest = text.removesuffix(half).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            rest += half
             if lines and skipping:
                 del lines[0]
                 skipping = False
@@ -123,7 +125,7 @@ class LogFile:
                 rest, skipping = "", True
         rest += decoder.decode(b"", final=True)
         if rest and not skipping:
-            yield from self._short_enough(rest.split("\r"))
+            yield from self._short_enough(rest.removesuffix("\r").split("\r"))
 
     def _require_text(self) -> None:
         if self.binary:

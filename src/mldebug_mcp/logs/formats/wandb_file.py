@@ -57,7 +57,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 def _records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
     """Yield the records, None for one that is damaged or cut off."""
-    gathered = b""
+    gathered = bytearray()
     first = _HEADER  # the file's own header stands in the first block
     for block in blocks:
         at, first = first, 0
@@ -69,21 +69,21 @@ def _records(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
             piece = block[start:at]
             if len(piece) < length or not _FULL <= kind <= _LAST:
                 yield None
-                gathered = b""
+                gathered = bytearray()
                 break
             if zlib.crc32(block[start - 1 : at]) != checksum:
                 yield None
-                gathered = b""
+                gathered = bytearray()
                 continue
             if kind in (_FULL, _FIRST):
-                gathered = b""
+                gathered = bytearray()
             gathered += piece
             if len(gathered) > _MAX_RECORD:
                 yield None
-                gathered = b""
+                gathered = bytearray()
             elif kind in (_FULL, _LAST):
-                yield gathered
-                gathered = b""
+                yield bytes(gathered)
+                gathered = bytearray()
     if gathered:
         yield None
 
