@@ -111,7 +111,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     [("1%", 5000), ("loss ", 4000), ("1", 20_000), ("a=", 9000), ("{'a': ", 3000), ("| ", 9000), ("Epoch [", 2800),
      ("[rank", 4000), ("INFO - ", 2800), ("9" * 300 + "/", 2), ("\x1b[31m", 4000), ("Skipping step ", 70_000),
      ("overflow detected ", 50_000), ("Skipping step loss scale: 1 ", 30_000), ("iteration 1/ 2 | ", 60_000),
-     ("step 1 loss 1.5 iteration 1/ 2 | ", 30_000)],
+     ("step 1 loss 1.5 iteration 1/ 2 | ", 30_000), ("step 1 loss 1.5 Epoch 1: [v_num ", 600)],
 )  # fmt: skip
 def test_a_line_made_to_trap_a_pattern_is_passed_over(unit: str, times: int) -> None:
     run = _read_bytes((unit * times + "\n" + TEXT).encode(), "train.log")
@@ -126,8 +126,9 @@ def test_a_line_made_to_trap_a_pattern_is_passed_over(unit: str, times: int) -> 
         ("step {0}: loss 1.5 of 1 2 3 4 5 6 7 8 9 10", f"step 9: loss 1.5 of {'1' * 80} again"),
         ("step {0}: loss 1.5 of 1-2-3-4-5-6-7-8", f"step 9: loss 1.5 of {'-' * 400} again"),
         ("2024-01-01 10:00:0{0} step {0}: loss 1.5", "-" * 100_000),
+        ("step {0}: loss 1.5 " + "-" * 100_000, "step 9: loss"),
     ],
-    ids=["a longer list", "digits without blanks", "dashes", "a rule below times"],
+    ids=["a longer list", "digits without blanks", "dashes", "a rule below times", "a rule behind a record"],
 )
 def test_a_line_that_nearly_has_a_known_shape_is_passed_by_at_once(record: str, near: str) -> None:
     text = "".join(f"{record.format(step)}\n" for step in range(1, 6)) + f"{near}\n" + record.format(8) + "\n"

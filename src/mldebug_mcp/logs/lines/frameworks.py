@@ -25,7 +25,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("lerobot", r"\bstep:\S+ smpl:\S+ ep:"),
     ("deepspeed", r"\bstep=\d+, skipped=\d+, lr=\["),
     ("keras", r"^\s*\d+/\d+ (?:\[[=>.]{5,}\]|[━─]{5,}|- \d+m?s\b.* - \w*loss: )"),
-    ("lightning", r"\bEpoch \d+:.*\[[^\]]*\bv_num[=:]"),
+    ("lightning", r"\bEpoch \d+:.{0,300}\[[^\]]{0,300}\bv_num[=:]"),
     ("transformers", r"\{'(?:eval_|train_)?(?:loss|runtime)': .*'epoch': "),
     ("fairseq", r"\[train(?:_inner)?\]\[INFO\] - \{.*\"(?:num_updates|wps)\""),
     ("vits", r"\[(?:[\d.naif-]+, ){3,12}\d+, [\d.e-]+\]\s*$"),

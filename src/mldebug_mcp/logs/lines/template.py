@@ -16,7 +16,7 @@ from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 # Only digits: the word "nan" may be part of a name ("number of nan iterations").
-_NUMBER = re.compile(rf"(?<![\w.])(?=[-+.]*\d){NUMBER}", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?<![\w.])(?=[-+]?\.?\d){NUMBER}", re.IGNORECASE)
 _ANY_NUMBER = (
     r"(?>[-+]?\d++(?:(?<!\d{4})(?:,\d{3})+)?+(?:\.\d*+)?+(?:[eE][-+]?\d+|f[-+]?\d{1,2})?+"
     r"|[-+]?(?:\.\d++(?:[eE][-+]?\d+)?+|(?i:nan(?:\.0)?|inf(?:inity|\.0)?)))"
