@@ -111,6 +111,25 @@ def wrapped() -> Allocator:
     return gpu
 
 
+def one_pass() -> Allocator:
+    """A history of the first forward pass of a deep model alone: each layer keeps what backward will want."""
+    model = scenarios.Decoder(Allocator(), layers=40).build()
+    model.gpu.events.clear()
+    model.forward()
+    return model.gpu
+
+
+def building() -> Allocator:
+    """Layers are made on the device one after the other, each by way of a draft that goes."""
+    gpu = Allocator()
+    block, model = ("/home/me/model.py", 44, "__init__"), ("/home/me/train.py", 10, "main")
+    for _ in range(60):
+        for line in (20, 21, 22):
+            gpu.malloc(4 * MIB, scenarios.stack(("/home/me/model.py", line, "__init__"), block, model))
+        gpu.free(gpu.malloc(4 * MIB, scenarios.stack(("/home/me/model.py", 33, "draw"), block, model)))
+    return gpu
+
+
 SOUND: dict[str, Callable[[], Allocator]] = {
     one.__name__: one
     for one in (
@@ -123,6 +142,8 @@ SOUND: dict[str, Callable[[], Allocator]] = {
         sgd,
         random_lengths,
         wrapped,
+        one_pass,
+        building,
     )
 }
 
