@@ -314,3 +314,11 @@ def test_tags_whose_padding_is_labelled_are_no_copy_of_the_input(inspect: Inspec
     found = inspect(tags)
     assert found["padding_not_masked"] == "error"
     assert "labels_mismatch" not in found
+
+
+def test_completions_with_a_label_of_their_own_before_collation_are_no_classification(tmp_path: Path) -> None:
+    rows = [
+        {"prompt_input_ids": [5, 6, row], "completion_input_ids": [7, row], "label": row % 2 == 0} for row in range(8)
+    ]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert inspect_batch(tmp_path / "rows.json").batch.purpose != "classification"
