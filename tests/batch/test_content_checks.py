@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.batch.kit import Inspect, Maker
+
+from mldebug_mcp.diagnose.batch import inspect_batch
 
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 
@@ -242,3 +246,68 @@ def test_grid_sizes_say_how_many_placeholders_are_due(inspect: Inspect) -> None:
     assert "image_tokens_truncated" not in inspect(batch, made.tokenizer, "vlm", model)
     batch["image_grid_thw"] = [[1, 4, 8]] * 4
     assert inspect(batch, made.tokenizer, "vlm", model)["image_tokens_truncated"] == "error"
+
+
+def test_rows_that_differ_in_columns_no_check_reads_are_no_repeats(inspect: Inspect) -> None:
+    pairs = [
+        {"query": f"Where is river {row // 4}?", "document": f"The river {row} is here.", "label": float(row % 4 == 0)}
+        for row in range(16)
+    ]
+    assert inspect(pairs) == {}
+    assert inspect([*pairs, *pairs[:8]])["duplicate_rows"] == "warning"
+    table = [{"price": 9.5, "city": "ab"[row % 2], "rooms": row, "label": row % 3} for row in range(16)]
+    assert inspect(table) == {}
+
+
+def test_one_question_about_several_images_in_patches_is_no_repeat(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = made.pad(made.rows()[:1] * 4)
+    batch["pixel_values"] = images(16, 0, 4)
+    assert "duplicate_rows" not in inspect(batch, made.tokenizer, "vlm")
+
+
+def test_images_that_lack_placeholders_are_named_by_row(tmp_path: Path) -> None:
+    made = Maker("chatml")
+    batch = vision(made)
+    batch["pixel_values"] = [[0.5, -0.5, 1.5, -1.0]] * 64
+    batch["image_grid_thw"] = [[1, 4, 4], [1, 4, 8], [1, 4, 4], [1, 4, 4]]
+    (tmp_path / "batch.json").write_text(json.dumps(batch))
+    (tmp_path / "config.json").write_text(json.dumps({"image_token_id": IMAGE}))
+    answer = inspect_batch(tmp_path / "batch.json", made.tokenizer, tmp_path / "config.json")
+    assert answer.batch.rows == 4
+    assert [one.rows for one in answer.findings if one.check == "image_tokens_truncated"] == [[1]]
+
+
+@pytest.mark.parametrize("family", ["chatml", "llama3", "gemma"])
+def test_prompts_that_do_not_open_the_answer_are_seen(family: str, inspect: Inspect) -> None:
+    made = Maker(family)
+    asked = [[{"role": "user", "content": word}] for word in ("Why?", "Where?", "Who was it?")]
+    for opened in (False, True):
+        texts = [made.tokenizer.render(one, add_generation_prompt=opened) for one in asked]
+        batch = {"prompt_ids": [made.tokenizer.encode(text, special=False) for text in texts]}
+        found = inspect(batch, made.tokenizer, "generation")
+        assert ("generation_prompt_missing" in found) is not opened
+    begun = [made.tokenizer.render([*one, {"role": "assistant", "content": "It"}]) for one in asked]
+    rows = [{"input_ids": made.tokenizer.encode(text, special=False)} for text in begun]
+    assert "generation_prompt_missing" not in inspect(rows, made.tokenizer, "generation")
+
+
+def test_classes_of_pixels_have_to_fit_the_model(inspect: Inspect) -> None:
+    pixels = [[[row % 3, 255], [1, 2]] for row in range(4)]
+    batch = {"pixel_values": images(4, 0, 2), "labels": pixels}
+    assert "label_out_of_range" not in inspect(batch, model={"num_labels": 3})
+    assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
+
+
+def test_classes_written_as_floats_are_seen_where_the_model_has_several(inspect: Inspect) -> None:
+    batch = {"input_ids": [[5, 6, 7 + row] for row in range(8)], "labels": [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]}
+    assert inspect(batch, model={"num_labels": 3})["schema_mismatch"] == "error"
+    assert inspect(batch, model={"num_labels": 1}) == {}
+    assert inspect(batch) == {}
+
+
+def test_rows_of_few_possible_values_repeat_by_chance(inspect: Inspect) -> None:
+    cells = [{"x": [float(row % 3), float(row % 4 // 2)], "y": row % 2} for row in range(40)]
+    assert inspect(cells) == {}
+    measured = [{"x": [random.Random(row % 30).random() for _ in range(4)], "y": row % 2} for row in range(40)]
+    assert inspect(measured)["duplicate_rows"] == "warning"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.batch.kit import Inspect, Maker
+from tests.batch.kit import Inspect, Maker, talk
+
+from mldebug_mcp.diagnose.batch import inspect_batch
 
 CHAT = ["chatml", "llama3", "mistral", "gemma", "own"]
 IGNORE = -100
@@ -223,3 +227,98 @@ def test_two_equally_long_rows_without_ends_are_not_cut_if_shorter_ones_lack_the
     found = inspect(rows, made.tokenizer, "sft")
     assert found["missing_eos"] == "error"
     assert "truncated_completion" not in found
+
+
+def test_labelled_padding_takes_no_end_from_a_completion(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = made.batch()
+    batch["labels"] = [
+        [label if seen else token for token, label, seen in zip(*columns, strict=True)]
+        for columns in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True)
+    ]
+    found = inspect(batch, made.tokenizer)
+    assert found["padding_not_masked"] == "error"
+    assert "missing_eos" not in found
+
+
+def test_labels_of_padded_tags_are_seen(inspect: Inspect) -> None:
+    batch = {
+        "input_ids": [[101, 5000 + row, 6000, 102] + [0] * row for row in range(4)],
+        "attention_mask": [[1] * 4 + [0] * row for row in range(4)],
+        "labels": [[-100, 3, 0, -100] + [0] * row for row in range(4)],
+    }
+    for column in batch.values():
+        for row in column:
+            row.extend([0] * (8 - len(row)))
+    assert inspect(batch, purpose="classification")["padding_not_masked"] == "error"
+    batch["labels"] = [
+        [label if seen else IGNORE for label, seen in zip(*row, strict=True)]
+        for row in zip(batch["labels"], batch["attention_mask"], strict=True)
+    ]
+    assert "padding_not_masked" not in inspect(batch, purpose="classification")
+
+
+def test_answers_of_nothing_but_their_end_are_empty(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    talks = [[*talk(first=row)[:1], {"role": "assistant", "content": "" if row == 2 else "Yes."}] for row in range(4)]
+    assert inspect([{"messages": one} for one in talks], made.tokenizer)["empty_row"] == "warning"
+    talks[2][1]["content"] = "No."
+    assert inspect([{"messages": one} for one in talks], made.tokenizer) == {}
+
+
+def test_rows_cut_before_and_within_the_answer_are_cut_and_not_endless(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    rows = made.rows()
+    limit = sorted(next(place for place, label in enumerate(row["labels"]) if label != IGNORE) for row in rows)[1]
+    found = inspect([{name: column[:limit] for name, column in row.items()} for row in rows], made.tokenizer, "sft")
+    assert "truncated_completion" in found
+    assert "missing_eos" not in found
+
+
+def test_a_decoder_that_is_shown_the_labels_themselves_is_seen(inspect: Inspect) -> None:
+    labels = [[10 + row, 20, 30 + row, 1] for row in range(4)]
+    batch = {"input_ids": [[5, 6, 7 + row] for row in range(4)], "labels": labels}
+    shifted = [[0, *row[:-1]] for row in labels]
+    assert inspect({**batch, "decoder_input_ids": labels})["labels_shifted"] == "error"
+    assert "labels_shifted" not in inspect({**batch, "decoder_input_ids": shifted})
+
+
+def test_the_label_of_a_completion_makes_no_classification_of_it(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = made.pad([{name: column[:-2] for name, column in row.items()} for row in made.rows()])
+    batch["completion_mask"] = [[int(label != IGNORE) for label in row] for row in batch.pop("labels")]
+    batch["label"] = [True, False, True, True]
+    assert inspect(batch, made.tokenizer)["missing_eos"] == "error"
+
+
+def test_conversations_without_an_assistant_name_the_roles_that_they_have(tmp_path: Path) -> None:
+    rows = [{"messages": [{"role": "user", "content": word}, {"role": "asistant", "content": word}]} for word in "abcd"]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    answer = inspect_batch(tmp_path / "rows.json", Maker("chatml").tokenizer)
+    assert answer.findings[0].check == "all_labels_masked"
+    assert any("asistant" in note for note in answer.notes)
+
+
+def test_labels_one_longer_than_their_inputs_are_no_texts_of_their_own(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    rows = [{"input_ids": row["input_ids"], "labels": [*row["labels"], made.hf.eos_token_id]} for row in made.rows()]
+    assert inspect(rows, made.tokenizer)["length_mismatch"] == "error"
+
+
+def test_tags_whose_padding_is_labelled_are_no_copy_of_the_input(inspect: Inspect) -> None:
+    tags = {
+        "input_ids": [[101, 5000 + row, 6000, 102] + [0] * 8 for row in range(4)],
+        "labels": [[0, 3, 1, 0] + [0] * 8] * 4,
+    }
+    tags["attention_mask"] = [[1] * 4 + [0] * 8] * 4
+    found = inspect(tags)
+    assert found["padding_not_masked"] == "error"
+    assert "labels_mismatch" not in found
+
+
+def test_completions_with_a_label_of_their_own_before_collation_are_no_classification(tmp_path: Path) -> None:
+    rows = [
+        {"prompt_input_ids": [5, 6, row], "completion_input_ids": [7, row], "label": row % 2 == 0} for row in range(8)
+    ]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert inspect_batch(tmp_path / "rows.json").batch.purpose != "classification"

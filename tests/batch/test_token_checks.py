@@ -238,3 +238,10 @@ def test_columns_of_different_length_are_seen(inspect: Inspect) -> None:
     assert inspect(batch, made.tokenizer)["length_mismatch"] == "error"
     del batch["attention_mask"]
     assert "length_mismatch" not in inspect(batch, made.tokenizer)
+
+
+def test_left_padding_is_a_remark_where_only_distances_count(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = made.pad(made.rows(), "left")
+    assert inspect(batch, made.tokenizer, "sft", {"rope_theta": 10000.0})["padding_side_wrong"] == "info"
+    assert inspect(batch, made.tokenizer, "sft", {"model_type": "gpt2"})["padding_side_wrong"] == "warning"

@@ -80,6 +80,73 @@ def test_a_leak_on_a_device_that_filled_up_is_found_at_the_failure(save: Save) -
     assert {"oom", "leak"} <= found(report)
 
 
+def test_a_failure_in_the_first_pass_of_a_deep_model_is_no_leak(save: Save) -> None:
+    gpu = Allocator(capacity=1200 * MIB)
+    with contextlib.suppress(OutOfMemory):
+        scenarios.Decoder(gpu, layers=40, hidden=512).build().forward()
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "oom" in found(report)
+    assert not {"leak", "graph_kept_alive"} & found(report)
+    assert report.hypotheses[0].cause == "out_of_memory"
+
+
+def test_a_leak_is_found_in_a_training_that_runs_inside_a_constructor(save: Save) -> None:
+    gpu = scenarios.leak()
+    cli = {"name": "__init__", "filename": "/opt/env/lib/python3.11/site-packages/lightning/cli.py", "line": 400}
+    for event in gpu.events:
+        if event.get("frames"):
+            event["frames"] = [*event["frames"], cli]
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "leak" in found(report)
+
+
+def test_a_leak_is_counted_by_training_steps_though_evaluations_lie_between(save: Save) -> None:
+    model = scenarios.Decoder(Allocator()).build()
+    for step in range(16):
+        model.train_step()
+        model.gpu.malloc(8 * MIB, scenarios.LEAK)
+        if step % 4 == 3:
+            for _ in range(10):
+                for address in model.forward(scenarios.EVALUATE):
+                    model.gpu.free(address)
+
+    report = check_memory(save(scenarios.snapshot_of(model.gpu)))
+
+    assert report.devices[0].steps_found == 16
+    assert next(one for one in report.findings if one.finding == "leak").values["bytes_per_step"] == 8 * MIB
+
+
+def test_outputs_that_an_evaluation_collects_are_a_leak_though_no_other_call_comes_once_per_batch(save: Save) -> None:
+    gpu = Allocator()
+    evaluate, main = ("/home/me/evaluate.py", 33, "evaluate"), ("/home/me/evaluate.py", 70, "main")
+    keep = ("/home/me/evaluate.py", 34, "evaluate")
+    for _ in range(20):
+        hidden = [gpu.malloc(12 * MIB, scenarios.layer(60, evaluate)) for _ in range(10)]
+        gpu.malloc(36 * MIB, scenarios.stack(scenarios.LINEAR, scenarios.CALL, keep, main))
+        for address in hidden:
+            gpu.free(address)
+
+    leak = next(one for one in check_memory(save(scenarios.snapshot_of(gpu))).findings if one.finding == "leak")
+
+    assert leak.values["bytes_per_step"] == 36 * MIB
+    assert "evaluate.py:34" in " ".join(leak.stack)
+
+
+def test_the_healthy_answer_does_not_deny_a_leak_that_it_could_not_judge(save: Save) -> None:
+    model = scenarios.Decoder(Allocator()).build()
+    model.train_step()
+
+    healthy = next(
+        one for one in check_memory(save(scenarios.snapshot_of(model.gpu))).findings if one.finding == "healthy"
+    )
+
+    assert "cannot be judged" in healthy.summary
+
+
 def test_losses_kept_as_tensors_are_told_by_the_many_lines_that_stay(save: Save) -> None:
     report = check_memory(save(scenarios.snapshot_of(scenarios.graph_kept())))
 
@@ -189,6 +256,22 @@ def test_one_huge_tensor_is_a_large_allocation(save: Save) -> None:
     assert "remember" in large.stack[0]
 
 
+def test_one_batch_far_longer_than_the_rest_is_told_with_its_step(save: Save) -> None:
+    model = scenarios.Decoder(Allocator()).build()
+    for step in range(10):
+        model.length = 4096 if step == 6 else 512
+        model.train_step()
+
+    uneven = next(
+        one for one in check_memory(save(scenarios.snapshot_of(model.gpu))).findings if one.finding == "uneven_steps"
+    )
+
+    assert uneven.severity == "info"
+    assert uneven.values["step"] == 6
+    assert uneven.values["peak"] > 2 * uneven.values["usual"]
+    assert "uneven_steps" not in found(check_memory(save(scenarios.snapshot_of(scenarios.training(steps=10)))))
+
+
 def test_memory_cached_after_a_phase_is_told_but_not_between_steps(save: Save) -> None:
     gpu = scenarios.training(steps=3)
     assert "cached_not_released" not in found(check_memory(save(scenarios.snapshot_of(gpu))))
@@ -248,6 +331,7 @@ def test_every_finding_of_the_vocabulary_is_a_symptom_or_the_healthy_answer() ->
         "device_imbalance",
         "history_missing",
         "history_truncated",
+        "uneven_steps",
     }
 
     assert set(memory_symptoms()) == expected

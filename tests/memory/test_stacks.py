@@ -203,3 +203,11 @@ def test_evaluation_is_known_by_the_name_of_a_caller(name: str, expected: bool) 
     frames = [{"filename": "m.py", "line": 1, "name": "forward"}, {"filename": "t.py", "line": 1, "name": name}]
 
     assert stacks[stacks.add(frames)].evaluation is expected
+
+
+def test_the_users_line_is_found_beneath_two_hundred_frames_of_libraries() -> None:
+    frames = [{"filename": "??", "line": 0, "name": f"call_{number}"} for number in range(200)]
+    frames.append({"filename": "/home/me/finetune.py", "line": 12, "name": "main"})
+    stacks = Stacks()
+
+    assert stacks[stacks.add(frames)].site == "me/finetune.py:12 main"

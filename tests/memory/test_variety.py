@@ -111,6 +111,49 @@ def wrapped() -> Allocator:
     return gpu
 
 
+def two_players() -> Allocator:
+    """Two models of small tensors take turns, each with an optimizer: the pieces between steps are those of a step."""
+    gpu = Allocator()
+    for _ in range(12):
+        gpu.malloc(8 * MIB, scenarios.INIT)
+    made = False
+    for _ in range(10):
+        batch = gpu.malloc(6 * MIB, scenarios.BATCH)
+        for line in (31, 32):
+            kept = [gpu.malloc(12 * MIB, scenarios.layer(line)) for _ in range(6)]
+            grads = [gpu.malloc(8 * MIB, scenarios.BACKWARD) for _ in range(6)]
+            for address in kept:
+                gpu.free(address)
+            if not made:
+                for _ in range(12):
+                    gpu.malloc(8 * MIB, scenarios.OPTIMIZER)
+            gpu.free(gpu.malloc(8 * MIB, scenarios.FOREACH))
+            for address in grads:
+                gpu.free(address)
+        made = True
+        gpu.free(batch)
+    return gpu
+
+
+def one_pass() -> Allocator:
+    """A history of the first forward pass of a deep model alone: each layer keeps what backward will want."""
+    model = scenarios.Decoder(Allocator(), layers=40).build()
+    model.gpu.events.clear()
+    model.forward()
+    return model.gpu
+
+
+def building() -> Allocator:
+    """Layers are made on the device one after the other, each by way of a draft that goes."""
+    gpu = Allocator()
+    block, model = ("/home/me/model.py", 44, "__init__"), ("/home/me/train.py", 10, "main")
+    for _ in range(60):
+        for line in (20, 21, 22):
+            gpu.malloc(4 * MIB, scenarios.stack(("/home/me/model.py", line, "__init__"), block, model))
+        gpu.free(gpu.malloc(4 * MIB, scenarios.stack(("/home/me/model.py", 33, "draw"), block, model)))
+    return gpu
+
+
 SOUND: dict[str, Callable[[], Allocator]] = {
     one.__name__: one
     for one in (
@@ -123,6 +166,9 @@ SOUND: dict[str, Callable[[], Allocator]] = {
         sgd,
         random_lengths,
         wrapped,
+        two_players,
+        one_pass,
+        building,
     )
 }
 

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.model_config import ModelConfig
-from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.ragged import Ints, Ragged
 from mldebug_mcp.batch.roles import RowRoles, read_roles
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from mldebug_mcp.batch.other_columns import Rest
     from mldebug_mcp.batch.overlap import Overlap
     from mldebug_mcp.batch.totals import Totals
 
@@ -51,6 +52,8 @@ class Batch:
         classes: One class label for each row, where that is what the labels are.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
+        decoder_inputs: What the decoder is shown, where that is a column beside the targets.
+        rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         columns: The columns of the file.
         tokenizer, model: What was given beside the batch.
         problems: What reading found.
@@ -71,6 +74,8 @@ class Batch:
     classes: Ints | None = None
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     integers: Mapping[str, Ints] = field(default_factory=dict)
+    decoder_inputs: Ragged | None = None
+    rest: Rest | None = None
     columns: tuple[str, ...] = ()
     tokenizer: Tokenizer | None = None
     model: ModelConfig = field(default_factory=ModelConfig)

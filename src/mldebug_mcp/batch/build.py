@@ -11,10 +11,11 @@ from mldebug_mcp.batch import columns as names
 from mldebug_mcp.batch.batch import Batch, Problem, Purpose
 from mldebug_mcp.batch.columns import Kind, depth, find, row_count
 from mldebug_mcp.batch.model_config import ModelConfig
+from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
 from mldebug_mcp.batch.padding import padding_token
 from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prompt_apart
 from mldebug_mcp.batch.purpose import infer_purpose
-from mldebug_mcp.batch.ragged import Bools, Floats, Ints, Ragged
+from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
@@ -83,7 +84,7 @@ def build(table: Table, context: Context) -> Batch:
     counts = [row_count(table.columns[name]) for side in wanted if (name := find(table.columns, side, "ids"))]
     counts = [1 if _ids_depth(found, wanted[0]) == 1 else count for count in counts]
     classes = _classes(found, sides)
-    floats = _floats(found)
+    floats = float_columns(table)
     if not sides and not floats and classes is None:
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
         seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
@@ -97,7 +98,8 @@ def build(table: Table, context: Context) -> Batch:
     purpose = context.purpose or infer_purpose(
         sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
     )
-    rows = max([*counts, 0 if classes is None else len(classes), *(len(array) for array in floats.values())])
+    rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
+    rows = rows or max((len(array) for array in floats.values()), default=0)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
@@ -112,7 +114,9 @@ def build(table: Table, context: Context) -> Batch:
         targets=_targets(found),
         classes=classes,
         floats=floats,
-        integers=_integers(found),
+        integers=integer_columns(table, found.notes),
+        decoder_inputs=None if found.targets is None else decoder_inputs(table),
+        rest=None if sides else rest_of(table, floats, rows),
         columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
         tokenizer=context.tokenizer,
         model=context.model,
@@ -266,27 +270,6 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
             continue
         return labels
     return None
-
-
-def _floats(found: _Found) -> dict[str, Floats]:
-    arrays = {}
-    for name, column in found.table.columns.items():
-        if names.is_float(column) or (name in names.FLOAT_INPUTS and not names.is_indices(column)):
-            array = names.numbers(column)
-            if array is not None and array.size:
-                arrays[name] = array
-    return arrays
-
-
-def _integers(found: _Found) -> dict[str, Ints]:
-    arrays: dict[str, Ints] = {}
-    for name in ("image_grid_thw", "num_images", "image_sizes"):
-        if name in found.table.columns:
-            try:
-                arrays[name] = np.asarray(found.table.columns[name], np.int64)
-            except (TypeError, ValueError):
-                found.notes.append(f"{name} is no array of whole numbers and was not used")
-    return arrays
 
 
 def _missing(found: _Found) -> None:

@@ -19,6 +19,7 @@ from mldebug_mcp.errors import InputError, is_failure
 from mldebug_mcp.text import shorten
 
 Message = Mapping[str, object]
+_CHATS = ("messages", "conversations", "conversation")
 _SPEAKERS = {
     "human": "user",
     "user": "user",
@@ -62,14 +63,24 @@ def tokenize(table: Table, tokenizer: Tokenizer, purpose: str | None) -> Table:
         return _made(table, {"input_ids": [row.ids for row in rows]}, "rendered the prompts for generation")
     make, how = _maker(names, tokenizer)
     rows = _each(table, tuple(names), make)
+    if (strange := _strange_roles(table)) and not any(any(row.trained or ()) for row in rows):
+        how += f"; no turn is the assistant's: the roles are {strange}"
     columns = {"input_ids": [row.ids for row in rows]}
     if purpose != "generation":
         columns["labels"] = [row.labels for row in rows]
     return _made(table, columns, how)
 
 
+def _strange_roles(table: Table) -> str:
+    """Return the roles of the first conversations, if there are any."""
+    chats = next((_listed(table.columns[name]) for name in _CHATS if name in table.columns), [])
+    messages = [one for chat in chats[:100] if isinstance(chat, list) for one in chat if isinstance(one, dict)]
+    roles = dict.fromkeys(str(one.get("role", one.get("from"))) for one in messages)
+    return ", ".join(shorten(role, 30) for role in list(roles)[:8])
+
+
 def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], Row], str]:
-    chat = next((name for name in ("messages", "conversations", "conversation") if name in names), None)
+    chat = next((name for name in _CHATS if name in names), None)
     if chat is not None:
         note = (
             "rendered the conversations with the chat template and masked all but the assistant's turns; "

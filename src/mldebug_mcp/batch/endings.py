@@ -47,6 +47,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         start, stop = side.bounds
         some = stop > start
         turns = Runs(start[some], stop[some], np.flatnonzero(some))
+    turns = _without_padding(side, turns)
     rows = side.rows
     has = np.zeros(rows, np.bool_)
     has[turns.row] = True
@@ -68,6 +69,14 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
     loose = has & ~ended & ~masked & ~masked_last
     cut = loose & _at_limit(batch, side, last, loose, ended)
     return Endings(ended, masked, cut, loose & ~cut, last)
+
+
+def _without_padding(side: Sequences, turns: Runs) -> Runs:
+    """Return the turns as far as they are content: padding that carries labels is no part of a completion."""
+    first, last = side.bounds
+    start, stop = np.maximum(turns.start, first[turns.row]), np.minimum(turns.stop, last[turns.row])
+    some = stop > start
+    return Runs(start[some], stop[some], turns.row[some])
 
 
 def _closed(side: Sequences, turns: Runs, ends: Ints) -> Bools:
@@ -92,11 +101,11 @@ def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bo
         return np.zeros(side.rows, np.bool_)
     longest = int(side.lengths.max())
     _, stop = side.bounds
-    full = (side.lengths == longest) & (last == stop - 1) & (stop == side.ids.offsets[1:])
+    full = (side.lengths == longest) & ((last == stop - 1) | (last < 0)) & (stop == side.ids.offsets[1:])
     limits = (batch.model.max_positions, batch.tokenizer.hf.model_max_length if batch.tokenizer is not None else None)
     known = (longest % ROUND == 0 and longest > 0) or longest in limits
     # Where shorter rows lack their ends too, the ends are missing, not cut off.
-    several = int((full & loose).sum()) >= 2 and not bool((loose & ~full).any())
+    several = int((full & ~ended).sum()) >= 2 and not bool((loose & ~full).any())
     return full if known or several or bool(ended.any()) else np.zeros(side.rows, np.bool_)
 
 

@@ -10,6 +10,9 @@ from mldebug_mcp.config_json import read_config_json
 
 _IMAGE_TOKEN = ("image_token_id", "image_token_index")
 
+_RELATIVE = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "rotary_pct", "alibi")
+"""Settings of models in which only the distance between tokens counts, so that padding in front moves nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
@@ -24,6 +27,7 @@ class ModelConfig:
     encoder_decoder: bool = False
     decoder_start: int | None = None
     token_classification: bool = False
+    relative_positions: bool = False
     image_token: int | None = None
     image_merge: int | None = None
     image_tokens: int | None = None
@@ -66,6 +70,7 @@ def _from(settings: Mapping[str, object]) -> ModelConfig:
         decoder_start=number("decoder_start_token_id"),
         encoder_decoder=settings.get("is_encoder_decoder") is True,
         token_classification="ForTokenClassification" in str(settings.get("architectures")),
+        relative_positions=any(name in source for source in (inner, settings) for name in _RELATIVE),
         image_token=number(*_IMAGE_TOKEN),
         image_merge=_whole(sight.get("spatial_merge_size")),
         image_tokens=_image_tokens(settings),

@@ -61,6 +61,8 @@ def infer_purpose(
     seen = {side.name for side in sides}
     if seen & {"chosen", "rejected"}:
         return "dpo"
+    # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
+    has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
     if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):
         return "classification"
     if not has_targets and ("pixel_values" in floats or any(name.startswith("image_grid") for name in table.columns)):
@@ -87,7 +89,9 @@ def _of_tokens(side: Sequences, context: Context, table: Table) -> Purpose:
 def _labels_are_classes(side: Sequences) -> bool:
     if side.labels is None or side.trained is None:
         return False
-    labels, ids = side.labels.flat[side.trained], side.ids.flat[side.trained]
+    # Padding may be labelled with class 0, which is the padding token's number too.
+    used = side.trained & side.content
+    labels, ids = side.labels.flat[used], side.ids.flat[used]
     if not len(labels) or int(labels.max()) >= FEW_CLASSES or int(labels.min()) < 0 or int(ids.max()) < 2 * FEW_CLASSES:
         return False
     return float(np.mean(labels == ids)) < 0.05

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SPEECH = ("input_features", "input_values")
 LOOKED_AT = 32
 """Rows that are looked at to tell targets from labels that were cut."""
+COPIED = 0.8
+"""Share of a row's labels that have to stand in its inputs to call them a copy. Chosen by hand."""
 NEARLY_ALL = 0.95
 """Share of tokens that have to be the next ones to call two arrays inputs and targets. Chosen by hand."""
 
@@ -69,12 +71,16 @@ def are_targets(ids: Ragged, labels: Ragged) -> bool:
 
 
 def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.integer]) -> bool | None:
-    """Return whether the labels of a row stand in its inputs, one after the other; None for a row without labels."""
+    """Return whether the labels of a row stand in its inputs, one after the other; None for a row without labels.
+
+    Labels that run on behind the end of the inputs are a copy with something added.
+    """
     labels = labels[labels != IGNORE]
     if not len(labels):
         return None
     starts = np.flatnonzero(ids == labels[0])
-    return any(np.array_equal(ids[start : start + len(labels)], labels) for start in starts[:LOOKED_AT].tolist())
+    parts = (ids[start : start + len(labels)] for start in starts[:LOOKED_AT].tolist())
+    return any(len(part) >= COPIED * len(labels) and np.array_equal(part, labels[: len(part)]) for part in parts)
 
 
 def of_speech(table: Table) -> Ragged | None:

@@ -102,11 +102,14 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
             )
         )
     if all(one.severity == "info" for one in found):
+        open_leak = any(one.symptom.id == "leak" and one.state is State.UNKNOWN for one in judged)
         found.append(
             MemoryFinding(
                 finding="healthy",
                 severity="info",
-                summary="nothing unusual: no failure, leak or fragmentation is seen",
+                summary="nothing unusual: no failure or fragmentation is seen; whether memory leaks cannot be judged"
+                if open_leak
+                else "nothing unusual: no failure, leak or fragmentation is seen",
             )
         )
     return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))

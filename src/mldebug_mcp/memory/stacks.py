@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import takewhile
 from typing import Any
 
 from mldebug_mcp.text import shorten
 
-MAX_FRAMES = 128
-"""Frames of a stack that are looked at, innermost first."""
+MAX_FRAMES = 256
+"""Frames of a stack that are looked at, innermost first. With those of C++ and CPython between, the fifty Python frames
+of a Trainer come to more than 128."""
 SHOWN_FRAMES = 6
 NO_PYTHON = "(no Python frame)"
 
@@ -127,6 +129,7 @@ class Stacks:
         self.all: list[Stack] = [Stack(NO_PYTHON, "", (), Phase.UNKNOWN, evaluation=False, recorded=False)]
         self._by_objects: dict[tuple[int, ...], int] = {(): 0}
         self._by_content: dict[tuple[str, ...], int] = {(): 0}
+        self._texts: list[tuple[str, ...]] = [()]
 
     def __getitem__(self, index: int) -> Stack:
         return self.all[index]
@@ -147,8 +150,24 @@ class Stacks:
             if known is None:
                 known = self._by_content[texts] = len(self.all)
                 self.all.append(_stack(texts))
+                self._texts.append(texts)
             self._by_objects[objects] = known
         return known
+
+    def shared(self, which: Iterable[int]) -> tuple[str, ...]:
+        """Return the functions that all these stacks run in, outermost first, as file:name.
+
+        The last is the one in which they part: a loop that makes them all runs in it, or further out. Stacks that were
+        not recorded say nothing and are left out.
+        """
+        outermost_first = [self._texts[one][::-1] for one in which if one > 0]
+        if not outermost_first:
+            return ()
+        # Between the first and the last in sorted order lie all others: what these two share, all share.
+        pairs = zip(min(outermost_first), max(outermost_first), strict=False)
+        same = [one for one, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        parting = {_function(one[len(same)]) for one in outermost_first if len(one) > len(same)}
+        return (*map(_function, same), *(parting if len(parting) == 1 else ()))
 
     def forget_objects(self) -> None:
         """Forget the identities: the objects behind them are about to go."""
@@ -169,6 +188,11 @@ def _split(text: str) -> tuple[str, str, str]:
     """Return file, line and name. The name may hold colons (C++), the file a drive letter."""
     match = re.match(r"(?P<file>(?:[A-Za-z]:)?[^:]*):(?P<line>-?\d+):(?P<name>.*)", text, re.DOTALL)
     return (match["file"], match["line"], match["name"]) if match else ("", "0", text)
+
+
+def _function(text: str) -> str:
+    file, _, name = _split(text)
+    return f"{file}:{name}"
 
 
 def _stack(texts: Sequence[str]) -> Stack:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.memory.stacks import Phase, Stacks
-from mldebug_mcp.memory.tables import Action, Annotation, Events, Ints
+from mldebug_mcp.memory.stacks import Phase, Stack, Stacks
+from mldebug_mcp.memory.tables import Action, Annotation, Bools, Events, Ints
 
 LEAST_STEPS = 3
 REGULAR = 0.3
@@ -20,12 +20,28 @@ SPAN = 0.5
 FREED = 0.8
 """Of the allocations that must be freed in the history: what only piles up tells no step from a loop that fills a
 list."""
+BURST = 2.0
+"""How many times longer the pause between two steps must be than between two calls of one step. Chosen: within a pass
+calls of one line follow each other layer by layer, and the rest of the step lies between passes."""
 MAX_KEYS = 400
+EVALUATION = 2
+"""The rank of calls of an evaluation; those of the optimizer have 0, all others 1."""
 
 _STEP_NAME = re.compile(
     r"ProfilerStep|optimizer\.step|train\w*[ _.]?step|(?:^|[^a-z])(?:step|iteration|iter|batch)(?:[^a-z]|$)",
     re.IGNORECASE,
 )
+_PASS = re.compile(
+    r":(?:_call_impl|_wrapped_call_impl|\w*forward|backward|_engine_run_backward)$|torch::autograd::Engine"
+)
+"""Functions that pass through a model: a loop inside one goes over layers, and not over batches."""
+_MAKING = re.compile(
+    r":(?:__init__|from_pretrained|_apply|fully_shard|\w*load\w*|quantize\w*|\w*get_peft_model\w*)$"
+    r"|:(?:build|create|init)_?\w*model\w*$"
+    r"|/optim/.*:(?:\w*step\w*|_init_group|_?(?:multi|single)_tensor_\w+)$"
+)
+"""Functions that make, load or change a model: a loop inside one goes over layers or parameters. Programs may run whole
+trainings inside them too (LightningCLI inside `__init__`, Lightning inside the optimizer's `step`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +98,10 @@ def _annotated(events: Events, annotations: Sequence[Annotation]) -> Steps | Non
 
 
 def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
-    """Find calls that come once per step: those that repeat at regular distances, of which the rarest count.
+    """Find calls that come once per step, or in one burst per step: those that repeat at regular distances.
 
-    Calls of the optimizer come first; those of an evaluation only where nothing else repeats.
+    The rarest count. Calls of the optimizer come first; those of an evaluation only where nothing else repeats. What
+    repeats within one forward pass, or while a model is built or loaded, goes over layers and is no step.
     """
     at = np.flatnonzero(events.action == Action.ALLOC)
     if len(at) < LEAST_STEPS:
@@ -94,30 +111,109 @@ def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
     key = stack if by_stack else events.size[at]
     if by_stack:
         at, key = at[key > 0], key[key > 0]
-    found: list[tuple[int, int, int, Ints]] = []
     is_freed = np.zeros(len(events), np.bool_)
     is_freed[freed[freed >= 0]] = True
+    groups = _freed_groups(at, key, is_freed)
+
+    def is_loop_over_steps(starts: Ints) -> bool:
+        inside = _inside_one_call(starts, events, stacks) if by_stack else _mostly_kept(starts, events, is_freed)
+        return not inside
+
+    ranks = [_rank(stacks[name]) if by_stack else 1 for name, _ in groups]
+    for clock, worst in _clocks(events, stacks):
+        usable = [(rank, moments) for rank, (_, moments) in zip(ranks, groups, strict=True) if rank <= worst]
+        for split in (_singly, _in_bursts):
+            repeated = [(rank, split(moments, clock)) for rank, moments in usable]
+            regular = [(rank, starts) for rank, starts in repeated if _regular(starts, clock)]
+            found = _best(regular, is_loop_over_steps)
+            if found is not None:
+                return Steps(found, f"{'calls' if by_stack else 'sizes'} that repeat once per step")
+    return None
+
+
+def _freed_groups(at: Ints, key: Ints, is_freed: Bools) -> list[tuple[int, Ints]]:
+    """Return each key with the moments of its allocations, rarest first: those that come often and are mostly freed."""
     names, counts = np.unique(key, return_counts=True)
-    order = np.argsort(key, kind="stable")
-    groups = np.split(at[order], np.cumsum(counts)[:-1])
-    for name, moments in sorted(zip(names.tolist(), groups, strict=True), key=lambda one: len(one[1]))[:MAX_KEYS]:
-        if len(moments) < LEAST_STEPS or not _regular(moments, len(events)):
-            continue
-        if is_freed[moments].mean() < FREED:
-            continue
-        who = stacks[name] if by_stack else None
-        rank = 1
-        if who is not None:
-            rank = 2 if who.evaluation else 0 if who.phase is Phase.OPTIMIZER else 1
-        found.append((rank, len(moments), int(moments[0]), moments))
-    if not found:
+    groups = np.split(at[np.argsort(key, kind="stable")], np.cumsum(counts)[:-1])
+    often = [
+        (name, moments) for name, moments in zip(names.tolist(), groups, strict=True) if len(moments) >= LEAST_STEPS
+    ]
+    rarest = sorted(often, key=lambda one: len(one[1]))[:MAX_KEYS]
+    return [(name, moments) for name, moments in rarest if is_freed[moments].mean() >= FREED]
+
+
+def _rank(who: Stack) -> int:
+    return EVALUATION if who.evaluation else 0 if who.phase is Phase.OPTIMIZER else 1
+
+
+def _best(regular: list[tuple[int, Ints]], accept: Callable[[Ints], bool]) -> Ints | None:
+    """Return the rarest of the best rank that is accepted; of those that come as often, the earliest.
+
+    It marks the beginning of the step best. What is accepted is costly to ask, and of what spans less never true where
+    it is false of what spans more.
+    """
+    if not regular:
         return None
-    rank, count, _, _ = min(found, key=lambda one: one[:3])
-    # Among the calls that come as often, the earliest marks the beginning of the step best.
-    starts = min((one for one in found if one[1] == count and one[0] <= max(rank, 1)), key=lambda one: one[2])[3]
-    return Steps(starts, "calls that repeat once per step" if by_stack else "sizes that repeat once per step")
+    spans = np.array([(starts[0], starts[-1]) for _, starts in regular])
+    if not accept(np.array([spans[:, 0].min(), spans[:, 1].max()])):
+        return None
+    ordered = sorted(regular, key=lambda one: (one[0], len(one[1]), int(one[1][0])))
+    best = next((one for one in ordered if accept(one[1])), None)
+    if best is None:
+        return None
+    rank, count = best[0], len(best[1])
+    alike = (starts for place, starts in regular if len(starts) == count and place <= max(rank, 1))
+    return next(starts for starts in sorted(alike, key=lambda one: int(one[0])) if accept(starts))
 
 
-def _regular(moments: Ints, count: int) -> bool:
-    gaps = np.diff(moments).astype(float)
-    return bool(gaps.mean() >= 4 and gaps.std() <= REGULAR * gaps.mean() and gaps.sum() >= SPAN * count)
+def _clocks(events: Events, stacks: Stacks) -> list[tuple[Ints, int]]:
+    """Return how many allocations came before each event, and the worst rank of a call that may be measured by it.
+
+    First without those of evaluations, by which steps are as far apart across an evaluation as elsewhere.
+    """
+    allocations = events.action == Action.ALLOC
+    evaluation = np.array([one.evaluation for one in stacks.all])[events.stack]
+    training = [(np.cumsum(allocations & ~evaluation), EVALUATION - 1)] if evaluation.any() else []
+    return [*training, (np.cumsum(allocations), EVALUATION)]
+
+
+def _singly(moments: Ints, _clock: Ints) -> Ints:
+    return moments
+
+
+def _in_bursts(moments: Ints, clock: Ints) -> Ints:
+    """Return the first moment of each burst: where the pauses before differ most in length from those within."""
+    gaps = np.diff(clock[moments])
+    lengths = np.unique(gaps[gaps > 0])
+    ratios = lengths[1:] / lengths[:-1]
+    if not len(ratios) or ratios.max() < BURST:
+        return moments
+    return moments[np.concatenate(([True], gaps > lengths[int(ratios.argmax())]))]
+
+
+def _inside_one_call(starts: Ints, events: Events, stacks: Stacks) -> bool:
+    """Tell whether all that is allocated between these moments comes from one pass through a model, or its making."""
+    between = slice(int(starts[0]), int(starts[-1]))
+    mine = np.flatnonzero(np.bincount(events.stack[between][events.action[between] == Action.ALLOC])).tolist()
+    shared = stacks.shared(mine)
+    if any(_PASS.search(function) for function in shared):
+        return True
+    runs = any(stacks[one].phase in (Phase.FORWARD, Phase.LOSS) for one in mine)
+    return not runs and any(_MAKING.search(function) for function in shared)
+
+
+def _mostly_kept(starts: Ints, events: Events, is_freed: Bools) -> bool:
+    """Tell whether most of what is allocated between these moments stays, as in one forward pass and in no whole step.
+
+    Where no stacks are recorded this alone tells layers from steps.
+    """
+    between = np.arange(int(starts[0]), int(starts[-1]))
+    mine = between[events.action[between] == Action.ALLOC]
+    return bool(events.size[mine[~is_freed[mine]]].sum() > events.size[mine].sum() / 2)
+
+
+def _regular(moments: Ints, clock: Ints) -> bool:
+    if len(moments) < LEAST_STEPS or np.diff(moments).mean() < 4:
+        return False
+    gaps = np.diff(clock[moments]).astype(float)
+    return bool(gaps.std() <= REGULAR * gaps.mean() and gaps.sum() >= SPAN * int(clock[-1]))

@@ -13,6 +13,8 @@ from mldebug_mcp.text import shorten
 
 NAME = "json"
 MAX_BYTES = 1024**3
+MAX_PRINTED = 100_000
+PRINTED = "this is what print() shows of tensors; save the batch itself, with torch.save(batch, 'batch.pt')"
 _WRAPPERS = ("batch", "data", "rows", "examples", "inputs", "train")
 
 
@@ -35,7 +37,12 @@ def tables(path: Path) -> Iterator[Table]:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
         problem = "nested too deeply" if isinstance(error, RecursionError) else shorten(str(error), 120)
-        raise InputError(f"{name}: not JSON ({problem}); save the batch again") from None
+        again = (
+            PRINTED
+            if any(word in content[:MAX_PRINTED] for word in (b"tensor(", b"array("))
+            else "save the batch again"
+        )
+        raise InputError(f"{name}: not JSON ({problem}); {again}") from None
     yield table_of(value, name)
 
 

@@ -26,9 +26,10 @@ SHORT = 8
     quotes=("karpathy_recipe_inspect_data", "axolotl_spike_one_sample"),
 )
 def empty_row(batch: Batch) -> BatchEvidence | None:
-    """A row has no token besides padding and special tokens.
+    """A row has no token besides padding and special tokens, or its completion none besides its end.
 
-    Not this when: it is the prompt of a preference pair (`prompt_missing`).
+    Not this when: it is the prompt of a preference pair (`prompt_missing`); nothing of the row is trained on
+    (`row_labels_masked`).
     """
     sides = [side for side in batch.sides if not (side.name == "prompt" and batch.purpose == "dpo")]
     special = (
@@ -37,9 +38,27 @@ def empty_row(batch: Batch) -> BatchEvidence | None:
         else batch.ends | ({batch.bos} if batch.bos is not None else set())
     )
     rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
+    if len(rows):
+        return BatchEvidence(f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} empty", rows)
+    if batch.purpose not in ("sft", "dpo", "vlm"):
+        return None
+    rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))
     if not len(rows):
         return None
-    return BatchEvidence(f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} empty", rows)
+    return BatchEvidence(f"in {of_rows(rows, batch.rows)} the completion is empty: only its end is trained on", rows)
+
+
+def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
+    """Return the rows in which an end token, and no word, is trained on."""
+    trained = side.trained
+    empty = np.zeros(side.rows, np.bool_)
+    for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= SHORT)).tolist():
+        inside = slice(int(side.ids.offsets[row]), int(side.ids.offsets[row + 1]))
+        tokens = [] if trained is None else side.ids.flat[inside][(trained & side.content)[inside]].tolist()
+        words = [token for token in tokens if token not in batch.ends]
+        blank = batch.tokenizer is not None and not "".join(batch.tokenizer.pieces(words)).strip()
+        empty[row] = len(words) < len(tokens) and (not words or blank)
+    return empty
 
 
 def _nothing_but(side: Sequences, special: Ints) -> Bools:

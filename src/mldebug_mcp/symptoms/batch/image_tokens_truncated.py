@@ -52,9 +52,11 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
                 {"placeholders": count},
             )
         if expected is not None and expected != count:
-            rows = np.unique(side.numbers[found.row])
+            wrong = _wrong_runs(batch, found)
+            rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
+            where = "" if wrong is None else f"; they differ in {of_rows(rows, batch.rows)}"
             return BatchEvidence(
-                f"{count} image placeholders in the batch, {expected} are wanted by its images",
+                f"{count} image placeholders in the batch, {expected} are wanted by its images{where}",
                 rows,
                 values={"placeholders": count, "expected": expected},
             )
@@ -83,6 +85,15 @@ def _expected(batch: Batch, count: int) -> int | None:
         return images * batch.model.image_tokens
     # One size for all images: the placeholders divide evenly among them, or stand for one image each.
     return None if images and count and count % images == 0 else images
+
+
+def _wrong_runs(batch: Batch, found: Runs) -> Ints | None:
+    """Return the images whose placeholders do not fit their grid, where each stretch of placeholders is one image."""
+    grid = batch.integers.get("image_grid_thw")
+    if grid is None or len(grid.reshape(-1, 3)) != len(found):
+        return None
+    wanted = np.prod(grid.reshape(-1, 3), axis=1) // (batch.model.image_merge or 2) ** 2
+    return np.flatnonzero(found.stop - found.start != wanted)
 
 
 def _cut_runs(side: Sequences, found: Runs) -> Ints:

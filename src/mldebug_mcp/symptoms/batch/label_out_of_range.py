@@ -13,6 +13,9 @@ from mldebug_mcp.symptoms.batch.registry import (
     batch_check,
 )
 
+VOID = (255, -1)
+"""Pixels that belong to no class: 255 in the label images of Pascal VOC, Cityscapes and ADE20K, and in SegFormer."""
+
 
 @batch_check(
     severity="error",
@@ -51,6 +54,10 @@ def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
     found = []
     if batch.classes is not None:
         found.append((batch.classes, batch.numbers[: len(batch.classes)]))
+    if (pixels := batch.integers.get("labels")) is not None:
+        used = ~np.isin(pixels, VOID)
+        rows = np.broadcast_to(np.arange(len(pixels))[:, None, None], pixels.shape)
+        found.append((pixels[used], rows[used]))
     if batch.purpose == "classification":
         found += [
             (side.labels.flat.astype(np.int64), np.repeat(side.numbers, side.ids.lengths))

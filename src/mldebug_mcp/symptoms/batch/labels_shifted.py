@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mldebug_mcp.batch.agreement import shift_of
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.models.base import Severity
@@ -17,7 +19,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     severity="error",
     why=(
         "Models of Transformers shift labels inside the loss; shifted twice, the model learns to predict the token "
-        "after next, or to copy its input."
+        "after next, or to copy its input. A decoder is to be shown the labels one place to the right."
     ),
     fix="labels = input_ids.clone() with prompts and padding set to -100; leave the shift to the model.",
     fixes={"Megatron, nanoGPT": "their losses do not shift: there shifted labels are right."},
@@ -28,8 +30,11 @@ def labels_shifted(batch: Batch) -> BatchEvidence | None:
     """Labels are the next (or the previous) tokens instead of the tokens at their own places.
 
     Not this when: the column is called targets, as in code whose loss does not shift. With a loss mask beside the
-    labels and no Transformers configuration it is only a remark: Megatron's data look so.
+    labels and no Transformers configuration it is only a remark: Megatron's data look so. Of an encoder-decoder it is
+    this when the decoder's inputs are the labels themselves, not the labels one place to the right.
     """
+    if (shown := _shown_to_decoder(batch)) is not None:
+        return shown
     shifts = [(side, shift) for side in batch.trained_sides if (shift := shift_of(side)) and not side.shifted_by_design]
     if not shifts:
         return None
@@ -41,4 +46,24 @@ def labels_shifted(batch: Batch) -> BatchEvidence | None:
         rows,
         values={"shift": shifts[0][1]},
         severity=severity,
+    )
+
+
+def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:
+    targets, inputs = batch.targets, batch.decoder_inputs
+    if (
+        targets is None
+        or inputs is None
+        or targets.trained is None
+        or not np.array_equal(inputs.lengths, targets.ids.lengths)
+    ):
+        return None
+    told = np.flatnonzero(targets.trained & targets.content)
+    if not len(told) or not np.array_equal(inputs.flat[told], targets.ids.flat[told]):
+        return None
+    return BatchEvidence(
+        f"in all {targets.rows} rows decoder_input_ids are the labels at their own places, so that the decoder is "
+        "shown each token that it must write; leave them out, and the model makes them from the labels",
+        targets.numbers,
+        values={"shift": 0},
     )

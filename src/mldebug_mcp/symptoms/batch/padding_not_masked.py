@@ -26,7 +26,7 @@ from mldebug_mcp.symptoms.batch.registry import (
         "LLaMA-Factory": "ignore_pad_token_for_loss: true.",
     },
     quotes=("hf_gradacc_token_denominator", "hfcourse_decode_inputs"),
-    purposes=("sft", "pretraining", "dpo", "vlm"),
+    purposes=("sft", "pretraining", "dpo", "vlm", "classification"),
 )
 def padding_not_masked(batch: Batch) -> BatchEvidence | None:
     """The loss is taken on padding.

@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.models.base import Severity
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
@@ -35,7 +36,8 @@ def padding_side_wrong(batch: Batch) -> BatchEvidence | None:
     """Prompts for generation are padded on the right, or training rows on the left.
 
     Not this when: training rows are padded on the left and have position ids that begin at the text; the rows are
-    completions, or preference pairs, which TRL pads on either side.
+    completions, or preference pairs, which TRL pads on either side. Where the model's configuration says that only
+    distances between tokens count (rotary positions) and a mask hides the padding, the left side is only a remark.
     """
     sides = [side for side in batch.sides if side.name in ("", "prompt") and side.padded]
     generation = batch.purpose == "generation"
@@ -46,10 +48,10 @@ def padding_side_wrong(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     side = "right" if generation else "left"
+    harmless = batch.model.relative_positions and all(one.attention is not None for one in sides)
+    severity: Severity | None = "error" if generation else "info" if harmless else None
     return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} padded on the {side}",
-        rows,
-        severity="error" if generation else None,
+        f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} padded on the {side}", rows, severity=severity
     )
 
 

@@ -16,7 +16,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     why="The trainer stops over a missing column, or drops what it does not know and trains on the rest.",
     fix=(
         "Give the columns that the trainer wants: input_ids and labels (SFT), prompt, chosen and rejected (DPO), "
-        "prompt (GRPO); remove_unused_columns=False where a collator needs more."
+        "prompt (GRPO), whole numbers for classes; remove_unused_columns=False where a collator needs more."
     ),
     fixes={
         "Axolotl": "type: and field_* under datasets: must name the columns.",
@@ -31,7 +31,7 @@ def schema_mismatch(batch: Batch) -> BatchEvidence | None:
     Not this when: there are more columns than are needed.
     """
     told = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
-    said = [*_lacking(batch), *(problem.summary for problem in told)]
+    said = [*_float_classes(batch), *_lacking(batch), *(problem.summary for problem in told)]
     if not said:
         return None
     rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
@@ -54,3 +54,17 @@ def _lacking(batch: Batch) -> list[str]:
     if batch.purpose == "generation" and not names:
         return [f"generation needs input_ids; the columns are {seen}"]
     return []
+
+
+def _float_classes(batch: Batch) -> list[str]:
+    """Return what is wrong with one whole number per row, written as a float, for a model of several classes."""
+    classes = batch.model.num_labels
+    name = next((name for name in ("labels", "label") if name in batch.floats), None)
+    if name is None or classes is None or classes < 2:
+        return []
+    labels = batch.floats[name]
+    if labels.ndim != 1 or len(labels) != batch.rows or not bool(np.all(labels == np.floor(labels))):
+        return []
+    return [
+        f"{name} are floats (such as {labels[0]:.1f}): a model of {classes} classes wants one whole number for each row"
+    ]

@@ -30,9 +30,9 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
     request, but no piece did. Without one: a quarter of reserved memory is free in segments that tensors hold another
-    part of.
+    part of, and was so at the fullest moment too.
 
-    Not this when: whole segments are free (`cached_not_released`).
+    Not this when: whole segments are free (`cached_not_released`); the pieces are filled in each step.
     """
     return on_worst_device(snapshot.devices, _on)
 
@@ -61,7 +61,7 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
 
 def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
     free = device.free
-    if free.split < max(LEAST_BYTES, LEAST_SHARE * device.reserved):
+    if min(free.split, _never_used(device)) < max(LEAST_BYTES, LEAST_SHARE * device.reserved):
         return None
     pieces = f" in {free.pieces} pieces, the largest {size(free.largest)}" if free.pieces else ""
     return _evidence(
@@ -72,6 +72,17 @@ def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
         free.largest,
         severity_is_error=False,
     )
+
+
+def _never_used(device: DeviceMemory) -> int:
+    """Return what stayed free of all that is reserved, at the fullest moment of the later half of the history.
+
+    Between two steps much is free in pieces that the next step fills again.
+    """
+    if device.history is None:
+        return device.reserved
+    later = device.history.replay.allocated[device.history.events // 2 :]
+    return device.reserved - int(later.max())
 
 
 def _evidence(device: DeviceMemory, text: str, free: int, largest: int, *, severity_is_error: bool) -> MemoryEvidence:
