@@ -19,7 +19,9 @@ from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
-_WARNED = re.compile(r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)")
+_WARNED = re.compile(
+    r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d"
+)
 """A line that its writer calls a warning: what it tells of stopped nothing. (NCCL has no other word for errors.)"""
 MAX_MATCHES = 3
 MAX_RANKS = 32
@@ -110,15 +112,25 @@ def _judge(failure: Failure) -> _Judged:
     """Judge a chain of exceptions by the first of them whose message is known, else by the first."""
     chain = list(failure.chain())[:10]
     for one in chain:
-        known = match(one.text, warnings=True)
+        known = _known(one)
         if any(row.role is Role.ERROR for row in known):
-            return _Judged(_with_ranks(one, failure), tuple(known))
+            return _Judged(_of_chain(one, chain), known)
     first = next((one for one in chain if not one.is_wrapper), chain[0])
-    return _Judged(_with_ranks(first, failure), tuple(match(first.text, warnings=True)))
+    return _Judged(_of_chain(first, chain), _known(first))
 
 
-def _with_ranks(chosen: Failure, last: Failure) -> Failure:
-    chosen.ranks |= last.ranks
+def _known(failure: Failure) -> tuple[KnownError, ...]:
+    """Return the known errors that a failure shows, or else its first line: what stands below may not belong to it."""
+    code = failure.frames[-1].code if failure.frames else ""
+    rows = match(failure.text, warnings=True, code=code)
+    return tuple(rows or match(failure.text.partition("\n")[0], warnings=True, code=code))
+
+
+def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
+    """Return the failure that stands for a chain, with the ranks of its last one and the first frame of the user's."""
+    chosen.ranks |= chain[-1].ranks
+    if chosen.user_frame is None:
+        chosen.outside = next((one.user_frame for one in chain if one.user_frame is not None), None)
     return chosen
 
 

@@ -51,10 +51,18 @@ class KnownError(Entry):
     credence: str
     role: Role = Role.ERROR
     condition: str = Field("", description="What the numbers of the message have to say: a key of CONDITIONS.")
+    code: str = Field("", description="Regular expression for the code that raised it, where the words do not suffice.")
 
-    def fits(self, text: str) -> bool:
-        """Return whether a text, of single spaces and bounded length, shows this error."""
+    def fits(self, text: str, code: str = "") -> bool:
+        """Return whether a text, of single spaces and bounded length, shows this error.
+
+        Args:
+            text: The message.
+            code: The line of code that raised it, where a traceback shows it.
+        """
         if not self.pattern or re.search(self.pattern, text) is None:
+            return False
+        if self.code and re.search(self.code, code) is None:
             return False
         return not self.condition or CONDITIONS[self.condition](text)
 
@@ -75,15 +83,18 @@ def known_errors() -> Mapping[str, KnownError]:
     return rows
 
 
-def match(text: str, *, warnings: bool = False) -> list[KnownError]:
+def match(text: str, *, warnings: bool = False, code: str = "") -> list[KnownError]:
     """Return the known errors that a message shows, likeliest first.
 
     Args:
         text: The message: a line or a few. Only the first 4,000 characters are looked at.
         warnings: Whether messages that stop nothing count too.
+        code: The line of code that raised it, where a traceback shows it.
     """
     line = " ".join(clean(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    return [row for row in known_errors().values() if (warnings or row.role is not Role.WARNING) and row.fits(line)]
+    return [
+        row for row in known_errors().values() if (warnings or row.role is not Role.WARNING) and row.fits(line, code)
+    ]
 
 
 def is_fragmented(text: str) -> bool:

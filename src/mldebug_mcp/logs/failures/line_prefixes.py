@@ -1,8 +1,8 @@
 """What launchers, hosts and loggers write before a line: taken off, and read for the rank that it names.
 
-Launchers write `[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>:` or `(Worker pid=42)`. Other prefixes (host names,
-times, a logger's) are learned from the first line of a traceback: what stands before `Traceback` also stands before its
-frames.
+Launchers write `[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>:`, `10.0.0.4:` or `(Worker pid=42)`. Other prefixes
+(host names, times, a logger's) are learned from the first line of a traceback: what stands before `Traceback` also
+stands before its frames.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_PREFIX = 120
 
 _PREFIX = re.compile(
     rf"(?:{launchers.BRACKETED}:|{launchers.MPIRUN}|{launchers.NAMED}) ?|{launchers.NUMBERED}(?=[ \w\[])|"
-    r"\((?:[\w:.]+ )?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
+    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|\((?:[\w:.]+ )?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
 _QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
@@ -50,8 +50,8 @@ class Prefixes:
                 break
             found = next((value for value in prefix.groupdict().values() if value is not None), None)
             rank, start = (found or rank), prefix.end()
-        # The number of a process tells streams apart, but it is no rank.
-        if rank and not line.startswith("("):
+        # The number of a process and a host's address tell streams apart, but they are no ranks.
+        if rank.isdigit() and not line.startswith("("):
             self.ranks.add(rank)
         return rank or own, line[start:]
 

@@ -32,9 +32,14 @@ MAX_SHAPES = 5_000
 
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
 _BARE_EXCEPTION = re.compile(
-    r"(?P<type>(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
+    r"(?P<type>(?!nccl[A-Z])(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
     r"(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60})(?::(?: |$)|$)"
 )
+_CPP_EXCEPTION = re.compile(
+    r"(?:libc\+\+abi: )?terminat(?:e called after throwing an instance of '|ing .{0,40}exception of type )"
+    r"(?P<type>[\w:]{1,150}\w)"
+)
+"""What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
 _WRAPPERS = re.compile(
     r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError"
 )
@@ -46,10 +51,13 @@ _SIGNS = (
     "nable", "annot", "upported", "not found", "bbox", "assistant_", "xitcode", "exit status", "unallocated",
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
     "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
-    "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer",
+    "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer", "CuDNN", "bad_alloc",
+    "terminat", "Loss is", "loss is", "iverged", "EADDRINUSE", "cache_size_limit", "Root Cause", "upsertBucket",
+    "low on resource",
 )  # fmt: skip
 _LOG_LINE = re.compile(
-    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d:\d\d:\d\d|\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
+    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
+    r"\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
     r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% "
 )
 """How a line begins that a logger or a progress bar wrote: it goes on with no message above it."""
@@ -215,7 +223,7 @@ class _Reader:
         if "Exception ignored" in line:
             stream.ignored, stream.room = True, 0
             return
-        bare = _BARE_EXCEPTION.match(line)
+        bare = _BARE_EXCEPTION.match(line) or _CPP_EXCEPTION.match(line)
         goes_on = bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.
         below_exception = goes_on and stream.open is not None and stream.open.exception != ""
@@ -224,7 +232,8 @@ class _Reader:
             stream.room -= 1
             stream.open.text += "\n" + clean(line[:MAX_SHOWN])
         elif (known or bare is not None) and not _NOT_A_FAILURE.search(line):
-            self._add(stream, key, number, line, bare["type"] if bare else "")
+            failure = self._add(stream, key, number, line, bare["type"] if bare else "")
+            failure.ignored, stream.ignored = stream.ignored, False
 
     def _is_known_line(self, key: str, line: str) -> bool:
         """Return whether a line is an error message that is known, and not one that was seen with other numbers."""
