@@ -195,3 +195,88 @@ def test_an_endless_flood_of_tracebacks_is_answered_in_bounded_memory() -> None:
 def test_hostile_text_is_answered(text: str) -> None:
     answer = explain_error(text)
     assert "\x00" not in answer.to_json()
+
+
+def test_an_uncaught_exception_of_cpp_is_read_with_its_message() -> None:
+    ended = "step 3 loss 2.0\nterminate called after throwing an instance of '{}'\n  what():  {}\nAborted (core dumped)"
+    unknown = explain_error(ended.format("zeta::shard_error", "shard 14 is of another make"))
+    assert first(unknown) == ("zeta::shard_error", [])
+    assert unknown.matches == []
+    assert unknown.error is not None
+    assert "shard 14" in unknown.error.text
+    known = explain_error(ended.format("c10::Error", "CUDA error: an illegal memory access was encountered"))
+    assert known.matches[0].id == "illegal_memory"
+
+
+def test_an_exception_that_python_ignored_stopped_nothing() -> None:
+    answer = explain_error("Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError: Broken pipe\n")
+    assert any("nothing in this text stopped a run" in note for note in answer.notes)
+
+
+def test_what_a_rendezvous_tried_in_vain_at_first_comes_after_a_failure() -> None:
+    tried = "[W socket.cpp:601] [c10d] The client socket has failed to connect to [localhost]:29500 (errno: 97)."
+    assert first(explain_error(f"{tried}\nloss 2.0\n{TRACEBACK}KeyError: 'label'")) == ("KeyError", [])
+
+
+def test_where_the_first_exception_shows_no_code_of_the_user_a_later_one_of_its_chain_does() -> None:
+    library = TRACEBACK.replace("/home/me/proj/train.py", "/opt/conda/lib/python3.10/site-packages/zeta/session.py")
+    between = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    answer = explain_error(f"{library}ZetaError: shapes differ{between}{TRACEBACK}RuntimeError: the session failed")
+    assert first(answer) == ("ZetaError", [])
+    assert answer.error is not None
+    assert answer.error.user_frame.startswith("/home/me/proj/train.py:20")
+
+
+def test_hosts_that_are_named_by_their_addresses_are_told_apart() -> None:
+    one = [f"10.0.0.4: {line}" for line in (TRACEBACK + "ValueError: bad row 7").splitlines()]
+    two = [f"10.0.0.5: [rank3]: {line}" for line in (TRACEBACK + "KeyError: 'label'").splitlines()]
+    two[0] = "10.0.0.5: bye[rank3]: Traceback (most recent call last):"
+    mixed = [line for pair in zip(one, two, strict=True) for line in pair]
+    answer = explain_error("\n".join(mixed))
+    assert first(answer) == ("ValueError", [])
+    assert any("KeyError" in note for note in answer.notes)
+    assert first(explain_error("\n".join(two))) == ("KeyError", ["3"])
+
+
+def test_what_a_shell_prints_below_a_message_does_not_hide_it() -> None:
+    assert explain_error("loss 2.0\nKilled\n(base) me@host:~$ ls").matches[0].id == "host_killed"
+    assert explain_error("loss 2.0\nKilled idle worker 7\nloss 1.9").error is None
+
+
+def test_a_log_line_with_a_date_of_any_order_is_no_part_of_the_message_above() -> None:
+    answer = explain_error(TRACEBACK + "KeyError: 'label'\n10/29/2023 11:23:40 - WARNING - cached\n")
+    assert answer.error is not None
+    assert answer.error.text == "KeyError: 'label'"
+
+
+def test_the_summary_of_torchelastic_alone_names_the_rank_and_is_taken_for_an_echo() -> None:
+    answer = explain_error(SUMMARY.format(3).replace("exitcode  : 1", "exitcode  : -6").partition("train.py FAILED")[2])
+    assert answer.matches[0].id == "aborted"
+    assert any("rank 3" in note for note in answer.notes)
+    assert any("echoes" in note for note in answer.notes)
+
+
+def test_values_that_do_not_unpack_are_of_an_environment_where_the_code_steps_one() -> None:
+    message = "ValueError: not enough values to unpack (expected 5, got 4)"
+    stepped = TRACEBACK + '  File "/opt/conda/lib/python3.10/site-packages/gym/w.py", line 5, in step\n'
+    code = "    obs, reward, terminated, truncated, info = self.env.step(action)\n"
+    assert explain_error(stepped + code + message).matches[0].id == "gym_step_values"
+    assert explain_error(TRACEBACK + message).matches == []
+
+
+def test_a_download_that_was_cut_off_is_no_echo_of_another_rank() -> None:
+    between = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    reset = "ConnectionResetError: [Errno 104] Connection reset by peer"
+    aborted = "requests.exceptions.ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'reset'))"
+    answer = explain_error(TRACEBACK + reset + between + TRACEBACK + aborted)
+    assert answer.matches[0].id == "transfer_cut_off"
+    assert explain_error(TRACEBACK + reset).matches[0].id == "store_connection_reset"
+
+
+def test_what_nccl_adds_below_its_error_belongs_to_it() -> None:
+    log = (
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:133, unhandled cuda error\n"
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+        "Cuda failure 'CUDA-capable device(s) is/are busy or unavailable'\n"
+    )
+    assert explain_error(TRACEBACK + log).matches[0].id == "cuda_device_busy"

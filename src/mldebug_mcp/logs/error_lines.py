@@ -6,16 +6,22 @@ import re
 
 _ERROR = re.compile(
     r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
-    r"\b(?:Error|Exception)\s*:\s*[^\W\d]|out of memory|\bNCCL (?:WARN|error)|"
+    r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
     r"[Bb]us error|\boom[-_ ]kill|\bexitcode\s*:\s*-\d|Watchdog caught|diverged with loss|\bNaN loss\b|"
-    r"\b[Ll]oss is (?:nan|NaN|inf)\b",
+    r"\b[Ll]oss is (?:nan|NaN|inf)\b|^(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60}(?::\s|$)|"
+    r"^(?:\[\w{1,20}\]: ?)?[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|"
+    r"\[(?:WinError|Errno) -?\d+\]|Memory access fault by GPU|\(core dumped\)|\bOOMKilled\b|"
+    r"\bterminate called after|^\s{0,4}what\(\): |: terminating due to|"
+    r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
+    r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b",
 )
 _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
-    "diverged", "NaN loss", "oss is ", "oom", "exitcode",
+    "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminat", "OOMKilled",
+    "CANCELLED", "killed", "what():",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
 
@@ -25,3 +31,22 @@ def is_error(line: str) -> bool:
     if not any(hint in line for hint in _HINTS) or _ERROR.search(line) is None:
         return False
     return _OF_METRICS.search(line) is None
+
+
+class ErrorLines:
+    """Tells the lines that read like errors, but for an exception that Python itself says it ignored."""
+
+    def __init__(self) -> None:
+        self.ignoring = False
+        """Whether the lines tell of an exception that was ignored."""
+
+    def take(self, line: str) -> bool:
+        """Say whether the next line reads like an error."""
+        if line.startswith("Exception ignored in"):
+            self.ignoring = True
+            return False
+        if not self.ignoring:
+            return is_error(line)
+        # The exception itself stands below its traceback, and ends what was ignored.
+        self.ignoring = line.startswith(("Traceback", " "))
+        return False

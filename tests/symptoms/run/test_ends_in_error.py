@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.run import Message
 from mldebug_mcp.models import State
 from tests.runs import run_of, seen, state
@@ -19,6 +20,22 @@ def test_an_exception_at_the_end_is_present_with_its_line() -> None:
     assert finding.state is State.PRESENT
     assert finding.values["line"] == 812
     assert "tuple.__format__" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "AssertionError",
+        "optimlib.exceptions.NoProgress: stopped",
+        "terminate called after throwing an instance of 'zeta::error'",
+        "Aborted (core dumped)",
+        "Error executing job with overrides: ['exp=a']",
+    ],
+)
+def test_a_crash_in_other_words_is_present(line: str) -> None:
+    crashed = replace(TEXT, messages=(Message(812, line, 50),))
+    assert state("ends_in_error", crashed) in (State.PRESENT, State.UNKNOWN)
+    assert is_error(line)
 
 
 def test_an_exception_that_training_went_on_after_is_absent() -> None:

@@ -58,9 +58,10 @@ _SIGNS = (
 _LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
     r"\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
-    r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% "
+    r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% |"
+    r"(?:Aborted|Killed|Segmentation fault|Bus error)\b"
 )
-"""How a line begins that a logger or a progress bar wrote: it goes on with no message above it."""
+"""How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
 _GRAPH = "Detected at node"
 """TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
 _NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")

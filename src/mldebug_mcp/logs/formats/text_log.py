@@ -13,7 +13,7 @@ from copy import deepcopy
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import lines_of
-from mldebug_mcp.logs.error_lines import is_error
+from mldebug_mcp.logs.error_lines import ErrorLines
 from mldebug_mcp.logs.lines.alike import AlikeLines
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps
@@ -93,6 +93,7 @@ class Text:
         self._dull: set[str] = set()
         self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
         self._inner = False
+        self._errors = ErrorLines()
 
     def take_lines(self, lines: Iterable[str]) -> None:
         """Take the next lines."""
@@ -142,9 +143,12 @@ class Text:
         """Take a line of a shape that is not known yet; return whether it said anything."""
         if "\x1b" in line or "\b" in line:
             line = clean(line)
-        failed = is_error(line)
+        ignored = self._errors.ignoring
+        failed = self._errors.take(line)
         if failed:
             self._builder.message(number, line)
+        # What belongs to an ignored exception may stand in one that counts, later: it is not dull.
+        failed = failed or ignored or self._errors.ignoring
         if self._dicts.open and self._dicts.go_on(number, line):
             return True
         return self._shaped(number, line) or self._plain(number, line) or failed

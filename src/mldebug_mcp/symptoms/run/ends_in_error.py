@@ -9,7 +9,12 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.messages import fatal, matching, quoted
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 
-_EXCEPTION = re.compile(r"(?:Error|Exception)\b\s*:|\b(?:Segmentation|Bus) ?(?:fault|error)", re.IGNORECASE)
+_EXCEPTION = re.compile(
+    r"(?:Error|Exception)\b\s*(?::|$)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
+    r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
+    r"\bterminate called after|: terminating due to|\(core dumped\)",
+    re.IGNORECASE,
+)
 
 
 @symptom(whole_run=True, background=0.01)

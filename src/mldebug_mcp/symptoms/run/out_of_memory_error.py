@@ -9,7 +9,8 @@ from mldebug_mcp.symptoms.messages import reported
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 
 PATTERN = re.compile(
-    r"out of memory|OutOfMemoryError|RESOURCE_EXHAUSTED|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
+    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
     re.IGNORECASE,
 )
 
