@@ -27,5 +27,9 @@ def test_an_assertion_of_the_program_on_the_device_is_absent() -> None:
     assert state("device_error", _log("RuntimeError: CUDA error: device-side assert triggered")) is State.ABSENT
 
 
+def test_an_xid_of_the_programs_own_work_is_absent() -> None:
+    assert state("device_error", _log("NVRM: Xid (PCI:0000:3b:00): 31, pid=42, MMU Fault")) is State.ABSENT
+
+
 def test_a_log_of_metrics_only_is_unknown() -> None:
     assert state("device_error", replace(_log(), formats=("jsonl",))) is State.UNKNOWN
