@@ -264,6 +264,20 @@ def test_values_that_do_not_unpack_are_of_an_environment_where_the_code_steps_on
     assert explain_error(TRACEBACK + message).matches == []
 
 
+def test_an_assertion_without_words_is_known_by_its_code() -> None:
+    frame = '  File "/opt/conda/lib/python3.10/site-packages/bitsandbytes/f.py", line 566, in matmul_4bit\n'
+    answer = explain_error(TRACEBACK + frame + "    assert quant_state is not None\nAssertionError")
+    assert answer.matches[0].id == "bnb_no_quant_state"
+    assert explain_error(TRACEBACK + "AssertionError").matches == []
+
+
+def test_a_box_whose_head_was_cut_off_still_shows_the_frame() -> None:
+    box = "│ /home/me/proj/train.py:20 in main │\n│ ❱ 20 │ loss = model(batch) │\n╰──╯\nZetaError: not met"
+    answer = explain_error(box)
+    assert answer.error is not None
+    assert answer.error.user_frame == "/home/me/proj/train.py:20 in main: loss = model(batch)"
+
+
 def test_a_download_that_was_cut_off_is_no_echo_of_another_rank() -> None:
     between = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
     reset = "ConnectionResetError: [Errno 104] Connection reset by peer"

@@ -8,6 +8,7 @@ _ERROR = re.compile(
     r"^Traceback \(most recent|\b[\w.]{1,80}(?:Error|Exception)\b\s*:|"
     r"\b(?:Error|Exception)\s*:\s*[^\W\d]|[Oo]ut of memory|\bNCCL (?:WARN|error)|"
     r"\bSegmentation fault|\bSIG(?:KILL|TERM|SEGV|BUS|ABRT)\b|\bKilled\b|\bOVERFLOW!|device-side assert|\bXid\b|"
+    r"\bAssertion [`'].{1,300}failed|"
     r"[Bb]us error|\boom[-_ ]kill|\bexitcode\s*:\s*-\d|Watchdog caught|diverged with loss|\bNaN loss\b|"
     r"\b[Ll]oss is (?:nan|NaN|inf)\b|^(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60}(?::\s|$)|"
     r"^(?:\[\w{1,20}\]: ?)?[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|"
@@ -20,8 +21,8 @@ _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
-    "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminat", "OOMKilled",
-    "CANCELLED", "killed", "what():",
+    "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
+    "OOMKilled", "CANCELLED", "killed", "what():", "Assertion",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
 

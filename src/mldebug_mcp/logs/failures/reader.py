@@ -52,8 +52,8 @@ _SIGNS = (
     "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
     "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
     "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer", "CuDNN", "bad_alloc",
-    "terminat", "Loss is", "loss is", "iverged", "EADDRINUSE", "cache_size_limit", "Root Cause", "upsertBucket",
-    "low on resource",
+    "terminate called", "terminating due", "oss is n", "oss is N", "oss is i", "oss is -", "iverged", "EADDRINUSE",
+    "cache_size_limit", "Root Cause", "upsertBucket", "low on resource", "│ /", "│ C:", "│ D:",
 )  # fmt: skip
 _LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
