@@ -41,8 +41,18 @@ def test_an_error_that_training_went_on_after_does_not(tmp_path: Path) -> None:
     assert not any("the error in line" in said for one in diagnosis.hypotheses for said in one.because)
 
 
-def test_a_known_error_of_no_cause_in_the_list_speaks_for_unknown(tmp_path: Path) -> None:
-    diagnosis = diagnosis_of(tmp_path, *RECORDS, "OSError: [Errno 28] No space left on device")
+@pytest.mark.parametrize(
+    "error",
+    [
+        "OSError: [Errno 28] No space left on device",
+        "RuntimeError: No CUDA GPUs are available",
+        "Segmentation fault (core dumped)",
+        "RuntimeError: Failed to recv, got 0 bytes. Connection was likely closed.",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4242 got signal: 15",
+    ],
+)
+def test_a_known_error_of_no_cause_in_the_list_speaks_for_unknown(tmp_path: Path, error: str) -> None:
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, error)
     assert diagnosis.hypotheses[0].cause == "unknown"
 
 

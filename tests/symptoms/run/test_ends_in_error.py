@@ -30,6 +30,8 @@ def test_an_exception_at_the_end_is_present_with_its_line() -> None:
         "terminate called after throwing an instance of 'zeta::error'",
         "Aborted (core dumped)",
         "Error executing job with overrides: ['exp=a']",
+        'FileNotFoundError  File "resume.py", line 14, in load',
+        "command terminated with exit code 137",
     ],
 )
 def test_a_crash_in_other_words_is_present(line: str) -> None:

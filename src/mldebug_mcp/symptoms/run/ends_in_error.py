@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.messages import fatal, matching, quoted
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 
 _EXCEPTION = re.compile(
-    r"(?:Error|Exception)\b\s*(?::|$)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
+    r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
     r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
     r"\bterminate called after|: terminating due to|\(core dumped\)",
     re.IGNORECASE,
