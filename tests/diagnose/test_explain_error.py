@@ -278,6 +278,31 @@ def test_a_box_whose_head_was_cut_off_still_shows_the_frame() -> None:
     assert answer.error.user_frame == "/home/me/proj/train.py:20 in main: loss = model(batch)"
 
 
+def test_an_observation_of_another_shape_is_known_by_the_code_that_stores_it() -> None:
+    message = "ValueError: could not broadcast input array from shape (12,) into shape (8,)"
+    frame = '  File "/opt/conda/lib/python3.10/site-packages/sb3/dummy.py", line 9, in _save_obs\n'
+    answer = explain_error(TRACEBACK + frame + "    self.buf_obs[key][env_idx] = obs\n" + message)
+    assert answer.matches[0].id == "observation_shape"
+    assert explain_error(TRACEBACK + frame + "    row[:] = sample\n" + message).matches == []
+
+
+def test_what_stopped_the_interpreter_comes_before_the_signals_that_followed() -> None:
+    fatal = "Fatal Python error: zeta_dealloc: a refcount error\nPython runtime state: initialized\n\n"
+    after = (
+        "W0802 23:48:41.941000 1034 torch/distributed/elastic/api.py:900] Sending process 12 closing signal SIGTERM\n"
+    )
+    answer = explain_error(fatal + after)
+    assert answer.error is not None
+    assert answer.error.text.startswith("Fatal Python error: zeta_dealloc")
+    assert answer.matches == []
+
+
+def test_an_exception_that_is_padded_with_spaces_ends_its_traceback() -> None:
+    answer = explain_error("[rank7]: " + TRACEBACK.replace("\n", "   \n[rank7]: ") + "AssertionError      ")
+    assert answer.error is not None
+    assert (answer.error.exception, answer.error.ranks) == ("AssertionError", ["7"])
+
+
 def test_a_download_that_was_cut_off_is_no_echo_of_another_rank() -> None:
     between = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
     reset = "ConnectionResetError: [Errno 104] Connection reset by peer"

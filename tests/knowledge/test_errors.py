@@ -196,6 +196,10 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ),
         ("RuntimeError: Ninja is required to load C++ extensions", "cuda_extension_build"),
         ("socket.gaierror: [Errno -2] Name or service not known", "server_not_reached"),
+        ("NCCL WARN NET/IB : Got completion from peer 10.2.1.2<549> with status=12 opcode=0", "nccl_ib_completion"),
+        ("jaxlib version 0.5.1 is newer than and incompatible with jax version 0.4.30.", "jaxlib_version"),
+        ("AttributeError: Can't get local object 'make.<locals>.hook'", "cannot_pickle"),
+        ("*** SIGABRT received by PID 545 (TID 545) on cpu 25 from PID 545; stack trace: ***", "aborted"),
         ("subprocess.CalledProcessError: Command '['/usr/bin/python3', 'train.py']' returned", "child_failed"),
         (
             "HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /api/models/x",
@@ -226,6 +230,7 @@ def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
         "Killed idle environment worker 7 after 300 s",
         "TypeError: f1_score() missing 1 required positional argument: 'y_pred'",
         "ValueError: num_samples must be divisible by epochs",
+        "ValueError: could not broadcast input array from shape (3,) into shape (2,)",
         "ValueError: the number of heads must be divisible by the group size",
         "ValueError: not enough values to unpack (expected 5, got 4)",
         "ModuleNotFoundError: No module named 'distutils_extra'",

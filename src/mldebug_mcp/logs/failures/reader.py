@@ -40,6 +40,8 @@ _CPP_EXCEPTION = re.compile(
     r"(?P<type>[\w:]{1,150}\w)"
 )
 """What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
+_FATAL = re.compile(r"(?P<type>Fatal Python error): ")
+"""What the interpreter prints when it stops: an error of its own, whatever follows."""
 _WRAPPERS = re.compile(
     r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError"
 )
@@ -151,7 +153,7 @@ class _Reader:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
         if self._root_lines or _ROOT_CAUSE in line:
             self._root(line)
-        self._follow(stream, key, number, rest)
+        self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
     def _root(self, line: str) -> None:
@@ -224,7 +226,7 @@ class _Reader:
         if "Exception ignored" in line:
             stream.ignored, stream.room = True, 0
             return
-        bare = _BARE_EXCEPTION.match(line) or _CPP_EXCEPTION.match(line)
+        bare = _BARE_EXCEPTION.match(line) or _CPP_EXCEPTION.match(line) or _FATAL.match(line)
         goes_on = bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.
         below_exception = goes_on and stream.open is not None and stream.open.exception != ""
