@@ -11,7 +11,8 @@ _ERROR = re.compile(
     r"\bAssertion [`'].{1,300}failed|"
     r"[Bb]us error|\boom[-_ ]kill|\bexitcode\s*:\s*-\d|Watchdog caught|diverged with loss|\bNaN loss\b|"
     r"\b[Ll]oss is (?:nan|NaN|inf)\b|^(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60}(?::\s|$)|"
-    r"^(?:\[\w{1,20}\]: ?)?[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|\bexit code:? 137\b|"
+    r"(?:^|\[\w{1,20}\]: ?)[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|\bexit code:? 137\b|"
+    r"\bserver socket has failed to listen|"
     r"\[(?:WinError|Errno) -?\d+\]|Memory access fault by GPU|\(core dumped\)|\bOOMKilled\b|"
     r"\bterminate called after|^\s{0,4}what\(\): |: terminating due to|"
     r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
@@ -22,7 +23,7 @@ _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
-    "OOMKilled", "exit code", "CANCELLED", "killed", "what():", "Assertion",
+    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
 

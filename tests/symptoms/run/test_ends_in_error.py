@@ -32,6 +32,8 @@ def test_an_exception_at_the_end_is_present_with_its_line() -> None:
         "Error executing job with overrides: ['exp=a']",
         'FileNotFoundError  File "resume.py", line 14, in load',
         "command terminated with exit code 137",
+        "2025-10-31 03:11:02,475 - trainer - INFO - [rank7]: AssertionError      ",
+        "[E socket.cpp:472] [c10d] The server socket has failed to listen on any local network address.",
     ],
 )
 def test_a_crash_in_other_words_is_present(line: str) -> None:
