@@ -245,7 +245,7 @@ def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
     monkeypatch.setattr("mldebug_mcp.access.MAX_ENTRIES", 3)
     for number in range(5):
         (root / f"a{number}.jsonl").write_text(RECORDS)
-    assert any("3 entries are looked at" in note for note in read_run(root).notes)
+    assert any("only 3 entries of the folder" in note for note in read_run(root).notes)
 
 
 def test_the_roots_are_those_given_else_of_the_environment_else_the_working_directory(

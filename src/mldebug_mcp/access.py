@@ -27,8 +27,7 @@ LONGEST_PATH = 4096
 SPARSE_BYTES = 256 * 1024 * 1024
 SPARSE_SHARE = 100
 """A file larger than `SPARSE_BYTES`, of which less than one part in `SPARSE_SHARE` is on the disk, is made of holes.
-Chosen
-by hand: no file system compresses a log that far."""
+Chosen by hand: no file system compresses a log that far."""
 _BY_PLACE = hasattr(os, "O_PATH") and Path("/proc/self/fd").is_dir()
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NOT_ON_DISK = ("/proc", "/sys")

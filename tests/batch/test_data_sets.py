@@ -240,6 +240,6 @@ def test_the_command_line_takes_a_sample_and_another_split(
     path = as_parquet(random_rows(30), tmp_path / "train.parquet")
     arguments = ["batch", str(path), "--model", str(config), "--sample", "10", "--against", str(path), "--check"]
     assert main(arguments) == 1
-    assert "stand here too" in capsys.readouterr().out
+    assert "are here too" in capsys.readouterr().out
     assert main(["batch", str(path), "--sample", "0"]) == 2
     assert "ask for 1 or more" in capsys.readouterr().err
