@@ -108,7 +108,7 @@ async def test_a_diagnosis_goes_on_from_its_findings_where_the_run_may_not_be_re
     path = str(root.parent / "outside" / "secret.jsonl")
     failed, text = await ask(root, "update_diagnosis", findings={"loss_spike": "present"}, outcomes={}, path=path)
     assert not failed
-    assert "only the findings given count" in text
+    assert "only the findings passed in" in text
     assert "allowed roots" in text
     assert "hunter2" not in text
 

@@ -1,4 +1,4 @@
-"""A pass over a data set: what its pieces show, added up in bounded memory; passes over parts can be merged."""
+"""A pass over a data set: what its pieces show, summed up in bounded memory. Passes over parts can be merged."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Tally:
 
     Args:
         pieces: Pieces in which it saw something.
-        summary, values: What it said of the first of them.
+        summary, values: What it said about the first of them.
         rows: The first rows, `MAX_ROWS` at most.
         row_count: How many there are.
         places: Examples.
-        severities: The severities that it gave; None for the check's own.
+        severities: The severities that it gave; None stands for the check's own.
     """
 
     pieces: int = 0
@@ -102,7 +102,7 @@ class BatchPass:
             self.tallies[name].merge(tally)
 
     def finish(self, overlap: Overlap) -> Batch:
-        """Judge what only all of the data can tell; returns its first piece."""
+        """Judge the checks that need all of the data; returns its first piece."""
         first = self.first
         assert first is not None  # noqa: S101 - reading raises on empty input
         whole = replace(first, rows=self.summing.rows, overlap=overlap, totals=self.summing.totals)
@@ -110,7 +110,7 @@ class BatchPass:
             if check.whole:
                 self._judge(check, whole)
         if self.summing.trained:
-            # A piece without a trained token is no more than rows without one, if another piece has some.
+            # If another piece has trained tokens, a piece without any is just rows without any.
             self.tallies["row_labels_masked"].merge(self.tallies["all_labels_masked"])
             self.tallies["all_labels_masked"] = Tally()
         return first

@@ -1,4 +1,4 @@
-"""Which check first? The one that splits the leading hypotheses best for what it costs."""
+"""Which check to make first: the one that best splits the leading hypotheses for its cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VERBS = {
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
 }
-"""The tools that a next step can call, and their arguments. PLAYBOOK.md may name others, which are shown as words."""
+"""The tools that a next step can call, and their arguments; of other calls in PLAYBOOK.md only the words are shown."""
 
 
 def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | None:
@@ -59,8 +59,8 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
     A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
-    divided by its cost. Checks that make the same call are one check about several causes. What to do when nothing is
-    wrong, or nothing fits, is worth saying only where that leads.
+    divided by its cost. Checks that make the same call are one check about several causes. What to do if nothing is
+    wrong, or nothing fits, is included only if that leads.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
