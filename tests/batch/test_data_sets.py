@@ -126,7 +126,7 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
     assert whole.tallies == merged.tallies
     assert whole.tallies["row_labels_masked"].rows == [7, 44, 67]
     assert whole.tallies["duplicate_rows"].pieces == 1
-    assert whole.summing.totals.lengths[""].counts == merged.summing.totals.lengths[""].counts
+    assert whole.counts.totals.lengths[""].counts == merged.counts.totals.lengths[""].counts
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -15,7 +15,7 @@ from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.diagnose.batch_pass import PassOver, Progress, Tally, pass_over
 from mldebug_mcp.diagnose.batch_rows import row_views
-from mldebug_mcp.diagnose.batch_summary import Summing
+from mldebug_mcp.diagnose.batch_summary import BatchCounts
 from mldebug_mcp.diagnose.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
@@ -68,9 +68,9 @@ def inspect_batch(
             first_purpose = purpose if passed.first is None else passed.first.purpose
             other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
-    first, summing = passed.finish(overlap), passed.summing
+    first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)
-    summary = summing.summary(first, findings, sampled=sample is not None)
+    summary = counts.summary(first, findings, sampled=sample is not None)
     return BatchInspection(
         batch=summary,
         findings=findings,
@@ -78,7 +78,7 @@ def inspect_batch(
         template=_template(first),
         leakage=_leak(overlap),
         next_step=after_inspection(str(path), findings, summary.trained_tokens),
-        notes=[*passed.notes, *_advice(first, passed.prints.thinned, summing)],
+        notes=[*passed.notes, *_advice(first, passed.prints.thinned, counts)],
     )
 
 
@@ -137,16 +137,16 @@ def _template(batch: Batch) -> TemplateView | None:
     return TemplateView(text=template.example, spans=roles)
 
 
-def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
+def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
     """Return notes on what could not be checked, and what is missing for it."""
     notes = []
     if thinned:
         notes.append(
             "there are too many rows to compare all of them: repeated rows were looked for in an evenly spread sample"
         )
-    if batch.tokenizer is not None and summing.decoded < summing.positions:
+    if batch.tokenizer is not None and counts.decoded < counts.positions:
         notes.append(
-            f"roles and markers were looked for in the first {summing.decoded:,} tokens and in part of the rest"
+            f"roles and markers were looked for in the first {counts.decoded:,} tokens and in part of the rest"
         )
     if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
         notes.append("the chat template could not be rendered on a short conversation, so its markers are unknown")

@@ -17,7 +17,7 @@ MAX_VOCABULARY = 2**22
 """Ids below this are counted."""
 
 
-class Summing:
+class BatchCounts:
     """Counts over the pieces seen so far."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Summing:
             self.totals.add_classes(batch.classes)
         self._count_turns(batch)
 
-    def merge(self, later: Summing) -> None:
+    def merge(self, later: BatchCounts) -> None:
         """Add the counts of pieces further on in the data."""
         self.rows += later.rows
         self.tokens += later.tokens

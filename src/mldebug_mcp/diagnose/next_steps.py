@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.diagnose.batch_call import filled_batch_call
+from mldebug_mcp.diagnose.information import entropy
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.text import quoted
 
@@ -69,7 +69,7 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         known = merged.get(key)
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
-    worth = {key: _entropy(mass[key]) / COST[step.cost] for key, step in merged.items()}
+    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / COST[step.cost] for key, step in merged.items()}
     return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
 
 
@@ -79,8 +79,3 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextS
         if hypothesis.cause not in ("healthy", "unknown") or place == 0:
             for step in {step.call or step.action: step for step in reversed(hypothesis.next_steps)}.values():
                 yield hypothesis, step
-
-
-def _entropy(share: float) -> float:
-    share = min(max(share, 1e-9), 1 - 1e-9)
-    return -share * math.log2(share) - (1 - share) * math.log2(1 - share)

@@ -106,9 +106,9 @@ def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool
         if row["problem"]:
             raise InputError(row["problem"])
         whole.merge(row["passed"])
-        checkpoint(f"{whole.summing.rows:,} rows, {whole.summing.tokens:,} tokens")
+        checkpoint(f"{whole.counts.rows:,} rows, {whole.counts.tokens:,} tokens")
         if progress is not None:
-            progress(whole.summing.rows, whole.summing.tokens)
+            progress(whole.counts.rows, whole.counts.tokens)
     return whole
 
 
