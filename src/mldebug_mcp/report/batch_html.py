@@ -9,16 +9,20 @@ from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary
 from mldebug_mcp.report.batch_numbers import numbers
 from mldebug_mcp.report.writing import write_file
 
-STYLE = """ :root { color-scheme: light dark; --line: #8884; --quiet: #777; } body { font: 15px/1.5 system-ui,
-sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; } h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem;
-margin-top: 2rem; } table { border-collapse: collapse; } td { padding: .1rem 1.2rem .1rem 0; } td:first-child { color:
-var(--quiet); } .finding { border-left: .3rem solid var(--line); padding: .2rem 0 .2rem 1rem; margin: 1rem 0; } .error {
-border-color: #c33; } .warning { border-color: #c80; } .info { border-color: #38c; } .finding p { margin: .3rem 0; }
-blockquote { margin: .3rem 0; font-style: italic; color: var(--quiet); } .row, pre { font: 13px/1.7 ui-monospace,
-monospace; white-space: pre-wrap; overflow-wrap: anywhere; } .row { border: 1px solid var(--line); padding: .5rem;
-margin: .3rem 0 1.2rem; } .row span { border-radius: 2px; } .trained { background: #3a36; } .masked { color:
-var(--quiet); } .special { font-weight: bold; outline: 1px solid #85c8; } .padding { color: #a5a; font-style: italic; }
-.role { float: right; color: var(--quiet); font-size: .8em; } """.strip()
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --quiet: #777; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; } td { padding: .1rem 1.2rem .1rem 0; } td:first-child { color: var(--quiet); }
+.finding { border-left: .3rem solid var(--line); padding: .2rem 0 .2rem 1rem; margin: 1rem 0; }
+.error { border-color: #c33; } .warning { border-color: #c80; } .info { border-color: #38c; }
+.finding p { margin: .3rem 0; } blockquote { margin: .3rem 0; font-style: italic; color: var(--quiet); }
+.row, pre { font: 13px/1.7 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+.row { border: 1px solid var(--line); padding: .5rem; margin: .3rem 0 1.2rem; }
+.row span { border-radius: 2px; } .trained { background: #3a36; } .masked { color: var(--quiet); }
+.special { font-weight: bold; outline: 1px solid #85c8; } .padding { color: #a5a; font-style: italic; }
+.role { float: right; color: var(--quiet); font-size: .8em; }
+""".strip()
 
 
 def write_page(inspection: BatchInspection, path: str | Path) -> None:

@@ -19,10 +19,12 @@ from mldebug_mcp.symptoms.memory.sizes import size
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
 GRID_LINES = 4
 
-_STYLE = """ :root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020;
---warn: #9a6700; } @media (prefers-color-scheme: dark) {
+_STYLE = """
+:root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020; --warn:
+#9a6700; } @media (prefers-color-scheme: dark) {
   :root { --text: #e6e6e6; --dim: #9a9a9a; --back: #16181c; --line: #3a3d42; --bad: #ff7b86; --warn: #e3b341; }
-} body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1000px; margin:
+}
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1000px; margin:
 2em auto; padding: 0 1em; } h1 { font-size: 1.3em; overflow-wrap: anywhere; } h2 { font-size: 1.1em; margin-top:
 1.6em; } table { border-collapse: collapse; width: 100%; } td, th { padding: 3px 10px 3px 0; text-align: left;
 vertical-align: top; } td.number { text-align: right; white-space: nowrap; } td { overflow-wrap: anywhere; } .dim {
