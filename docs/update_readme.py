@@ -1,8 +1,8 @@
 """Fill the generated blocks of README.md, docs/accuracy.md and docs/clients: `python docs/update_readme.py`.
 
 A comment `<!-- output: COMMAND -->` and a fenced block show what the command prints; a comment `<!-- figures: NAME -->`
-and a table show what `python -m benchmarks.faults report|compare --save` measured last. The tests do the same and fail
-if a page shows anything else.
+and a table show what `python -m benchmarks.faults report|compare --save` measured last. The tests fail if a page shows
+anything else.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def run(arguments: str) -> str:
 
 
 def filled(page: str) -> str:
-    """Return a page with every block filled anew."""
+    """Return a page with every generated block up to date."""
     from benchmarks.faults.figures import kept, table
 
-    def anew(block: re.Match[str]) -> str:
+    def current(block: re.Match[str]) -> str:
         head = f"<!-- output: mldebug-mcp {block['arguments']} -->\n```{block['language']}\n"
         return f"{head}{run(block['arguments'])}```\n"
 
     page = TABLE.sub(lambda block: f"<!-- figures: {block['name']} -->\n{table(kept(block['name']))}\n", page)
-    return BLOCK.sub(anew, page)
+    return BLOCK.sub(current, page)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Write the output schemas of the tools, so that a start need not derive them: `python docs/update_schemas.py`.
+"""Write the output schemas of the tools, which the server loads: `python docs/update_schemas.py`.
 
-The tests fail if the file does not say what the types say.
+The tests fail if the file differs from the types.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ async def test_a_diagnosis_goes_on_from_its_findings_where_the_run_may_not_be_re
     path = str(root.parent / "outside" / "secret.jsonl")
     failed, text = await ask(root, "update_diagnosis", findings={"loss_spike": "present"}, outcomes={}, path=path)
     assert not failed
-    assert "only the findings given count" in text
+    assert "only the findings passed in" in text
     assert "allowed roots" in text
     assert "hunter2" not in text
 
@@ -245,7 +245,7 @@ def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
     monkeypatch.setattr("mldebug_mcp.access.MAX_ENTRIES", 3)
     for number in range(5):
         (root / f"a{number}.jsonl").write_text(RECORDS)
-    assert any("3 entries are looked at" in note for note in read_run(root).notes)
+    assert any("only 3 entries of the folder" in note for note in read_run(root).notes)
 
 
 def test_the_roots_are_those_given_else_of_the_environment_else_the_working_directory(

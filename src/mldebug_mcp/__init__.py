@@ -1,6 +1,6 @@
 """mldebug-mcp: why did my training run go wrong? Ranked, cited hypotheses from its log.
 
-The verbs are loaded when they are first used, so that importing the package, as the server does, costs nothing.
+The verbs are loaded on first use, so that importing the package, as the server does, is cheap.
 """
 
 from __future__ import annotations

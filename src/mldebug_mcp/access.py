@@ -1,8 +1,8 @@
-"""Opening what is named from outside: regular files only and, where a server has allowed roots, only inside them.
+"""Opening files that are named from outside: regular files only and, where a server has roots, only inside them.
 
-Whoever may write beside the files could swap one for a link between a check and the opening. So what is checked is what
-was opened: on Linux a path is first taken hold of without opening it (`O_PATH`), then the place that is held is looked
-at, and then that same place is opened. Elsewhere the file is opened, and compared with what was checked.
+Somebody who can write beside the files could swap one for a link between the check and the opening. So the file that is
+checked is the file that is opened: on Linux a path is first held without opening it (`O_PATH`), then what is held is
+checked, and then opened. Elsewhere the file is opened and then compared with the one that was checked.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mldebug_mcp.text import shorten
 
 ROOTS_VARIABLE = "MLDEBUG_MCP_ROOTS"
 MAX_ENTRIES = 20_000
-"""Entries of a folder that are looked at."""
+"""Entries of a folder that are read."""
 LONGEST_PATH = 4096
 SPARSE_BYTES = 256 * 1024 * 1024
 SPARSE_SHARE = 100
-"""A file of more than `SPARSE_BYTES` of which less than one part in so many is on the disk is made of holes. Chosen: no
-file system compresses a log that far."""
+"""A file larger than `SPARSE_BYTES`, of which less than one part in `SPARSE_SHARE` is on the disk, is made of holes.
+Chosen by hand: no file system compresses a log that far."""
 _BY_PLACE = hasattr(os, "O_PATH") and Path("/proc/self/fd").is_dir()
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NOT_ON_DISK = ("/proc", "/sys")
 
 
 class OutsideError(InputError):
-    """A path leads out of the folders that may be read."""
+    """A path leads outside the folders that may be read."""
 
 
 class EmptyFileError(InputError):
@@ -46,9 +46,9 @@ class Access:
     """What may be read, and which interpreters a probe may run.
 
     Args:
-        roots: Folders, resolved, whose content may be read; None where everything may be, as on the command line.
+        roots: Resolved folders whose content may be read; None if everything may be, as on the command line.
         pythons: Interpreters or folders of environments outside the roots that a probe may run.
-        links: Links out of the roots that were met in folders and left alone, for the notes.
+        links: Links out of the roots that were found in folders and skipped, for the notes.
     """
 
     roots: tuple[str, ...] | None = None
@@ -56,7 +56,7 @@ class Access:
     links: list[str] = field(default_factory=list, compare=False)
 
     def allows(self, real: str) -> bool:
-        """Say whether a resolved path may be read."""
+        """Return whether a resolved path may be read."""
         if self.roots is None:
             return True
         inside = any(_is_below(real, root) for root in self.roots)
@@ -70,10 +70,10 @@ def access_from(roots: Sequence[str] = (), pythons: Sequence[str] = ()) -> Acces
     """Return what a server may read: the folders given, else those of the environment, else its working directory.
 
     Raises:
-        InputError: one of them is no folder.
+        InputError: one of them is not a folder.
     """
     named = list(roots) or [one for one in os.environ.get(ROOTS_VARIABLE, "").split(os.pathsep) if one]
-    if not named and Path.cwd() != Path(Path.cwd().anchor):  # a client that starts its servers in / means nothing by it
+    if not named and Path.cwd() != Path(Path.cwd().anchor):  # some clients start their servers in /, which is no choice
         named = [os.curdir]
     found = []
     for root in named:
@@ -100,7 +100,7 @@ def current() -> Access:
 
 
 def links_left_out() -> list[str]:
-    """Return notes on links out of the roots that were met since the last call."""
+    """Return notes on the links out of the roots that were found since the last call."""
     links = current().links
     found = [shorten(Path(link).name, 60) for link in dict.fromkeys(links)]
     links.clear()
@@ -111,10 +111,10 @@ def links_left_out() -> list[str]:
 
 
 def open_input(path: Path, buffering: int = -1) -> BinaryIO:
-    """Open a regular file that may be read and holds something.
+    """Open a regular, non-empty file inside the roots.
 
     Raises:
-        InputError: it is none, or lies outside the roots.
+        InputError: it is not one, or lies outside the roots.
         OSError: it cannot be opened.
     """
     descriptor = _open_place(path, folder=False)
@@ -138,29 +138,29 @@ def read_bytes(path: Path, limit: int, instead: str = "name another file") -> by
 
 
 def library_path(file: BinaryIO) -> str:
-    """Return a path by which a library can open a file that is open here: this one, whatever its name means by now."""
+    """Return a path by which a library can open a file that is open here: this very file, even if it was swapped."""
     return f"/proc/self/fd/{file.fileno()}" if _BY_PLACE else str(file.name)
 
 
 def is_file(path: Path) -> bool:
-    """Say whether a regular file that may be read stands there."""
+    """Return whether a path is a regular file that may be read."""
     return _is(path, stat.S_ISREG)
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether a folder that may be read stands there."""
+    """Return whether a path is a folder that may be read."""
     return _is(path, stat.S_ISDIR)
 
 
 def require(path: Path) -> None:
-    """Raise OutsideError if a path leads out of the roots, whether or not something is there."""
+    """Raise OutsideError if a path leads outside the roots, whether or not it exists."""
     access = current()
     if access.roots is not None and not access.allows(_real(path)):
         raise OutsideError(_outside(path, access))
 
 
 def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
-    """Return what stands in a folder, by name; of more than `limit` entries some.
+    """Return the entries of a folder, sorted by name; only some if there are more than `limit`.
 
     Raises:
         OutsideError: the folder lies outside the roots.
@@ -180,7 +180,7 @@ def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
 
 
 def matching(folder: Path, ending: str) -> list[Path]:
-    """Return the files in a folder whose names end so, by name; none if it cannot be read."""
+    """Return the files in a folder whose names have an ending, sorted by name; none if it cannot be read."""
     try:
         return [path for path in entries(folder) if path.name.endswith(ending) and is_file(path)]
     except (OSError, InputError):
@@ -193,12 +193,12 @@ def walk(
     enters: Callable[[Path], bool] = lambda _: True,
     notes: list[str] | None = None,
 ) -> Iterator[Path]:
-    """Yield the files in a folder and those below it, shallow ones first; links to folders are left alone.
+    """Yield the files in a folder and below it, shallow ones first; links to folders are not followed.
 
     Args:
         folder: The folder.
-        depth: Levels that are looked at, its own included.
-        enters: Which folders below it are looked into.
+        depth: Levels that are read, its own included.
+        enters: Whether to descend into a folder below it.
         notes: Gets a note if there are more than `MAX_ENTRIES` entries.
     """
     left = MAX_ENTRIES
@@ -219,14 +219,15 @@ def walk(
             if left <= 0:
                 if notes is not None:
                     notes.append(
-                        f"of the folder, {MAX_ENTRIES:,} entries are looked at; name the log itself if it is not read"
+                        f"only {MAX_ENTRIES:,} entries of the folder were looked at; name the log itself if it was not "
+                        "found"
                     )
                 return
         level = below
 
 
 def _open_place(path: Path, *, folder: bool) -> int:
-    """Return a descriptor of a file or folder that may be read."""
+    """Return a descriptor of a file or folder that may be read; -1 for a folder where folders cannot be opened."""
     require(path)
     if "\0" in str(path):
         raise InputError(f"{shorten(str(path), 200)}: not a usable path; it holds a NUL byte")
@@ -269,7 +270,9 @@ def _check_content(path: Path, status: os.stat_result) -> None:
     if size == 0:
         raise EmptyFileError(f"{name}: the file is empty; wait for the first record or name another file")
     if size > SPARSE_BYTES and getattr(status, "st_blocks", size) * 512 * SPARSE_SHARE < size:
-        raise InputError(f"{name}: {size:,} bytes made of holes, not a file that was written; copy what is in it")
+        raise InputError(
+            f"{name}: {size:,} bytes, nearly all of them holes; copy its content to a new file and name that"
+        )
 
 
 def _is(path: Path, kind: object) -> bool:
@@ -309,5 +312,5 @@ def _outside(path: Path, access: Access) -> str:
     )
     return (
         f"{shorten(str(path), 200)}: outside the allowed roots: {allowed}; to allow more, start it with --root DIR "
-        f"(repeatable) or set {ROOTS_VARIABLE}=DIR, or use the command line, which is free"
+        f"(repeatable) or set {ROOTS_VARIABLE}=DIR, or use the command line, which may read everything"
     )

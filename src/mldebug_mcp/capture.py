@@ -1,10 +1,10 @@
-"""One line in a training script that writes what `inspect_batch` reads.
+"""Save a batch from a training script, for `inspect_batch` and `probe_overfit` to read.
 
     from mldebug_mcp.capture import save_batch
     save_batch(batch, "batch.safetensors", tokenizer=tokenizer)
 
-It imports the standard library and what the script has loaded already: tensors are written by the libraries that made
-them, or as plain numbers. This package's dependencies are not touched.
+It uses the standard library and what the script has loaded already: tensors are written by the libraries that made
+them, or as plain numbers. None of this package's dependencies is imported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
-"""Whatever a collator makes: tensors of any library, arrays, lists, numbers, text."""
+"""Whatever a collator returns: tensors of any library, arrays, lists, numbers, text."""
 
 
 def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
@@ -25,8 +25,8 @@ def save_batch(batch: Value, path: str | Path, tokenizer: Value = None) -> Path:
     Args:
         batch: A mapping from column names to tensors, arrays or lists, as a data loader yields it; a list of rows; or
             anything with `items()`, such as `BatchEncoding`.
-        path: `.json` always works. `.pt` wants torch, `.npz` numpy, `.safetensors` safetensors with torch or numpy.
-        tokenizer: Saved beside it, in `<path>.tokenizer`, if given: `inspect_batch` takes that folder.
+        path: `.json` always works. `.pt` needs torch, `.npz` numpy, `.safetensors` safetensors and numpy.
+        tokenizer: If given, saved beside it in `<path>.tokenizer`, a folder that `inspect_batch` takes.
 
     Returns:
         The file written.

@@ -1,8 +1,8 @@
-"""The errors that users meet. All of them are answers, not crashes: one line that says what to do next.
+"""The errors that users see: answers, not crashes, each in one line that says what to do next.
 
 MLDebugError
 ├── InputError          the input cannot be used: missing, unreadable, empty, binary, not a log
-├── UnknownIdError      an id that names nothing in the catalogue
+├── UnknownIdError      an id that is not in the catalogue
 ├── MissingExtraError   an optional dependency is needed; says how to install it
 └── CatalogueError      PLAYBOOK.md, SKILL.md or an evidence record breaks its grammar
 """
@@ -19,7 +19,7 @@ class InputError(MLDebugError):
 
 
 class UnknownIdError(MLDebugError):
-    """An id that names nothing in the catalogue."""
+    """An id that is not in the catalogue."""
 
 
 class MissingExtraError(MLDebugError):
@@ -30,7 +30,10 @@ class MissingExtraError(MLDebugError):
 
 
 def is_failure(error: BaseException) -> bool:
-    """Say whether a library failed. A panic of one that is written in Rust is no Exception, and would end a server."""
+    """Return whether an error is a library's failure.
+
+    A panic in a library written in Rust is not an `Exception`: uncaught, it would end the server.
+    """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 

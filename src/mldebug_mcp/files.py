@@ -1,4 +1,4 @@
-"""Where the files stand that the package carries: inside an installed package, or at the root of the repository."""
+"""Where the knowledge files are: inside an installed package, or at the root of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps the libraries that others wrote off the network: the settings by which they are told."""
+"""The settings that keep third-party libraries off the network."""
 
 from __future__ import annotations
 

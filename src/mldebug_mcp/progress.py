@@ -1,7 +1,7 @@
-"""Long work says how far it is, and can be stopped: it calls `checkpoint` now and then.
+"""Progress and cancellation of long work: it calls `checkpoint` now and then.
 
-Who wants to know listens: the server tells its client, and raises in the work's own thread once the call is cancelled.
-Without a listener a checkpoint costs next to nothing.
+A listener is told what is being done. The server's reports it to the client, and raises in the thread of the work once
+the call is cancelled. Without a listener a checkpoint costs next to nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[str], None]
-"""Called with what is being done; what it raises ends the work."""
+"""Called with what is being done. An exception that it raises ends the work."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def checkpoint(doing: str) -> None:
-    """Say what is being done, a few times a second, where the work can be left without harm."""
+    """Report what is being done. Call it a few times a second, where the work can be abandoned safely."""
     listener = _listener.get()
     if listener is not None:
         listener(doing)
@@ -25,7 +25,7 @@ def checkpoint(doing: str) -> None:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Hear the checkpoints of the work inside, in this thread and in those that copy its context."""
+    """Pass the checkpoints of the work inside to a listener, in this thread and in those that copy its context."""
     token = _listener.set(listener)
     try:
         yield

@@ -6,19 +6,19 @@ import json
 import re
 import unicodedata
 
-# ANSI and OSC sequences go whole: without their escape character they would leave rubbish such as "[31m".
+# ANSI and OSC sequences are removed whole: without their escape character they would leave "[31m" and the like.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _KEPT = "\n\t"
 # Cc control, Cf format (bidi, zero width), Cs surrogate, Co private use, Zl/Zp line and paragraph separators.
 _DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 WHOLE = 1e9
-"""Up to here a whole number is said whole: a run has no more steps, and bytes are better said in powers."""
+"""Whole numbers below this are written out: no run has more steps, and bytes read better as powers."""
 
 
 def clean(text: str) -> str:
     """Return `text` without escape sequences, control and invisible characters and lone surrogates.
 
-    Newlines and tabs stay. A lone surrogate (an undecodable byte) becomes U+FFFD.
+    Newlines and tabs are kept. A lone surrogate (an undecodable byte) becomes U+FFFD.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -36,21 +36,21 @@ def _clean_character(character: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return `text` cleaned, on one line, of at most `limit` characters; a cut is shown by an ellipsis."""
-    # Cut generously first, so that a megabyte of text is not cleaned for the sake of its first hundred characters.
+    """Return `text` cleaned, on one line, cut to at most `limit` characters with an ellipsis."""
+    # Cut generously first, so that a megabyte of text is not cleaned for its first hundred characters.
     line = " ".join(clean(text[: limit * 8]).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def quoted(text: str) -> str:
-    """Return text as a string of a call that can be copied; what could not be shown as it is, is escaped."""
+    """Return text as a string literal for a call that can be copied, with what cannot be shown escaped."""
     return json.dumps(text, ensure_ascii=clean(text) != text)
 
 
 def figure(value: float) -> str:
     """Return a number for a sentence: four significant digits, no trailing zeros.
 
-    A whole number up to a billion is given whole: the step 123892 is not found by 1.239e+05.
+    A whole number below a billion is written out: nobody finds step 123892 by 1.239e+05.
     """
     whole = abs(value) < WHOLE and value == int(value)
     return f"{value:.0f}" if whole else f"{value:.4g}"

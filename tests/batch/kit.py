@@ -137,9 +137,9 @@ class Maker:
         self.hf = self.tokenizer.hf
 
     def row(self, first: int = 0, turns: int = 1) -> dict[str, list[int]]:
-        from mldebug_mcp.batch.conversations import _conversation
+        from mldebug_mcp.batch.conversations import conversation_row
 
-        row = _conversation(talk(turns, first), self.tokenizer)
+        row = conversation_row(talk(turns, first), self.tokenizer)
         return {"input_ids": row.ids, "labels": row.labels}
 
     def rows(self, count: int = 4, turns: int = 1) -> list[dict[str, list[int]]]:

@@ -126,7 +126,7 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
     assert whole.tallies == merged.tallies
     assert whole.tallies["row_labels_masked"].rows == [7, 44, 67]
     assert whole.tallies["duplicate_rows"].pieces == 1
-    assert whole.summing.totals.lengths[""].counts == merged.summing.totals.lengths[""].counts
+    assert whole.counts.totals.lengths[""].counts == merged.counts.totals.lengths[""].counts
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -240,6 +240,6 @@ def test_the_command_line_takes_a_sample_and_another_split(
     path = as_parquet(random_rows(30), tmp_path / "train.parquet")
     arguments = ["batch", str(path), "--model", str(config), "--sample", "10", "--against", str(path), "--check"]
     assert main(arguments) == 1
-    assert "stand here too" in capsys.readouterr().out
+    assert "are here too" in capsys.readouterr().out
     assert main(["batch", str(path), "--sample", "0"]) == 2
     assert "ask for 1 or more" in capsys.readouterr().err

@@ -66,7 +66,7 @@ def test_pickled_objects_in_npz_are_refused(tmp_path: Path) -> None:
         ("broken.json", b'{"input_ids": [[1, 2', "not JSON"),
         ("deep.json", b"[" * 100_000, "not JSON"),
         ("printed.json", b"{'input_ids': tensor([[1, 2, 3]])}", "what print"),
-        ("other.json", b'{"loss": "high", "step": "one"}', "no column of a batch"),
+        ("other.json", b'{"loss": "high", "step": "one"}', "none of its columns"),
         ("number.json", b"[1, 2, 3]", "no rows"),
         ("words.json", b'{"input_ids": [["a", "b"]]}', "whole numbers"),
         ("fractions.json", b'{"input_ids": [[1.5, 2.5]]}', "whole numbers"),

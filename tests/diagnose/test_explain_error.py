@@ -136,7 +136,7 @@ def test_echoes_alone_are_explained_with_the_ranks_that_are_silent() -> None:
     answer = explain_error(log)
     assert answer.matches[0].id == "nccl_watchdog"
     assert first(answer)[1] == ["0", "1", "2"]
-    assert any("to be looked at first: 3" in note for note in answer.notes)
+    assert any("look first at the ranks that do not report it: 3" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_of_a_preference_batch_the_chosen_rows_are_taken_and_it_says_so(tmp_path
     taken = read_probe_batch(file)
 
     assert taken.columns["input_ids"] == IDS
-    assert taken.notes == ["the chosen rows alone are probed"]
+    assert taken.notes == ["only the chosen rows are probed"]
 
 
 @pytest.mark.parametrize(("name", "labels"), [("label", [0, 1]), ("y", [0.5, -1.5])])

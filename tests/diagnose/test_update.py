@@ -104,7 +104,7 @@ def test_a_run_that_cannot_be_read_is_told_and_the_findings_count(tmp_path: Path
     gone = tmp_path / "gone.jsonl"
     update = update_diagnosis(SEEN, {}, path=gone)
     assert probability(update, "lr_too_high") == probability(update_diagnosis(SEEN, {}), "lr_too_high")
-    assert "only the findings given count" in update.notes[0]
+    assert "only the findings passed in" in update.notes[0]
     assert "gone.jsonl" in update.notes[0]
     with pytest.raises(InputError, match=r"gone\.jsonl"):
         update_diagnosis({}, {"lr_too_high.1": "confirms"}, path=gone)

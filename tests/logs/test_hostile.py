@@ -96,7 +96,7 @@ def test_a_sparse_gigabyte_of_zeros_is_refused_without_reading_it(tmp_path: Path
     path = tmp_path / "train.log"
     with path.open("wb") as file:
         file.truncate(1 << 30)
-    with pytest.raises(InputError, match="made of holes"):
+    with pytest.raises(InputError, match="nearly all of them holes"):
         read_run(path)
 
 

@@ -88,10 +88,10 @@ def test_gpts_activations_are_korthikantis_without_dropout() -> None:
     }
     shape = shape_of(config)
 
-    from mldebug_mcp.memory.estimate import Setup, _per_token
+    from mldebug_mcp.memory.estimate import Setup, bytes_per_token
 
-    assert _per_token(shape, Setup(1, 512))[0] == 32 * 1024
-    assert _per_token(shape, Setup(1, 512, attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
+    assert bytes_per_token(shape, Setup(1, 512))[0] == 32 * 1024
+    assert bytes_per_token(shape, Setup(1, 512, attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
 
 
 def test_logits_take_fourteen_bytes_per_token_and_word(llama: Path) -> None:

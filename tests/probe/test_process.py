@@ -183,7 +183,7 @@ def test_an_interpreter_without_torch_is_named(tmp_path: Path) -> None:
         ({}, "either a batch"),
         ({"entry": "pipeline.py"}, "names no function"),
         ({"entry": "a:b", "model": "config.json"}, "brings its own model"),
-        ({"entry": "a:b", "python": "/nowhere/python"}, "no program"),
+        ({"entry": "a:b", "python": "/nowhere/python"}, "not a program"),
         ({"batch": "/nowhere/batch.json"}, "cannot be read"),
         ({"entry": "a:b", "steps": 0}, "steps"),
     ],

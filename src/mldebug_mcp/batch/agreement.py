@@ -10,11 +10,11 @@ from mldebug_mcp.batch.ragged import Bools, Ints, count_rows
 from mldebug_mcp.batch.sequences import Sequences
 
 NEARLY_ALL = 0.95
-"""Share of labels that have to be the neighbouring token to call them shifted. Chosen by hand: chance gives a few in a
-hundred, a real shift all of them but the ends of rows."""
+"""Share of labels that must be the neighbouring token to call them shifted. Chosen by hand: chance gives a few in a
+hundred, a real shift all but the ends of rows."""
 LEAST_LABELS = 4
 PERMUTATION = "perm_mask"
-"""The column by which a batch of XLNet's is known."""
+"""The column by which a batch for XLNet is recognised."""
 MOSTLY = 0.5
 LEAST_HIDDEN = 8
 """Labels that differ from their inputs, to tell without a tokenizer that one token hides them."""
@@ -59,7 +59,7 @@ def hides_words(side: Sequences, mask: int | None, columns: Iterable[str]) -> bo
 
 
 def inverted_rows(side: Sequences) -> Ints:
-    """Return the rows whose mask is 1 on the padding and 0 on the text; none unless it is so throughout."""
+    """Return the rows whose mask is 1 on the padding and 0 on the text; none unless all such rows agree."""
     if side.attended is None or not len(side.ids.flat):
         return np.empty(0, np.int64)
     if not len(side.misattended):

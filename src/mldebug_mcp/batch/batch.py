@@ -25,12 +25,12 @@ Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "
 PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "vlm")
 
 MAX_ROLE_TOKENS = 200_000
-"""Tokens of a batch that are decoded to look for role markers. Decoding is Python's work, not numpy's."""
+"""Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that reading found out and a check reports: in which rows, in words."""
+    """Something that was found while reading and that a check reports: in which rows, and in words."""
 
     check: str
     summary: str
@@ -47,19 +47,19 @@ class Batch:
         purpose: What the batch is for, given or inferred.
         purpose_given: Whether the user said so.
         rows: Rows (preference pairs count once).
-        sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" where that is a column.
+        sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" if there is such a column.
         targets: The labels of an encoder-decoder or of speech, as token rows of their own.
-        classes: One class label for each row, where that is what the labels are.
+        classes: One class label for each row, if the labels are classes.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
         decoder_inputs: What the decoder is shown, where that is a column beside the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         columns: The columns of the file.
-        tokenizer, model: What was given beside the batch.
+        tokenizer, model: What was given with the batch.
         problems: What reading found.
         notes: What was skipped or guessed.
-        overlap: What rows share, once all of the data was read.
-        totals: Lengths and classes of all rows, once all of the data was read.
+        overlap: What rows share, once all of the data has been read.
+        totals: Lengths and classes of all rows, once all of the data has been read.
         role_budget: Tokens that may be decoded to look for role markers.
     """
 
@@ -91,17 +91,17 @@ class Batch:
 
     @property
     def trained_sides(self) -> tuple[Sequences, ...]:
-        """The token rows for which it is known where the loss is taken."""
+        """The token rows for which it is known where the loss is computed."""
         return tuple(side for side in self.sides if side.trained is not None)
 
     @property
     def labelled(self) -> tuple[Sequences, ...]:
-        """The token rows that carry labels: the trained sides, and targets that stand apart."""
+        """The token rows that carry labels: the trained sides, and separate targets."""
         return self.trained_sides if self.targets is None else (*self.trained_sides, self.targets)
 
     @property
     def full_sides(self) -> tuple[Sequences, ...]:
-        """The token rows that begin at the beginning: not the completions of a batch whose prompts stand apart."""
+        """The token rows that begin at the start of a text: not completions whose prompts are in a separate column."""
         prompt = self.side("prompt")
         return self.sides if prompt is None else (prompt,)
 

@@ -1,4 +1,4 @@
-"""Columns → `Batch`: find out what each column is, hold the lengths against each other, infer the purpose."""
+"""Columns → `Batch`: find out what each column is, compare their lengths, infer the purpose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_NAME = 80
 
 @dataclass(slots=True)
 class Context:
-    """What is known beside the file: the same for each piece of a large one.
+    """What is known besides the file's content: the same for each piece of a large file.
 
     Args:
         path: As the user gave it.
@@ -75,7 +75,7 @@ def build(table: Table, context: Context) -> Batch:
     """Make a batch of a table.
 
     Raises:
-        InputError: no column is one that the checks know, or the token ids are no numbers.
+        InputError: no column is one that the checks know, or the token ids are not whole numbers.
     """
     table = with_usual_names(table)
     found = _Found(table, context, notes=list(table.notes))
@@ -89,7 +89,7 @@ def build(table: Table, context: Context) -> Batch:
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
         seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
         raise InputError(
-            f"{shorten(context.path, 200)}: no column of a batch (columns: {seen}); wanted are {known}, ..."
+            f"{shorten(context.path, 200)}: none of its columns is one of a batch ({seen}); give some of {known}, ..."
         )
     if not sides:
         found.targets = of_speech(table)
@@ -208,7 +208,7 @@ def _side(found: _Found, name: str) -> Sequences | None:
 
 
 def _labels_of_tokens(found: _Found, ids: Ragged, labels: Ragged) -> Ragged | None:
-    """Return the labels if they belong to the input's tokens; None if they are classes or texts of their own."""
+    """Return the labels if they belong to the input's tokens; None if they are classes or separate texts."""
     if are_classes(ids, labels):
         found.has_classes = True
         found.notes.append(f"labels hold a 0 or 1 for each of {int(labels.lengths[0])} classes")
@@ -218,7 +218,7 @@ def _labels_of_tokens(found: _Found, ids: Ragged, labels: Ragged) -> Ragged | No
         return labels
     found.targets = labels
     why = "of an encoder-decoder model" if known else "have lengths and texts of their own, as for an encoder-decoder:"
-    found.notes.append(f"labels {why} stand apart from input_ids and were not compared with them")
+    found.notes.append(f"labels {why} are separate from input_ids and were not compared with them")
     return None
 
 

@@ -139,7 +139,7 @@ def is_float(column: Column) -> bool:
 
 
 def is_indices(column: Column) -> bool:
-    """Whether a column holds rows of whole numbers that no layer but an embedding takes, by their type."""
+    """Whether a column holds rows of integers that only an embedding can take."""
     if not isinstance(column, np.ndarray):
         return isinstance(column, Ragged)
     # Pixels are bytes and have more dimensions; a linear layer refuses integers.

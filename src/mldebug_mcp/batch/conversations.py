@@ -1,7 +1,7 @@
 """Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one.
 
-Conversations get a mask of the assistant's turns. Where the template has {% generation %} marks, they tell; else each
-turn is found by rendering the conversation up to it, which is how TRL and Axolotl do it.
+Conversations get a mask of the assistant's turns. If the template has {% generation %} marks, these decide; otherwise
+each turn is found by rendering the conversation up to it, as TRL and Axolotl do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SPEAKERS = {
 
 
 class NotAConversationError(ValueError):
-    """A row's messages have another form. The message says which."""
+    """A row's messages do not form a conversation. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], R
             "rendered the conversations with the chat template and masked all but the assistant's turns; "
             "TRL does so with assistant_only_loss=True, and without it trains on every token"
         )
-        return (lambda row: _conversation(row[chat], tokenizer)), note
+        return (lambda row: conversation_row(row[chat], tokenizer)), note
     if {"prompt", "completion"} <= names:
         return (lambda row: _completion(row["prompt"], row["completion"], tokenizer)), (
             "tokenized prompt and completion and masked the prompt, as TRL does"
@@ -98,8 +98,7 @@ def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], R
             lambda row: _text(row["text"], tokenizer)
         ), "tokenized the text and added the end token, as TRL does; nothing is masked"
     raise InputError(
-        "text columns of a form that no trainer takes; give messages, prompt and completion, chosen and rejected, "
-        "or text"
+        "no trainer takes these text columns; give messages, prompt and completion, chosen and rejected, or text"
     )
 
 
@@ -137,7 +136,7 @@ def messages_of(value: object) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for message in value:
         if not isinstance(message, dict):
-            raise NotAConversationError("a message is no object")
+            raise NotAConversationError("a message is not an object")
         if "role" in message:
             found.append({key: one for key, one in message.items() if one is not None})
         elif "from" in message and "value" in message:
@@ -154,7 +153,11 @@ def _render(messages: list[dict[str, object]], tokenizer: Tokenizer, *, prompt: 
     return tokenizer.encode(tokenizer.render(messages, add_generation_prompt=prompt), special=False)
 
 
-def _conversation(value: object, tokenizer: Tokenizer) -> Row:
+def conversation_row(value: object, tokenizer: Tokenizer) -> Row:
+    """Return a conversation rendered and tokenized, with the assistant's turns trained on.
+
+    Raises NotAConversationError if the messages do not form one.
+    """
     messages = messages_of(value)
     ids = _render(messages, tokenizer)
     marked = tokenizer.generation_mask(messages)
@@ -198,7 +201,7 @@ def _instruction(row: Message, tokenizer: Tokenizer) -> Row:
     more = row.get("input")
     asked = _words(row["instruction"]) + (f"\n{more}" if isinstance(more, str) and more else "")
     said = _words(row.get("output", row.get("response")))
-    return _conversation([{"role": "user", "content": asked}, {"role": ASSISTANT, "content": said}], tokenizer)
+    return conversation_row([{"role": "user", "content": asked}, {"role": ASSISTANT, "content": said}], tokenizer)
 
 
 def _text(value: object, tokenizer: Tokenizer) -> Row:
@@ -225,7 +228,9 @@ def _preferences(table: Table, tokenizer: Tokenizer) -> Table:
         def make(row: Message, side: str = side) -> Row:
             if explicit:
                 return _completion(row["prompt"], row[side], tokenizer)
-            return _conversation(row[side], tokenizer) if isinstance(row[side], list) else _text(row[side], tokenizer)
+            return (
+                conversation_row(row[side], tokenizer) if isinstance(row[side], list) else _text(row[side], tokenizer)
+            )
 
         rows = _each(table, names, make)
         columns[f"{side}_input_ids"] = [row.ids for row in rows]

@@ -14,7 +14,7 @@ from mldebug_mcp.batch.sequences import Sequences
 LOOK_BACK = 3
 """Trained tokens at the end of a turn among which the end token is looked for: some templates end in a line break."""
 ROUND = 128
-"""Rows whose length is a multiple of this look cut at a chosen maximum; `max_length` is hardly ever anything else."""
+"""Rows whose length is a multiple of this look cut at a chosen maximum: `max_length` is nearly always such a number."""
 
 
 @dataclass(frozen=True, slots=True)

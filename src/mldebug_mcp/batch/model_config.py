@@ -16,7 +16,7 @@ _RELATIVE = ("rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "rot
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What a batch is held against. Everything is None, empty or False where the file does not say."""
+    """What a batch is checked against. Everything is None, empty or False if the file does not say."""
 
     vocab_size: int | None = None
     bos: int | None = None
@@ -38,7 +38,7 @@ def read_model_config(path: str | Path) -> ModelConfig:
     """Read a model's `config.json`, or the one in a folder.
 
     Raises:
-        InputError: it cannot be read or is no JSON object.
+        InputError: it cannot be read, or is not a JSON object.
     """
     settings, _ = read_config_json(path)
     return _from(settings)

@@ -1,9 +1,9 @@
 """Rows that are the same, or nearly so, within a data set and across two: in one pass, and in bounded memory.
 
 Exact repeats are found by a 64-bit key of each row. For near ones a row is known by its anchors: hashes of six tokens
-at the places where a hash of two tokens is a multiple of eight, so the same text gives the same anchors wherever it
-stands. Two rows are near when they share four fifths of their anchors. Both lists are thinned evenly by hash when they
-grow too long, which keeps the shares and only makes the search coarser.
+at the places where a hash of two tokens is a multiple of eight, so the same text gives the same anchors
+wherever it is. Two rows are near when they share four fifths of their anchors. Both lists are thinned evenly by hash
+when they grow too long, which keeps the shares and only makes the search coarser.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from mldebug_mcp.progress import checkpoint
 MAX_KEYS = 16_000_000
 MAX_ANCHORS = 4_000_000
 MANY_PIECES = 1000
-"""Pieces whose lists stay apart: counting more of them anew at each piece would take longer than joining them."""
+"""Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
 ANCHOR_BITS = 3
-"""An anchor is where the hash of two tokens begins with so many zero bits: one place in eight."""
+"""An anchor is where the hash of two tokens begins with this many zero bits: one place in eight."""
 WIDTH = 6
 LEAST_ANCHORS = 4
 NEAR = 0.8

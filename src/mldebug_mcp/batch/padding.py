@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from mldebug_mcp.batch.build import Context
 
 LEAST_RUN = 3
-"""Equal tokens at the edge of a row that look like padding where nothing else tells. Chosen by hand: text repeats a
-token twice now and then, three times at the very end of several rows it does not."""
+"""Equal tokens at the edge of a row that look like padding if nothing else tells. Chosen by hand: text sometimes
+repeats a token twice, but not three times at the very end of several rows."""
 
 
 def padding_token(

@@ -1,4 +1,4 @@
-"""Rows of pairs and of completions whose prompts stand apart, as the checks take them."""
+"""Rows of pairs, and of completions with separate prompts, as the checks take them."""
 
 from __future__ import annotations
 

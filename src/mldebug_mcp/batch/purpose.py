@@ -1,4 +1,4 @@
-"""What a batch is for, where the user did not say."""
+"""The purpose of a batch, if the user did not give it."""
 
 from __future__ import annotations
 

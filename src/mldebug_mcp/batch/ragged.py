@@ -1,4 +1,4 @@
-"""Rows of different length as one flat array: what every check works on, so that a data set costs what numpy costs."""
+"""Rows of different length as one flat array: all checks work on this, at the speed of numpy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.generic]
 
 HUGE = 2**62
-"""What integers beyond 64 bits are read as: out of any vocabulary, as they were."""
+"""What integers beyond 64 bits are read as: outside any vocabulary, as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def count_rows(positions: Ints, rows: Ragged) -> Ints:
 
 
 def whole_numbers(values: list[object]) -> npt.NDArray[np.integer]:
-    """Return an integer array. Raises TypeError or ValueError if a value is no whole number."""
+    """Return an integer array. Raises TypeError or ValueError if a value is not a whole number."""
     if not values:
         return np.empty(0, np.int64)
     if any(isinstance(value, (str, bytes, list, dict, tuple)) or value is None for value in values):

@@ -1,4 +1,4 @@
-"""Reading a batch: the file's format, its columns, the tokenizer and the model's configuration beside it."""
+"""Reading a batch: its format, its columns, and the tokenizer and model configuration given with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DataSet:
         context: What is known beside it.
         purpose_given: Whether the user said what it is for.
         sample: Look at about this many rows, spread evenly over the data; None for all.
-        rows: How many rows there are, where a sample needs to know and more than one piece holds them.
+        rows: How many rows there are, if a sample needs to know and there is more than one piece.
     """
 
     file: Path
@@ -53,7 +53,7 @@ class DataSet:
             raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
 
     def parts(self) -> list[Part]:
-        """Return what can be read apart, in order; one part stands for all where the format is read in one go."""
+        """Return the parts that can be read separately, in order; only one if the format is read in one go."""
         reader = IN_PARTS.get(format_of(self.file).NAME)
         return [Part(self.file)] if reader is None else reader.parts(self.file)
 
@@ -72,7 +72,7 @@ class DataSet:
             if not table.columns:
                 continue
             batch = build(_tokenized(table, context), context)
-            # What the first piece is for, all are for; and decoding a share of the later ones is enough.
+            # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
             yield replace(batch, purpose_given=self.purpose_given, role_budget=budget)

@@ -1,4 +1,4 @@
-"""How much of each role's words the loss is taken on, row by row."""
+"""How much of each role's words the loss is computed on, row by row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mldebug_mcp.batch.roles import RowRoles, Turn
 from mldebug_mcp.batch.templates import ASSISTANT, PROMPT_ROLES
 
 MOST = 0.5
-"""Share of a turn's words that have to be trained on for the turn to count as trained. Chosen by hand: masks are off by
-a token or two without harm, and no turn is trained on by half on purpose."""
+"""Share of a turn's words that have to be trained on for the turn to count as trained. Chosen by hand: a mask may be
+off by a token or two, and nobody trains on half a turn on purpose."""
 
 
 @dataclass(frozen=True, slots=True)

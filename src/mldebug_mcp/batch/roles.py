@@ -1,4 +1,4 @@
-"""Which token belongs to whom: rows decoded, with the turns that their markers show."""
+"""Which token belongs to which role: rows decoded, with the turns that their markers show."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Sequences:
 
     @cached_property
     def trained(self) -> Bools | None:
-        """Where the loss is taken; None if neither labels nor a loss mask tell."""
+        """Where the loss is computed; None if neither labels nor a loss mask tell."""
         if self.labels is None and self.loss_mask is None:
             return None
         trained = np.ones(len(self.ids.flat), np.bool_) if self.labels is None else self.labels.flat != IGNORE
@@ -146,7 +146,7 @@ class Sequences:
 
     @cached_property
     def trained_runs(self) -> Runs | None:
-        """The stretches of positions on which the loss is taken."""
+        """The stretches of positions on which the loss is computed."""
         return None if self.trained is None else runs(self.trained, self.ids.offsets)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a reader of a file hands on: columns, a piece of the file at a time."""
+"""What the readers of files return: columns, one piece of the file at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that are no copy of the inputs: targets of an encoder-decoder, transcripts of speech, classes of a row."""
+"""Labels that are not a copy of the inputs: targets of an encoder-decoder, transcripts of speech, classes of a row."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def are_classes(ids: Ragged, labels: Ragged) -> bool:
 
 
 def are_targets(ids: Ragged, labels: Ragged) -> bool:
-    """Return whether labels, of other lengths than the inputs, are texts of their own and not a cut copy of them."""
+    """Return whether labels, of other lengths than the inputs, are separate texts and not a cut copy of them."""
     if labels.rows != ids.rows or not labels.rows or float(np.mean(labels.lengths != ids.lengths)) <= 0.5:
         return False
     looked = [_stands_in(labels.row(row), ids.row(row)) for row in range(min(labels.rows, LOOKED_AT))]
@@ -84,7 +84,7 @@ def _stands_in(labels: np.typing.NDArray[np.integer], ids: np.typing.NDArray[np.
 
 
 def of_speech(table: Table) -> Ragged | None:
-    """Return the transcripts of a batch of speech, or None if it is none."""
+    """Return the transcripts of a batch of speech, or None for other batches."""
     name = find(table.columns, "", "labels")
     if name is None or not any(column in table.columns for column in SPEECH) or is_float(table.columns[name]):
         return None

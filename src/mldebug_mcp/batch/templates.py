@@ -1,6 +1,6 @@
-"""Chat templates: the markers that stand around each role, and how to find them in text.
+"""Chat templates: the markers around each role, and how to find them in text.
 
-A template is known by its markers (`FAMILIES`), or, if its markers are its own, learnt by rendering a conversation.
+A template is recognised by its markers (`FAMILIES`); unknown markers are learnt by rendering a conversation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Family:
         header: Matches the marker before a role's text; its group `role` is the role, unless `fixed` maps the text.
         end: Matches the marker after a role's text.
         fixed: Roles of markers that do not spell them.
-        plain: The markers are ordinary text by design, so finding them as such is nothing wrong.
+        plain: The markers are ordinary text by design, so finding them as such is not a fault.
     """
 
     name: str
@@ -160,6 +160,6 @@ def _learnt(text: str, places: list[int]) -> Family | None:
     if not user.strip() or not answer.strip():
         return None
     either = re.compile(f"{re.escape(answer)}|{re.escape(user)}")
-    # The end marker may be a mere line break; then only the next header ends a turn.
+    # If the end marker is only a line break, the next header ends a turn.
     stop = re.compile(re.escape(end)) if end.strip() else re.compile(r"(?!)")
     return Family("the tokenizer's own", either, stop, {answer: ASSISTANT, user: "user"})

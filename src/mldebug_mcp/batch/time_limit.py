@@ -1,4 +1,4 @@
-"""A limit on how long a chat template may run: it is a program that comes with the tokenizer and may loop for ever."""
+"""A limit on how long a chat template may run: it is a program that comes with the tokenizer, and may loop forever."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TemplateTimeoutError(Exception):
 def template_limit() -> Iterator[None]:
     """Raise TemplateTimeoutError out of a template that runs for longer than `SECONDS`.
 
-    The clock is looked at before each line of the compiled template. That works in any thread, as signals do not, and
-    needs no process of its own for each rendering. A memory limit it is not.
+    The clock is read before each line of the compiled template. Unlike signals that works in any thread, and it needs
+    no extra process for each rendering. It does not limit memory.
     """
     end = time.monotonic() + SECONDS
 

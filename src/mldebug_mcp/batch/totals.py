@@ -99,7 +99,7 @@ def arrays_of(counts: Counter[int]) -> tuple[Ints, Ints]:
 
 
 def median_of(values: npt.NDArray[np.number], counts: Ints) -> float:
-    """Return the median of values that occur so many times each, as `numpy.median` has it."""
+    """Return the median of values with these counts, as `numpy.median` does."""
     order = np.argsort(values)
     sums = np.cumsum(counts[order])
     middle = np.array([(sums[-1] - 1) // 2, sums[-1] // 2])

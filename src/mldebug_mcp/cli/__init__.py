@@ -18,25 +18,28 @@ from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import clean
 
 _LIGHT = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
-"""Settings by which numpy and pydantic start faster: no threads for linear algebra, no search for plugins."""
+"""Settings that let numpy and pydantic start faster: no threads for linear algebra, no search for plugins."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    # What is imported and read stays to the end: looking for garbage in it takes a twentieth of the time ...
+    # Most of what is imported and read lives until the end: collecting garbage takes a twentieth of the time ...
     gc.set_threshold(250_000)
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
-        parser.error("--root and --python before a command are for the server; the command line may read everything")
-    # For what this process loads; the library leaves the settings of its caller alone.
+        parser.error(
+            "--root and --python before a command are for the server only; leave them out: other commands may read "
+            "everything"
+        )
+    # For the libraries loaded in this process; used as a library, the package leaves the environment alone.
     os.environ |= OFFLINE
-    if options.command not in (do_serve, do_probe):  # those start processes of the user's, which inherit this
+    if options.command not in (do_serve, do_probe):  # these start processes for the user, which would inherit it
         os.environ |= _LIGHT | os.environ
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         code = command(options)
-        sys.stdout.flush()  # here and not at exit, where a reader that has gone could not be told from a fault
+        sys.stdout.flush()  # here and not at exit, where a closed pipe could not be told from an error
     except MLDebugError as error:
         print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
         return UNUSABLE
@@ -49,4 +52,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         return code
     finally:
-        gc.freeze()  # ... and at exit, when all of it is freed anyway, a fifth of a short command's
+        gc.freeze()  # ... and a fifth of a short command's time at exit, where everything is freed anyway

@@ -1,6 +1,6 @@
 """What each command does: call the library, print the answer, return the exit code.
 
-Each imports what it needs when it runs: the start of the server must not pay for reports.
+Each imports what it needs when it runs, so that the server starts without loading reports.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _preparing_diagnosis() -> Iterator[None]:
-    """Load what a diagnosis needs beside the reading of a log, from when that has loaded what it needs itself.
+    """Load what a diagnosis needs in a thread while the log is read inside.
 
-    Compiled code parses a large log: meanwhile Python is free.
+    Compiled code parses a large log, so Python is free meanwhile. The thread starts at the reader's first checkpoint,
+    when the reader has loaded what it needs itself.
     """
     from mldebug_mcp.progress import listening
 
@@ -60,7 +61,7 @@ def _preparing_diagnosis() -> Iterator[None]:
 
 
 def _prepare_diagnosis() -> None:
-    with suppress(Exception):  # the diagnosis meets it again, and says so
+    with suppress(Exception):  # raised again, and reported, by the diagnosis itself
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
@@ -248,7 +249,7 @@ def do_serve(options: argparse.Namespace) -> int:
     from mldebug_mcp.server import serve_stdio
 
     access = access_from(getattr(options, "server_roots", ()), getattr(options, "server_pythons", ()))
-    # Most is loaded: from here on garbage is collected as usual, but not looked for in that.
+    # Almost everything is loaded: from here on garbage is collected as usual, but not in what is loaded.
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLD)
     names = ("host", "port", "token", "allowed_hosts", "allowed_origins")

@@ -26,7 +26,7 @@ def install(options: argparse.Namespace) -> None:
     """Write or print a client's configuration."""
     entry = Entry(CLIENTS[options.client], _name(options.name), launch_command(), [_root(one) for one in options.root])
     claude = shutil.which("claude") if options.client == "claude-code" else None
-    # Without its own program, Claude Code's user file is left alone: a running one rewrites it at any time.
+    # Without the `claude` program its user file is left alone: a running Claude Code may rewrite it at any time.
     scope: Scope = options.scope or ("project" if options.client == "claude-code" and not claude else "user")
     if options.print:
         _print_configuration(entry, scope)
@@ -39,7 +39,7 @@ def install(options: argparse.Namespace) -> None:
 def _name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         raise InputError(
-            f"--name {name!r}: only letters, digits, - and _ are allowed, as clients make tool names of it"
+            f"--name {name!r}: only letters, digits, - and _ are allowed, because clients build tool names from it"
         )
     return name
 
@@ -47,9 +47,12 @@ def _name(name: str) -> str:
 def _root(root: str) -> str:
     folder = Path(root).expanduser().resolve()
     if not folder.is_dir():
-        raise InputError(f"--root {root}: there is no such folder")
+        raise InputError(f"--root {root}: there is no such folder; name one that exists")
     if not str(folder).isprintable():
-        raise InputError(f"--root {root!a}: a configuration cannot hold the characters of this folder's name")
+        raise InputError(
+            f"--root {root!a}: this folder's name has characters that a configuration cannot hold; rename it or use a "
+            "link"
+        )
     return str(folder)
 
 
@@ -73,13 +76,13 @@ def _write(entry: Entry, scope: Scope) -> None:
     before = read_text(path)
     after = put_entry(before, entry, str(path), toml_file=is_toml(path))
     if after == before:
-        print(f"{path} has the server {entry.name} already: nothing to do")
+        print(f"{path} already has the server {entry.name}: nothing to do")
         return
     backup = replace_text(path, before, after)
     _show_difference(path, before, after)
     print(f"\nwritten to {path}" + (f"; as it was: {backup}" if backup else ", a new file"))
     if scope == "project":
-        print("the command in it holds on this machine: others who share the file run the same `install` for theirs")
+        print("the command in it is for this machine: others who share the file run the same `install` on theirs")
     _tell_what_is_next(entry, scope)
 
 
@@ -93,7 +96,10 @@ def _show_difference(path: Path, before: str, after: str) -> None:
 def _tell_what_is_next(entry: Entry, scope: Scope) -> None:
     print(f"next: {entry.client.then.format(name=entry.name)}")
     if scope == "user" and not entry.client.in_project and not entry.roots:
-        print(f"{entry.client.title} may start it outside your project: if so, say where your runs are with --root DIR")
+        print(
+            f"{entry.client.title} may start it outside your project; if so, run this again with --root DIR, the "
+            "folder of your runs"
+        )
 
 
 def _claude_arguments(entry: Entry) -> list[str]:
@@ -102,7 +108,7 @@ def _claude_arguments(entry: Entry) -> list[str]:
 
 
 def _add_by_claude(entry: Entry, claude: str | None) -> None:
-    """Let Claude Code's own program change its file: a running one rewrites it at any time."""
+    """Change Claude Code's user file through its own program: a running one may rewrite it at any time."""
     if claude is None:
         command = shlex.join(_claude_arguments(entry))
         raise InputError(f"`claude` is not on PATH; run `{command}` where it is, or use --scope project")
@@ -110,7 +116,7 @@ def _add_by_claude(entry: Entry, claude: str | None) -> None:
     before = read_text(path)
     after = put_entry(before, entry, str(path), toml_file=False)
     if after == before:
-        print(f"{path} has the server {entry.name} already: nothing to do")
+        print(f"{path} already has the server {entry.name}: nothing to do")
         return
     backup = keep_copy(path, before)
     known = jsonc.read(before, str(path)).get(entry.client.servers, {})

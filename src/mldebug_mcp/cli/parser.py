@@ -41,15 +41,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_evidence(verbs)
     _add_memory(verbs)
     _add_estimate(verbs)
-    _add_probe(verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way"))
-
+    _add_probe(verbs)
     _add_install(verbs)
     _add_serve(verbs)
     return parser
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
-    """Add what the server may read and run. Absent where not given, so that `serve` does not undo what is before it."""
+    """Add what the server may read and run. No default, so that `serve` does not undo options given before it."""
     parser.add_argument(
         "--root", action="append", metavar="DIR", default=argparse.SUPPRESS, dest="server_roots",
         help="for the server: a folder that it may read; repeatable "
@@ -98,7 +97,7 @@ def _add_search(verbs: Commands) -> None:
         default="any",
         help="only entries of this kind (default any)",
     )
-    search.add_argument("--limit", type=int, default=5, help="how many quotes at most (default 5)")
+    search.add_argument("--limit", type=int, default=5, help="at most this many quotes (default 5)")
     _add_json(search)
     search.set_defaults(command=commands.do_search)
 
@@ -131,13 +130,13 @@ def _add_batch(verbs: Commands) -> None:
         default="auto",
         help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
     )
-    batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows, spread evenly")
-    batch.add_argument("--against", metavar="EVAL", help="another split: look for rows that stand in both")
+    batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows only, spread evenly")
+    batch.add_argument("--against", metavar="EVAL", help="the evaluation split: look for rows that are in both")
     batch.add_argument(
         "--ray", metavar="ADDRESS", help="pass over the data as a Ray Data job there (local starts Ray on this machine)"
     )
-    batch.add_argument("--html", metavar="FILE", help="write the inspection as a page too")
-    batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is graver than info")
+    batch.add_argument("--html", metavar="FILE", help="also write the inspection as a web page")
+    batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
     _add_json(batch)
     batch.set_defaults(command=commands.do_batch)
 
@@ -155,8 +154,8 @@ def _add_memory(verbs: Commands) -> None:
     memory.add_argument(
         "--focus", metavar="ID", help="the id of a call site or a category: list only that, with whole stacks"
     )
-    memory.add_argument("--png", metavar="FILE", help="draw the timeline, stacked by category")
-    memory.add_argument("--html", metavar="FILE", help="write the whole report as one page")
+    memory.add_argument("--png", metavar="FILE", help="also draw the timeline, stacked by category")
+    memory.add_argument("--html", metavar="FILE", help="also write the whole report as a web page")
     memory.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
     _add_json(memory)
     memory.set_defaults(command=commands.do_memory)
@@ -166,7 +165,9 @@ def _add_estimate(verbs: Commands) -> None:
     estimate = verbs.add_parser("estimate", help="estimate the memory of training a model, from its config.json")
     estimate.add_argument("config", metavar="CONFIG", help="the model's config.json or its folder")
     estimate.add_argument("--batch-size", type=int, default=1, help="rows per device and forward pass (default 1)")
-    estimate.add_argument("--length", type=int, help="tokens per row (default: the model's longest, 2048 at most)")
+    estimate.add_argument(
+        "--length", type=int, help="tokens per row (default: the longest the model takes, 2048 at most)"
+    )
     estimate.add_argument("--precision", default="mixed", help="mixed, bf16, fp16 or fp32 (default mixed)")
     estimate.add_argument(
         "--optimizer", default="adamw", help="adamw, adamw_8bit, lion, sgd, sgd_momentum or adafactor (default adamw)"
@@ -174,30 +175,42 @@ def _add_estimate(verbs: Commands) -> None:
     estimate.add_argument("--checkpointing", default="none", help="none, selective or full (default none)")
     estimate.add_argument("--attention", default="flash", help="flash or eager (default flash)")
     estimate.add_argument("--accumulation", type=int, default=1, help="micro-batches per step (default 1)")
-    estimate.add_argument("--devices", type=int, default=1, help="devices that share what --sharding splits")
-    estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP)")
-    estimate.add_argument("--lora-rank", type=int, help="rank of the adapters, if only those are trained")
-    estimate.add_argument("--chunked-loss", action="store_true", help="the loss is computed in chunks")
-    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot whose peak stands beside the estimate")
+    estimate.add_argument("--devices", type=int, default=1, help="devices that --sharding splits over (default 1)")
+    estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP) (default none)")
+    estimate.add_argument("--lora-rank", type=int, help="LoRA rank, if only adapters are trained")
+    estimate.add_argument(
+        "--chunked-loss", action="store_true", help="a fused or chunked loss, which never holds all logits"
+    )
+    estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak beside the estimate")
     _add_json(estimate)
     estimate.set_defaults(command=commands.do_estimate)
 
 
-def _add_probe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file")
+def _add_probe(verbs: Commands) -> None:
+    parser = verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way")
+    parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file; needed unless --entry is given")
     parser.add_argument(
         "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
     )
     parser.add_argument("--entry", metavar="FILE.py:function", help="your own model, batch and loss; runs your code")
     parser.add_argument("--python", metavar="PATH", help="the interpreter or environment that has torch")
     parser.add_argument("--device", default="auto", help="auto (default), cpu, cuda, cuda:1, mps")
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--steps", type=int, default=300, help="optimizer steps at most (default 300)")
-    parser.add_argument("--lr", type=float, dest="learning_rate", help="learning rate (searched for by default)")
-    parser.add_argument("--optimizer", choices=("adamw", "adam", "sgd"), default="adamw")
-    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="default 60")
     parser.add_argument(
-        "--memory-limit", type=float, metavar="GIB", help="default: four fifths of the machine's memory"
+        "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="precision (default float32)"
+    )
+    parser.add_argument("--steps", type=int, default=300, help="at most this many optimizer steps (default 300)")
+    parser.add_argument("--lr", type=float, dest="learning_rate", help="learning rate (default: found by trying some)")
+    parser.add_argument(
+        "--optimizer", choices=("adamw", "adam", "sgd"), default="adamw", help="of the probe's own loop (default adamw)"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="stop after this long (default 60)"
+    )
+    parser.add_argument(
+        "--memory-limit",
+        type=float,
+        metavar="GIB",
+        help="stop beyond this much memory (default: four fifths of the machine's)",
     )
     parser.add_argument("--plot", metavar="PNG", help="write the loss curve as a picture (needs matplotlib)")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless the batch is memorised and healthy")
@@ -212,7 +225,7 @@ def _add_install(verbs: Commands) -> None:
         description="Put the MCP server into a client's configuration, or print what to put there. Other entries and "
         "comments stay, the file as it was is kept as a backup, and a second run finds nothing to do.",
         epilog="The command written is the absolute path of the mldebug-mcp that is running (in its virtual "
-        "environment, pipx or uv folder), for clients know nothing of your PATH; run through uvx it is the command of "
+        "environment, pipx or uv folder), because clients do not see your PATH; run through uvx, it is the command of "
         "uvx. Claude Code's user configuration is changed by `claude mcp add`; without `claude` on PATH, .mcp.json in "
         "the working directory is written.",
     )
@@ -223,7 +236,7 @@ def _add_install(verbs: Commands) -> None:
     install.add_argument(
         "--scope",
         choices=("user", "project"),
-        help="for all your projects, or in the working directory's own file (default user)",
+        help="user: for all your projects; project: in the working directory's own file (default user)",
     )
     install.add_argument(
         "--root",
@@ -232,7 +245,7 @@ def _add_install(verbs: Commands) -> None:
         default=[],
         help="a folder that the server may read; repeat for more (default: the folder in which the client starts it)",
     )
-    install.add_argument("--name", default="mldebug", help="what the client calls the server (default mldebug)")
+    install.add_argument("--name", default="mldebug", help="the server's name in the client (default mldebug)")
     install.set_defaults(command=commands.do_install)
 
 
@@ -243,7 +256,7 @@ def _add_serve(verbs: Commands) -> None:
     serve.add_argument("--http", action="store_true", help="over streamable HTTP, with a bearer token")
     http = serve.add_argument_group("with --http")
     http.add_argument("--host", metavar="ADDRESS", help="the address to listen at (default 127.0.0.1: this machine)")
-    http.add_argument("--port", type=int, help="the port (default 8765; 0: any that is free)")
+    http.add_argument("--port", type=int, help="the port (default 8765; 0: any free port)")
     http.add_argument(
         "--token",
         help="the bearer token (default: the variable MLDEBUG_MCP_TOKEN, which other users cannot see; else a new one)",

@@ -90,7 +90,7 @@ def _find(document: Mapping[str, Any], path: Sequence[str], where: str) -> Mappi
         found = found[key]
         if not isinstance(found, Mapping):
             raise InputError(
-                f"{where}: {'.'.join(path[: number + 1])} is not a table of settings; mend it by hand first"
+                f"{where}: {'.'.join(path[: number + 1])} is not a table of settings; fix it by hand first"
             )
     assert isinstance(found, Mapping)  # noqa: S101 - the loop has just seen to it
     return found
@@ -105,7 +105,7 @@ def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
 
 
 def _options(old: Mapping[str, Any]) -> list[Any]:
-    """Return the options of an entry's server, such as roots that were given before: they stay unless given anew."""
+    """Return the options of an entry's server, such as roots that were given before: they stay unless given again."""
     arguments = old.get("args")
     return arguments[arguments.index("serve") :] if isinstance(arguments, list) and "serve" in arguments else []
 

@@ -24,14 +24,17 @@ def read_text(path: Path) -> str:
     try:
         status = path.stat()  # links that lead in a circle raise here
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            raise InputError(f"{path} is not a configuration file of at most {LARGEST // 2**20} MiB; it was left alone")
+            raise InputError(
+                f"{path} is not a configuration file of at most {LARGEST // 2**20} MiB and was left alone; look at "
+                "what it is"
+            )
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; it was left alone: save it as UTF-8 first") from None
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
+        raise InputError(f"{path} cannot be read ({error}); it was left alone") from None
 
 
 def replace_text(path: Path, before: str, after: str) -> Path | None:
@@ -56,12 +59,12 @@ def replace_text(path: Path, before: str, after: str) -> Path | None:
         finally:
             new.unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{path} cannot be written: {error}") from None
+        raise InputError(f"{path} cannot be written ({error}); use --print and paste it by hand") from None
     return backup
 
 
 def keep_copy(path: Path, text: str) -> Path | None:
-    """Write the text of an existing file to a name beside it that nothing has: no backup is ever written over."""
+    """Write the text of an existing file to a new name beside it: no backup is ever overwritten."""
     real = path.resolve()
     if not real.exists():
         return None

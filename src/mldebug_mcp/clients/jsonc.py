@@ -203,4 +203,4 @@ class _Parser:
 
     def wrong(self, problem: str) -> InputError:
         line = self.text.count("\n", 0, self.position) + 1
-        return InputError(f"{self.where}:{line}: {problem}; the file was left alone: mend it there first")
+        return InputError(f"{self.where}:{line}: {problem}; the file was left alone: fix it there first")

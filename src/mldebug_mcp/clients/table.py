@@ -14,7 +14,7 @@ Scope = Literal["user", "project"]
 
 @dataclass(frozen=True)
 class Client:
-    """One client: facts of its documentation, as of November 2026.
+    """One client, according to its documentation as of November 2026.
 
     Attributes:
         id: The word on the command line.
@@ -93,7 +93,7 @@ CLIENTS = {
     for client in (
         Client(
             "claude-code", "Claude Code", "mcpServers", _claude_code, ".mcp.json",
-            "start Claude Code anew; `claude mcp get {name}` or /mcp shows whether it is connected",
+            "restart Claude Code; `claude mcp get {name}` or /mcp shows whether it is connected",
             STDIO, in_project=True,
         ),
         Client(
@@ -102,16 +102,16 @@ CLIENTS = {
         ),
         Client(
             "codex", "Codex", "mcp_servers", _codex, ".codex/config.toml",
-            "start Codex anew; /mcp shows whether the server runs",
+            "restart Codex; /mcp shows whether the server runs",
             limits=(("startup_timeout_sec", 30), ("tool_timeout_sec", 600)), in_project=True,
         ),
         Client(
             "cursor", "Cursor", "mcpServers", lambda: _home(".cursor", "mcp.json"), ".cursor/mcp.json",
-            "switch the server on in Cursor's settings for MCP, where its state stands",
+            "switch the server on in Cursor's settings for MCP, which show its state",
         ),
         Client(
             "gemini", "Gemini CLI", "mcpServers", lambda: _home(".gemini", "settings.json"), ".gemini/settings.json",
-            "start Gemini CLI anew in a trusted folder; /mcp shows whether the server is connected",
+            "restart Gemini CLI in a trusted folder; /mcp shows whether the server is connected",
             in_project=True,
         ),
         Client(

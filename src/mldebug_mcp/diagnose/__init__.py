@@ -1,6 +1,6 @@
 """Observation → ranked causes and next steps.
 
-The verbs are loaded when they are first used: to diagnose a log, nothing about batches need be imported.
+The verbs are loaded on first use: to diagnose a log, nothing about batches has to be imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verb `inspect_batch`: read the batch, judge every check, decode the rows that matter."""
+"""The verb `inspect_batch`: read the data, judge every check, decode some rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.diagnose.batch_pass import PassOver, Progress, Tally, pass_over
 from mldebug_mcp.diagnose.batch_rows import row_views
-from mldebug_mcp.diagnose.batch_summary import Summing
+from mldebug_mcp.diagnose.batch_summary import BatchCounts
 from mldebug_mcp.diagnose.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
@@ -47,12 +47,12 @@ def inspect_batch(
         model: The model's `config.json`.
         purpose: sft, pretraining, dpo, generation, classification, vlm, or auto to infer it.
         sample: Look at about this many rows, spread evenly over the data.
-        against: Another data set, such as the evaluation split, to look for rows that stand in both.
+        against: Another data set, such as the evaluation split, to look for rows that are in both.
         ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
         progress: Called after each piece of a large file.
 
     Returns:
-        What was read, the checks that found something, gravest first, and some rows decoded.
+        What was read, the checks that found something, most severe first, and some rows decoded.
 
     Raises:
         InputError: the input cannot be used; the message says why and what to do.
@@ -64,13 +64,13 @@ def inspect_batch(
     with _passes(ray) as passing:
         passed = passing(data, progress)
         if against is not None:
-            # For the same purpose: what is compared are the same columns.
+            # With the same purpose, so that the same columns are compared.
             first_purpose = purpose if passed.first is None else passed.first.purpose
             other = passing(open_data(against, loaded, None, first_purpose), judging=False).prints
     overlap = passed.prints.overlap(other, "" if against is None else str(against))
-    first, summing = passed.finish(overlap), passed.summing
+    first, counts = passed.finish(overlap), passed.counts
     findings = _findings(passed.tallies)
-    summary = summing.summary(first, findings, sampled=sample is not None)
+    summary = counts.summary(first, findings, sampled=sample is not None)
     return BatchInspection(
         batch=summary,
         findings=findings,
@@ -78,7 +78,7 @@ def inspect_batch(
         template=_template(first),
         leakage=_leak(overlap),
         next_step=after_inspection(str(path), findings, summary.trained_tokens),
-        notes=[*passed.notes, *_advice(first, passed.prints.thinned, summing)],
+        notes=[*passed.notes, *_advice(first, passed.prints.thinned, counts)],
     )
 
 
@@ -137,20 +137,23 @@ def _template(batch: Batch) -> TemplateView | None:
     return TemplateView(text=template.example, spans=roles)
 
 
-def _advice(batch: Batch, thinned: bool, summing: Summing) -> list[str]:
-    """Return what could not be looked at for want of something that the user may have."""
+def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
+    """Return notes on what could not be checked, and what is missing for it."""
     notes = []
     if thinned:
-        notes.append("there are too many rows to compare all of them: repeated rows were looked for in an even part")
-    if batch.tokenizer is not None and summing.decoded < summing.positions:
         notes.append(
-            f"roles and markers were looked for in the first {summing.decoded:,} tokens and a part of the rest"
+            "there are too many rows to compare all of them: repeated rows were looked for in an evenly spread sample"
+        )
+    if batch.tokenizer is not None and counts.decoded < counts.positions:
+        notes.append(
+            f"roles and markers were looked for in the first {counts.decoded:,} tokens and in part of the rest"
         )
     if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
-        notes.append("the chat template could not be rendered on a short conversation, so its markers are not known")
+        notes.append("the chat template could not be rendered on a short conversation, so its markers are unknown")
     if batch.sides and batch.tokenizer is None:
         notes.append(
-            "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left out"
+            "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left "
+            "out; pass tokenizer"
         )
     tokenizer = batch.tokenizer
     if tokenizer is not None and tokenizer.eos is not None and tokenizer.template_end not in (None, tokenizer.eos):

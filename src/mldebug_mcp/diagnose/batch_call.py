@@ -1,4 +1,4 @@
-"""The call of `inspect_batch` that a diagnosis suggests, with what the run tells filled in."""
+"""The call of `inspect_batch` that a diagnosis suggests, with what is known of the run filled in."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PURPOSES = {
     "ppo": "generation",
     "supervised": "classification",
 }
-"""What the batches of a kind of run are for."""
+"""The purpose of the batches of each kind of run."""
 NAMES = tuple(f"batch{ending}" for ending in (".safetensors", ".pt", ".npz", ".json", ".jsonl", ".parquet"))
-"""What `mldebug_mcp.capture.save_batch` is told to write, as its documentation has it."""
+"""The names that `mldebug_mcp.capture.save_batch` is usually told to write."""
 
 
 def filled_batch_call(call: str, path: str, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""A pass over a data set: what its pieces show, added up in bounded memory; passes over parts can be merged."""
+"""A pass over a data set: what its pieces show, summed up in bounded memory. Passes over parts can be merged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mldebug_mcp.batch.overlap import Fingerprints, Overlap
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.diagnose.batch_rows import spot_place
-from mldebug_mcp.diagnose.batch_summary import Summing
+from mldebug_mcp.diagnose.batch_summary import BatchCounts
 from mldebug_mcp.models.base import Severity
 from mldebug_mcp.models.batch import Place
 from mldebug_mcp.progress import checkpoint
@@ -31,11 +31,11 @@ class Tally:
 
     Args:
         pieces: Pieces in which it saw something.
-        summary, values: What it said of the first of them.
+        summary, values: What it said about the first of them.
         rows: The first rows, `MAX_ROWS` at most.
         row_count: How many there are.
         places: Examples.
-        severities: The severities that it gave; None for the check's own.
+        severities: The severities that it gave; None stands for the check's own.
     """
 
     pieces: int = 0
@@ -75,7 +75,7 @@ class BatchPass:
     def __init__(self, *, judging: bool = True) -> None:
         self.judging = judging
         self.tallies = {name: Tally() for name in batch_checks()}
-        self.summing, self.prints = Summing(), Fingerprints()
+        self.counts, self.prints = BatchCounts(), Fingerprints()
         self.notes: dict[str, None] = {}
         self.first: Batch | None = None
 
@@ -86,9 +86,9 @@ class BatchPass:
             return
         self.first = self.first or batch
         self.notes.update(dict.fromkeys(batch.notes))
-        self.summing.add(batch)
+        self.counts.add(batch)
         for check in batch_checks().values():
-            checkpoint(f"looking for {check.id}, row {self.summing.rows:,}")
+            checkpoint(f"looking for {check.id}, row {self.counts.rows:,}")
             if not check.whole:
                 self._judge(check, batch)
 
@@ -96,21 +96,21 @@ class BatchPass:
         """Add a pass over pieces further on in the data."""
         self.prints.merge(later.prints)
         self.notes.update(later.notes)
-        self.summing.merge(later.summing)
+        self.counts.merge(later.counts)
         self.first = self.first or later.first
         for name, tally in later.tallies.items():
             self.tallies[name].merge(tally)
 
     def finish(self, overlap: Overlap) -> Batch:
-        """Judge what only all of the data can tell; returns its first piece."""
+        """Judge the checks that need all of the data; returns its first piece."""
         first = self.first
         assert first is not None  # noqa: S101 - reading raises on empty input
-        whole = replace(first, rows=self.summing.rows, overlap=overlap, totals=self.summing.totals)
+        whole = replace(first, rows=self.counts.rows, overlap=overlap, totals=self.counts.totals)
         for check in batch_checks().values():
             if check.whole:
                 self._judge(check, whole)
-        if self.summing.trained:
-            # A piece without a trained token is no more than rows without one, if another piece has some.
+        if self.counts.trained:
+            # If another piece has trained tokens, a piece without any is just rows without any.
             self.tallies["row_labels_masked"].merge(self.tallies["all_labels_masked"])
             self.tallies["all_labels_masked"] = Tally()
         return first
@@ -136,10 +136,10 @@ def pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool 
     for batch in data.batches():
         passed.add(batch)
         checkpoint(
-            f"{passed.prints.rows:,} rows, {passed.summing.tokens:,} tokens"
+            f"{passed.prints.rows:,} rows, {passed.counts.tokens:,} tokens"
             if judging
             else f"{passed.prints.rows:,} rows to compare with"
         )
         if progress is not None:
-            progress(passed.summing.rows, passed.summing.tokens)
+            progress(passed.counts.rows, passed.counts.tokens)
     return passed

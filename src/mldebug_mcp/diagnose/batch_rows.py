@@ -17,7 +17,7 @@ MAX_PLACE_TOKENS = 24
 
 
 def row_views(batch: Batch, findings: Sequence[BatchFinding], shown: int = SHOWN_ROWS) -> list[RowView]:
-    """Return some rows, those with grave findings first."""
+    """Return some rows, those with severe findings first."""
     wanted = [row for finding in findings for row in finding.rows[:2]]
     numbers = list(dict.fromkeys([*wanted, *range(shown)]))
     views = []

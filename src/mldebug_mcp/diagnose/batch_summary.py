@@ -14,10 +14,10 @@ from mldebug_mcp.batch.totals import Totals, arrays_of
 from mldebug_mcp.models.batch import BatchFinding, BatchSummary, Lengths, Turns
 
 MAX_VOCABULARY = 2**22
-"""Ids up to which is counted which ones occur."""
+"""Ids below this are counted."""
 
 
-class Summing:
+class BatchCounts:
     """Counts over the pieces seen so far."""
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class Summing:
             self.totals.add_classes(batch.classes)
         self._count_turns(batch)
 
-    def merge(self, later: Summing) -> None:
-        """Count what pieces further on in the file have shown."""
+    def merge(self, later: BatchCounts) -> None:
+        """Add the counts of pieces further on in the data."""
         self.rows += later.rows
         self.tokens += later.tokens
         self.trained += later.trained
@@ -85,7 +85,7 @@ class Summing:
                 self._end_trained += trained is not None and bool(trained[offset + turn.stop : offset + turn.end].any())
 
     def summary(self, batch: Batch, findings: Sequence[BatchFinding], *, sampled: bool) -> BatchSummary:
-        """Return the counts, with what the first piece says of all."""
+        """Return the counts, with the columns and settings of the first piece."""
         cut = next((finding.row_count for finding in findings if finding.check == "truncated_completion"), 0)
         turns = Turns(
             assistant_turns=self._turns[ASSISTANT],

@@ -1,14 +1,13 @@
-"""Numbers counted on labelled runs: frequencies, backgrounds, the weight of evidence and the sharpness of credences.
+"""Numbers counted on labelled runs: frequencies, backgrounds, the weight of evidence, the sharpness of probabilities.
 
 The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
 
     frequency = (seen + 4 * word) / (runs + 4)
 
-where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. A word thus
+where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. So a word
 counts as much as four runs. The background of a symptom is moved in the same way by healthy runs. The weight is the one
-under which the labelled causes are most probable, the sharpness the one under which probabilities come nearest to how
-often they are right. What was counted stands in `fitted.json` with where it comes from;
-`python -m benchmarks.faults fit` writes it.
+under which the labelled causes are most probable, the sharpness the one under which probabilities are closest to how
+often they are right. `fitted.json` holds what was counted, and on what; `python -m benchmarks.faults fit` writes it.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Fitted(BaseModel):
     def background(self, symptom: str, chosen: float) -> float:
         """Return how often a healthy run shows a symptom: the number chosen by hand, moved by what was counted.
 
-        It is moved down to an eighth at most: the healthy runs that were counted do not know every oddity of others.
+        It is moved down to an eighth at most, because other healthy runs have oddities that the counted ones lack.
         """
         return max(moved(self.healthy.get(symptom, (0, 0)), chosen), chosen / 8)
 
@@ -87,9 +86,8 @@ def fit_weight(
 ) -> float:
     """Return the weight under which the right causes of the runs are most probable, by Brier's score.
 
-    That score is bounded, so that a few runs whose log misleads, or whose label is wrong, do not decide. A weight above
-    1 undoes what the words, each worth four runs, and the backgrounds take off the evidence of symptoms that were
-    counted.
+    That score is bounded, so that a few runs with a misleading log or a wrong label do not decide. A weight above 1
+    makes up for the words, each worth four runs, and the backgrounds, which weaken the evidence of counted symptoms.
 
     Args:
         runs: Labelled runs.
@@ -114,7 +112,7 @@ def fit_sharpness(error: Callable[[float], float]) -> float:
 
 @lru_cache(maxsize=1)
 def fitted() -> Fitted:
-    """Return the numbers that ship with the package, or none at all where nothing has been counted yet."""
+    """Return the numbers that ship with the package, or none if nothing has been counted yet."""
     if not FILE.is_file():
         return Fitted(provenance="nothing was counted: the words of PLAYBOOK.md stand alone")
     return Fitted.model_validate_json(FILE.read_text(encoding="utf-8"))

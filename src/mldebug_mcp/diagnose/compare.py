@@ -1,4 +1,4 @@
-"""A run beside a good one: which settings differ, and where, and in what, the two part."""
+"""A run compared with a good one: which settings differ, and where, and in which metrics, the two depart."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mldebug_mcp.models import Comparison, Parting, SettingDifference
 from mldebug_mcp.symptoms.statistics import noise
 
 BINS = 60
-"""Stretches that the common steps are cut into: a parting is placed to one sixtieth, then refined to a record."""
+"""Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""
 SIGMAS = 5.0
 """Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
 LEAST = 0.02
 """... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
 LASTING = 3
-"""Stretches in a row that have to differ: what comes back is a spike, not a parting."""
+"""Stretches in a row that have to differ: a difference that goes away is a spike."""
 MAX_SETTINGS = 40
 
-# Where the settings say the same of every run, or only where things are stored, a difference explains nothing.
+# Settings that say where things are stored, or how a run is called, explain nothing.
 _NO_CAUSE = (
     "path", "dir", "name", "run_id", "tags", "notes", "date", "time", "host", "wandb", "logging", "report_to",
     "version",
@@ -49,11 +49,11 @@ FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("num_generations", -1): ("no_reward_variance",),
     ("max_completion_length", -1): ("length_exploitation", "reward_broken"),
 }
-"""Which causes a setting speaks for that is higher (+1), lower (-1) or merely other (0) than in the good run."""
+"""The causes that a setting suggests if it is higher (+1), lower (-1) or just different (0) than in the good run."""
 
 
 def compare(run: Run, reference: Run) -> Comparison:
-    """Return how a run differs from a reference run, and the steps at which their metrics part beyond the noise."""
+    """Return how a run differs from a reference run, and the steps at which their metrics depart beyond the noise."""
     shared = [name for name in run.series if not name.startswith(_NOT_COMPARED) and _overlap(run, reference, name)]
     found = {name: _parting(run[name].finite, reference[name].finite) for name in shared}
     return Comparison(
@@ -78,7 +78,7 @@ def _common_steps(run: Series, reference: Series) -> tuple[float, float]:
 
 
 def suspects(comparison: Comparison) -> dict[str, str]:
-    """Return the causes that the differing settings speak for, each with the difference in words."""
+    """Return the causes that the differing settings suggest, each with the difference in words."""
     found: dict[str, str] = {}
     for one in comparison.settings:
         for cause in FAULTS.get((one.setting, _direction(one)), ()) + FAULTS.get((one.setting, 0), ()):
@@ -109,7 +109,7 @@ def _shown(value: Scalar) -> str | float | None:
 
 
 def _parting(run: Series, reference: Series) -> Parting | None:
-    """Return where two curves part for good, or None if they do not within the steps that both have."""
+    """Return where two curves depart for good, or None if they do not within the steps that both have."""
     edges = np.linspace(*_common_steps(run, reference), BINS + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)

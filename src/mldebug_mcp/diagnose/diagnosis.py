@@ -24,8 +24,8 @@ from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0
-"""What a setting that differs from that of a good run says for the fault it may be: four to one. Chosen by hand."""
-HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly those of any run"
+"""Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
+HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
 
 
 def diagnose_run(
@@ -37,14 +37,14 @@ def diagnose_run(
     *,
     outcomes: Mapping[str, Outcome] | None = None,
 ) -> Diagnosis:
-    """Say what is seen in a training log, which causes that fits, and what to check next.
+    """Say what is seen in a training log, which causes fit it, and what to check next.
 
     Args:
         path: A log file or a run folder.
-        config: The training configuration (JSON or YAML), where it does not stand beside the log.
+        config: The training configuration (JSON or YAML), if it is not beside the log.
         reference: The log or folder of a run that went well, to compare with.
-        findings: What other verbs found on the same run; of two findings on one symptom these stand.
-        run: Which run to read, where the path holds several; by default the fullest.
+        findings: What other verbs found on the same run; they replace findings on the same symptom.
+        run: Which run to read, if the path holds several; by default the one with most records.
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
 
@@ -105,7 +105,7 @@ class Evidence:
 
 
 def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Evidence:
-    """Examine a run; of two findings on one symptom those given stand."""
+    """Examine a run; the findings given replace its own on the same symptom."""
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
@@ -113,25 +113,25 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
 
 
 def prepare() -> None:
-    """Load what every diagnosis needs: worth a thread while a large log is read."""
+    """Load what every diagnosis needs; done in a thread while a large log is read."""
     symptoms()
     catalogue()
     fitted()
 
 
 def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
-    """Return what a comparison with a good run says of the causes, in bits."""
+    """Return what a comparison with a good run says about the causes, in bits."""
     if comparison is None or not (comparison.partings or comparison.alike):
         return {}
     results = [one for one in comparison.partings if one.metric != "learning_rate"]
     if not results:
-        return {"healthy": {"no metric parts from the reference run": SETTING_BITS}}
+        return {"healthy": {"no metric departs from the reference run": SETTING_BITS}}
     told = {cause: {difference: SETTING_BITS} for cause, difference in suspects(comparison).items()}
     first = results[0]
-    return told | {"healthy": {f"{first.metric} parts from the reference run at {figure(first.step)}": -SETTING_BITS}}
+    return told | {"healthy": {f"{first.metric} departs from the reference run at {figure(first.step)}": -SETTING_BITS}}
 
 
 def together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return what several sources say of the causes as one."""
+    """Return what several sources say about the causes as one mapping."""
     causes = {cause for told in tellings for cause in told}
     return {cause: {said: bits for told in tellings for said, bits in told.get(cause, {}).items()} for cause in causes}

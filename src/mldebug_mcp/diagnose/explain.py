@@ -1,4 +1,4 @@
-"""The verb `explain`: one entry of the catalogue, whole."""
+"""The verb `explain`: one entry of the catalogue, in full."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _CHECK = re.compile(r"\.\d+$")
 
 
 def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
-    """Return a symptom, batch check, cause, menu, quote, source or known error, whole.
+    """Return a symptom, batch check, cause, menu, quote, source or known error in full.
 
     Args:
         id: An id as it stands in an answer, such as `loss_spike` or `lr_too_high`; or that of a next step, such as
             `lr_too_high.1`, for the cause that it belongs to.
 
     Raises:
-        UnknownIdError: nothing has this id; the message names the closest ones.
+        UnknownIdError: there is no such id; the message names the closest ones.
     """
     name = _CHECK.sub("", re.sub(r"[\s-]+", "_", id[:MAX_ID].strip()))
     kinds = _kinds()
@@ -44,9 +44,9 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
     everything = [one for entries, _ in kinds for one in entries]
     close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
     hint = (
-        f"did you mean {', '.join(close)}?" if close else "ids stand in the answers of diagnose_run and search_folklore"
+        f"did you mean {', '.join(close)}?" if close else "find ids in the answers of diagnose_run and search_folklore"
     )
-    raise UnknownIdError(f"nothing has the id {shorten(name, 80)!r}; {hint}")
+    raise UnknownIdError(f"there is no id {shorten(name, 80)!r}; {hint}")
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -22,7 +22,7 @@ from mldebug_mcp.text import shorten
 _WARNED = re.compile(
     r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d"
 )
-"""A line that its writer calls a warning: what it tells of stopped nothing. (NCCL has no other word for errors.)"""
+"""A line that calls itself a warning, so that it stopped nothing. (NCCL uses WARN for its errors, too.)"""
 MAX_MATCHES = 3
 MAX_RANKS = 32
 _PATH = re.compile(r"[~.]{0,2}[/\\][^\s:]+")
@@ -42,7 +42,7 @@ class _Judged:
 
     @property
     def weight(self) -> int:
-        """How much it looks like the cause: 3 a failure, 2 an echo, 1 a warning, 0 nothing known."""
+        """How much it looks like the cause: 3 a failure, 2 an echo, 1 a warning, 0 unknown."""
         roles = {row.role for row in self.known}
         if self.failure.ignored or (roles and not self.failure.exception and _WARNED.match(self.failure.text)):
             return 1
@@ -80,7 +80,7 @@ def explain_lines(lines: Iterable[str]) -> ErrorExplanation:
     """Find the first real error in the lines of a log and explain it; the lines are read once and not kept."""
     head: list[str] = []
     log = read_failures(_remembering(lines, head), lambda line: bool(match(line, warnings=True)))
-    # A chain of exceptions is one failure: its last exception stands for it.
+    # A chain of exceptions is one failure, represented by its last exception.
     within_chains = {id(failure.earlier) for failure in log.failures}
     judged = [_judge(failure) for failure in log.failures if id(failure) not in within_chains]
     judged = [one for one in judged if one.weight > 0]
@@ -137,8 +137,8 @@ def _of_chain(chosen: Failure, chain: Sequence[Failure]) -> Failure:
 def _first(judged: Sequence[_Judged], log: FailureLog) -> _Judged:
     """Return the failure that caused the others: the first of those that look most like a cause.
 
-    What training survived for many records comes after what it did not, and the rank that torchelastic names as the
-    first to fail comes before the others.
+    A failure that training survived for many records comes after one that it did not, and the rank that torchelastic
+    names as the first to fail comes before the others.
     """
     heaviest = max(one.weight for one in judged)
     candidates = [one for one in judged if one.weight == heaviest]
@@ -193,11 +193,11 @@ def _notes(
         notes.append("this message echoes a failure elsewhere, and nothing in this text shows that failure itself")
         silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
         if silent and ranks:
-            notes.append(f"ranks that do not report it, to be looked at first: {', '.join(silent[:MAX_RANKS])}")
+            notes.append(f"look first at the ranks that do not report it: {', '.join(silent[:MAX_RANKS])}")
     if first.weight == 1 and log.cut_off:
         notes.append(_cut_off(log))
     elif first.weight == 1:
-        notes.append("only warnings stand here: nothing in this text stopped a run")
+        notes.append("there are only warnings: nothing in this text stopped a run")
     others = [one.failure for one in judged if one.failure not in same and one.failure is not first.failure]
     if others:
         lines = ", ".join(f"{one.line} ({one.exception or shorten(one.text, 40)})" for one in others[:5])
@@ -227,7 +227,7 @@ def _match(row: KnownError) -> ErrorMatch:
 
 
 def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
-    """Explain a text without any line that reads like an error: by its beginning as a whole, if that is known."""
+    """Explain a text in which no line reads like an error: by its beginning as a whole, if that is known."""
     known = match(head, warnings=True)
     if known:
         failure = Failure(1, head)
@@ -236,7 +236,7 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         error=None,
         problem="no error found",
         advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
-        "without a message was mostly killed from outside: look at dmesg and the scheduler's log.",
+        "without a message was usually killed from outside: look at dmesg and the scheduler's log.",
         next_step=after_error(None, ()),
         notes=[_cut_off(log) if log.cut_off else f"{log.lines} lines read; none reads like an error"],
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mldebug_mcp.logs import Run
 
 TRAINER, MEGATRON, OTHER = "trainer", "megatron", "other"
-"""The Transformers Trainer with TRL and what is built on them; Megatron-LM and its kin; any other loop."""
+"""The Transformers Trainer with TRL and what is built on them; Megatron-LM and its derivatives; any other loop."""
 
 _POLICIES = ("grpo", "ppo", "rl")
 _TEXT_POLICIES = ("grpo", "ppo")
@@ -198,7 +198,7 @@ def framework(run: Run) -> str:
 
 
 def how_to_log(metric: str, run: Run) -> str | None:
-    """Return how a run is made to log a metric, or None if its kind of run has no such metric."""
+    """Return how to make a run log a metric, or None if its kind of run has no such metric."""
     if metric == CONFIGURATION or (metric in SETTINGS and metric not in LOGGABLE):
         return GIVE_SETTING
     loggable = LOGGABLE.get(metric)

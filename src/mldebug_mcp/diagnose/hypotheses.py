@@ -34,7 +34,7 @@ def judge_causes(
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
     judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
-    # Weight and sharpness are fitted on logs; what a probe measures, it measures one thing at a time.
+    # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
     ranked = rank(judged, independent(beside(findings, told)), backgrounds(probed=probed), weight, sharpness)
     ties = tied(ranked)
@@ -43,9 +43,9 @@ def judge_causes(
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without those that another one brings about: a NaN in the loss makes every metric NaN.
+    """Return the findings without those that follow from another one: a NaN in the loss makes every metric NaN.
 
-    And without the absence of what another one shows in another form: a loss that falls slowly is on no plateau.
+    Nor is a symptom's absence kept that follows from another form of the same trouble: a slow fall is not a plateau.
     """
     present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
     known = symptoms()
@@ -65,7 +65,7 @@ def candidates(
 ) -> list[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
 
-    The symptoms of a probe are among their effects only if something was `probed`: a log alone need not load them.
+    The symptoms of a probe are included only if something was `probed`: for a log alone they are not loaded.
     """
     numbers = numbers or fitted()
     effects: Mapping[str, Mapping[str, float]] = {}

@@ -1,4 +1,4 @@
-"""How much would it tell to know more? Expected bits, by the model of `ranking`."""
+"""How much would an observation tell? Expected bits, by the model of `ranking`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Likelihood:
     weight: float
 
     def worth(self, shares: Mapping[str, float], unknown: Sequence[str]) -> Worth:
-        """Return what it would tell to see these symptoms, for hypotheses of these probabilities."""
+        """Return how much these symptoms would tell, for hypotheses of these probabilities."""
         chances = np.array([[self._chance(cause, symptom) for symptom in unknown] for cause in shares])
         return worth(list(shares.values()), chances, self.weight)
 
@@ -61,7 +61,7 @@ def entropy(shares: Sequence[float] | Floats) -> Floats:
 
 
 def worth(shares: Sequence[float], chances: Floats, weight: float = 1.0) -> Worth:
-    """Return what it would tell to see some symptoms.
+    """Return how much some symptoms would tell.
 
     Args:
         shares: Probability of each hypothesis, shape (hypotheses,); they are made to sum to 1.

@@ -1,4 +1,4 @@
-"""What a known error message at the end of a log says of the causes, in bits."""
+"""What a known error message at the end of a log says about the causes, in bits."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mldebug_mcp.symptoms.messages import fatal
 FIRST, LESS = 6.0, 1.5
 """Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
 
-Sixty-four to one: a message is mostly what its row says. Chosen by hand.
+Sixty-four to one: a message usually is what its row says. Chosen by hand.
 """
 SAID = "the error"
-"""How what a message told begins, among what else speaks for a cause."""
+"""The beginning of what a message says, among what else speaks for a cause."""
 STANDS = 7.0
-"""Bits for every cause of the row because a known message stands there at all: a sound run has one of 130."""
+"""Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
 
 def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
-    """Return what the error that ended a run says of each cause; nothing where no known error ended it.
+    """Return what the error that ended a run says about each cause; nothing if no known error ended it.
 
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
     `unknown`.
@@ -34,15 +34,15 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
 
 
 def told_by_error(text: str) -> dict[str, dict[str, float]]:
-    """Return what an error message that ended a run says of each cause; nothing if it is not a known one."""
+    """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
     row = _row(match(text))
     return {} if row is None else _told(row, f"{SAID} that ended it ({row.id})")
 
 
 def beside(findings: Sequence[Finding], told: Mapping[str, Mapping[str, float]]) -> list[Finding]:
-    """Return the findings to judge beside what the row of an error told of the causes, where one was known.
+    """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
-    The finding that some known message is there would speak for the causes of all other messages too.
+    That finding would speak for the causes of all other messages too.
     """
     known = any(said.startswith(SAID) for bits in told.values() for said in bits)
     return [finding for finding in findings if not known or finding.symptom != "error_message"]

@@ -31,11 +31,11 @@ def check_memory(path: str | Path, against: str | Path | None = None, focus: str
         path: A memory snapshot (the pickle of `torch.cuda.memory._dump_snapshot()`, or a gzip of it), or a text with an
             out-of-memory message, `torch.cuda.memory_summary()` or the output of `nvidia-smi`.
         against: An earlier snapshot to compare with.
-        focus: The id of a call site in `top_allocations`, or a category: lists only that, with whole stacks.
+        focus: The id of a call site in `top_allocations`, or a category: list only that, with whole stacks.
 
     Raises:
         InputError: a path cannot be used; the message says why and what to do.
-        UnknownIdError: `focus` names nothing in this snapshot.
+        UnknownIdError: `focus` is not in this snapshot.
     """
     snapshot = read_memory(path)
     return report(snapshot, read_memory(against) if against is not None else None, focus)

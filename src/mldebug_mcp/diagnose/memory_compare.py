@@ -13,7 +13,7 @@ SHOWN = 10
 
 
 def compare(snapshot: MemorySnapshot, other: MemorySnapshot) -> MemoryComparison:
-    """Return what changed from `other` to `snapshot`, at the moment that matters in each."""
+    """Return what changed from `other` to `snapshot`, at the peak or the failure of each."""
     before, after = _by_site(other), _by_site(snapshot)
     changes = [
         MemoryChange(

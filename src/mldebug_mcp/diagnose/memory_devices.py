@@ -73,7 +73,7 @@ def _categories(view: History) -> list[CategoryBytes]:
     found = []
     for category, held in sorted(totals.items(), key=lambda one: -one[1]):
         sure = view.surest(view.held, category)
-        how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "nothing tells")
+        how = "torch's profiler wrote it" if sure is Sure.CERTAIN else _HOW.get(category, {}).get(sure, "not known")
         found.append(
             CategoryBytes(category=category.label, bytes=held, share=held / everything, sure=sure.name.lower(), how=how)
         )
@@ -96,7 +96,7 @@ def _steps(history: History) -> list[StepMemory]:
 
 
 def call_sites(snapshot: MemorySnapshot, limit: int, category: Category | None = None) -> list[CallSite]:
-    """Return the call sites that hold most at the moment that matters, over all devices."""
+    """Return the call sites that hold most at the peak or the failure, over all devices."""
     found = [site for device in snapshot.devices for site in _sites(device, category)]
     return sorted(found, key=lambda one: -one.bytes)[:limit]
 

@@ -17,11 +17,11 @@ LEAST = 1024 * 1024
 
 
 def levers(device: DeviceMemory, leaked: int = 0) -> list[Lever]:
-    """Return what would save at least 1 MiB on a device at the moment that matters, best first.
+    """Return what would save at least 1 MiB on a device at its peak or failure, best first.
 
     Args:
-        device: Where.
-        leaked: Bytes that the findings say are left behind by earlier steps.
+        device: The device.
+        leaked: Bytes that earlier steps left behind, according to the findings.
     """
     view = device.view
     missing = device.oom.short if device.oom is not None else None
@@ -43,7 +43,7 @@ def _by_category(held: dict[Category, int], request: int) -> list[tuple[str, int
         return sum(held.get(one, 0) for one in categories)
 
     activations, logits = of(Category.ACTIVATIONS), of(Category.LOGITS)
-    # What failed in a step grows with the batch too.
+    # The request that failed grows with the batch, too.
     per_token = activations + logits + of(Category.TEMPORARY) + request
     parameters, gradients, state = of(Category.PARAMETERS), of(Category.GRADIENTS), of(Category.OPTIMIZER_STATE)
     return [

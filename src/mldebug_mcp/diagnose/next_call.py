@@ -1,7 +1,7 @@
 """Which tool to call next after an answer: a call that can be made as it stands.
 
-A next step of a cause may need what only the user has (another run, a batch), so its call may hold a placeholder. Of
-those calls the first without one is taken, else the entry is read that says most about what leads.
+A next step may need what only the user has (another run, a batch), so its call may have a placeholder. The first call
+without one is taken; if there is none, a call that explains the leading hypothesis.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
-"""What stands for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
+"""A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
 
 
 def ready(call: str | None, why: str = "") -> Call | None:
@@ -45,12 +45,12 @@ def ready(call: str | None, why: str = "") -> Call | None:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether a name from outside comes back from a client as it went out."""
+    """Return whether a name from outside survives the way to a client and back."""
     return clean(text) == text
 
 
 def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
-    """Return the first check that can be made at once, else the leading cause to read."""
+    """Return the first check that can be made at once, else a call that explains the leading cause."""
     for step in steps:
         call = ready(step.call, step.action)
         if call is not None:
@@ -59,35 +59,37 @@ def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -
 
 
 def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int | None) -> Call:
-    """Return the gravest finding to read; without one, whether a tiny model can memorise the batch."""
+    """Return a call that explains the most severe finding; without one, a probe of the batch."""
     if findings:
-        return _read(findings[0].check, "how the gravest finding is judged, and its fix")
+        return _read(findings[0].check, "how the most severe finding is judged, and its fix")
     if trained and is_sendable(path):
         return Call(tool="probe_overfit", arguments={"batch": path}, why="can a tiny model memorise it?")
     return _read("menu_not_learning", "what else keeps a model from learning")
 
 
 def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
-    """Return a closer look at the largest holder; where that is known or nothing is, the gravest finding to read."""
+    """Return a closer look at the largest call site, or else a call that explains the most severe finding."""
     if sites and not focused and is_sendable(path):
         return Call(
-            tool="check_memory", arguments={"path": path, "focus": sites[0].id}, why="the largest holder's whole stack"
+            tool="check_memory",
+            arguments={"path": path, "focus": sites[0].id},
+            why="the whole stack of the largest call site",
         )
     found = next((one.finding for one in findings if one.finding != "healthy"), "menu_out_of_memory")
     return _read(found, "how to save memory")
 
 
 def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit]) -> Call:
-    """Return the best entry to read whole, else the source of the best quote."""
+    """Return a call that explains the best entry, else the source of the best quote."""
     if entries:
-        return _read(entries[0].id, "the best entry, whole")
+        return _read(entries[0].id, "the best entry, in full")
     if quotes:
         return _read(quotes[0].source, "all quotes of this source")
     return _read("menu_not_learning", "causes by situation")
 
 
 def after_explanation(entry: Explanation) -> Call:
-    """Return the first related entry, else a search for more on the subject."""
+    """Return a call that explains the first related entry, else a search for more on the subject."""
     if entry.related:
         return _read(entry.related[0], "related")
     return Call(
@@ -96,7 +98,7 @@ def after_explanation(entry: Explanation) -> Call:
 
 
 def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call:
-    """Return the matching message to read whole, else a search for the words of the error."""
+    """Return a call that explains the matching message, else a search for the words of the error."""
     if matches:
         return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
     words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20]) if error else ""

@@ -1,12 +1,12 @@
-"""Which check first? The one that splits the leading hypotheses best for what it costs."""
+"""Which check to make first: the one that best splits the leading hypotheses for its cost."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 
 from mldebug_mcp.diagnose.batch_call import filled_batch_call
+from mldebug_mcp.diagnose.information import entropy
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.text import quoted
 
@@ -32,7 +32,7 @@ VERBS = {
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
 }
-"""The tools that a next step can call, and their arguments. PLAYBOOK.md may name others, which are shown as words."""
+"""The tools that a next step can call, and their arguments; of other calls in PLAYBOOK.md only the words are shown."""
 
 
 def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | None:
@@ -59,8 +59,8 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
     A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
-    divided by its cost. Checks that make the same call are one check about several causes. What to do when nothing is
-    wrong, or nothing fits, is worth saying only where that leads.
+    divided by its cost. Checks that make the same call are one check about several causes. What to do if nothing is
+    wrong, or nothing fits, is included only if that leads.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
@@ -69,7 +69,7 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         known = merged.get(key)
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
-    worth = {key: _entropy(mass[key]) / COST[step.cost] for key, step in merged.items()}
+    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / COST[step.cost] for key, step in merged.items()}
     return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
 
 
@@ -79,8 +79,3 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextS
         if hypothesis.cause not in ("healthy", "unknown") or place == 0:
             for step in {step.call or step.action: step for step in reversed(hypothesis.next_steps)}.values():
                 yield hypothesis, step
-
-
-def _entropy(share: float) -> float:
-    share = min(max(share, 1e-9), 1 - 1e-9)
-    return -share * math.log2(share) - (1 - share) * math.log2(1 - share)

@@ -1,4 +1,4 @@
-"""How checks turned out: what an outcome says of the cause that the check belongs to."""
+"""Outcomes of checks: what each says about the cause that the check belongs to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BITS: Mapping[Outcome, float] = {
 
 
 def told_by_checks(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, float]]:
-    """Return what checks say of the causes, in bits, by cause and by what says so.
+    """Return what checks say about the causes, in bits, by cause and by check.
 
     Args:
         outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
@@ -32,14 +32,14 @@ def told_by_checks(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, float
     known = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
     told: dict[str, dict[str, float]] = {}
     for check, outcome in outcomes.items():
-        require_known(check, known, "check", "ids of checks stand in next_steps, such as lr_too_high.1")
+        require_known(check, known, "check", "find the ids of checks in next_steps, such as lr_too_high.1")
         require_known(outcome, BITS, "outcome", "use confirms or refutes")
         told.setdefault(known[check], {})[f"check {check} {outcome} it"] = BITS[outcome]
     return told
 
 
 def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:
-    """Return the hypotheses without the next steps that were made."""
+    """Return the hypotheses without the checks that have been made."""
     return [
         one.model_copy(update={"next_steps": [step for step in one.next_steps if step.id not in outcomes]})
         for one in hypotheses

@@ -28,10 +28,10 @@ MAX_POINTS = 200
 MAX_ROWS = 16
 MAX_OUTPUT = 3000
 MAX_ERROR = 1000
-"""Characters of an error that is passed on to be explained: the end of a traceback says what failed."""
+"""Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
 LEADING = 3
 EXTRA = "other seeds"
-"""The worker's last phase, a question of its own: if it fails, the answer to the first one stands."""
+"""The worker's last phase, which answers a separate question: if it fails, the rest of the answer stands."""
 
 
 async def probe(
@@ -45,9 +45,9 @@ async def probe(
     on_progress: Callable[[Progress], None] | None = None,
     **settings: object,
 ) -> ProbeResult:
-    """Do what `probe_overfit` does, in an event loop; cancelling it ends the worker at once."""
+    """Do what `probe_overfit` does, inside an event loop; cancelling it ends the worker at once."""
     _check_combination(batch, model, entry)
-    # In a thread, for a large file must not hold up the event loop.
+    # In a thread, because a large file must not block the event loop.
     read = await asyncio.to_thread(read_probe_batch, batch) if batch is not None else None
     job = _job(read, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
     raw = await run_probe(job, find_python(python), on_progress)
@@ -78,7 +78,7 @@ def probe_overfit(
         python: The interpreter, or the folder of the environment, that has torch; this one by default.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps`.
         memory_gb: Memory limit in GiB; by default four fifths of the machine's.
-        on_progress: Called with each step's loss.
+        on_progress: Called with the progress of each step.
         settings: `steps`, `learning_rate`, `optimizer`, `dtype`, `clip`, `time_limit` (seconds), `seed`, `threads`.
 
     Returns:
@@ -165,11 +165,11 @@ def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypoth
 
 
 def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
-    """Rank the causes that a probe can tell apart; of all others it says nothing."""
+    """Rank the causes that a probe can tell apart; it says nothing about others."""
     judged = {*probe_effects(), "healthy", "unknown"}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, {}, "", only=judged)
-    # The checks that a probe answers are behind us.
+    # The probe has been made: do not suggest it again.
     return [
         one.model_copy(
             update={"next_steps": [step for step in one.next_steps if "probe_overfit" not in (step.call or "")]}
@@ -249,5 +249,5 @@ def _last_lines(text: str) -> str:
 
 
 def is_sound(result: ProbeResult) -> bool:
-    """Tell whether nothing was found: memorised, and no cause leads but `healthy`."""
+    """Return whether nothing was found: the batch is memorised and `healthy` leads."""
     return result.verdict == "memorised" and bool(result.causes) and result.causes[0].cause == "healthy"

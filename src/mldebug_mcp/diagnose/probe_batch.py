@@ -17,7 +17,7 @@ from mldebug_mcp.text import shorten
 
 MAX_ROWS = 64
 MAX_NUMBERS = 4_000_000
-"""Numbers of a column above which rows are left out: they travel to the worker as text."""
+"""Numbers in a column above which rows are left out: they are passed to the worker as text."""
 TARGETS = ("labels", "label", "targets", "target", "y")
 
 Array = npt.NDArray[np.generic]
@@ -65,12 +65,12 @@ def _values(batch: Batch) -> Array | None:
 
 
 def _side(batch: Batch, notes: list[str]) -> Sequences | None:
-    """Return the token rows to train on: of a preference batch the chosen ones, of prompts apart the completions."""
+    """Return the token rows to train on: the chosen ones of preference pairs, the completions of separate prompts."""
     if not batch.sides:
         return None
     chosen = batch.side("") or batch.side("chosen") or batch.side("completion") or batch.sides[0]
     if len(batch.sides) > 1:
-        notes.append(f"the {chosen.name} rows alone are probed")
+        notes.append(f"only the {chosen.name} rows are probed")
     return chosen
 
 
@@ -93,7 +93,9 @@ def _of_tokens(side: Sequences, notes: list[str]) -> dict[str, Array]:
         arrays["labels"] = _rectangle(labels, IGNORE)
         if side.shifted_by_design:
             arrays["labels"] = np.insert(arrays["labels"][:, :-1], 0, IGNORE, axis=1)
-            notes.append("the targets are the next tokens already: they were moved back, for the model moves them")
+            notes.append(
+                "the labels are already the next tokens; they were shifted back, because the model shifts them itself"
+            )
     return arrays
 
 

@@ -1,4 +1,4 @@
-"""What kind of problem an exception without a known message is, and what to try: by type, then by words."""
+"""The kind of problem behind an exception whose message is not known, and what to try: by type, then by words."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         "",
         Problem(
             "a combination that the library does not offer",
-            "Look in its documentation for what the device, dtype or option needs, or take another one.",
+            "Look in its documentation for what the device, dtype or option needs, or use another one.",
         ),
     ),
     (
@@ -189,7 +189,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         r"NameError|UnboundLocalError|SyntaxError|IndentationError",
         "",
         Problem(
-            "code: a name or a line of the script is wrong", "Mend the line of the innermost frame of your own code."
+            "code: a name or a line of the script is wrong", "Fix the line of the innermost frame of your own code."
         ),
     ),
     (
@@ -205,7 +205,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
 
 
 def classify(exception: str, message: str) -> Problem:
-    """Return the class of problem that an exception belongs to.
+    """Return the kind of problem that an exception is.
 
     Args:
         exception: Its type, without modules; may be empty.

@@ -12,7 +12,7 @@ nothing wrong:
 This is Bayes' rule (with `weight` and `sharpness` 1) over all symptoms: those that a cause does not produce have
 P(s | c) = background, which cancels between causes, so only the listed ones count. `weight` below 1 tempers the
 evidence, because symptoms are correlated. `sharpness` is what is known as temperature scaling: it changes no order, and
-makes the probability of the leading cause as large as it is often right.
+makes the probability of the leading cause match how often it is right.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dataclasses import dataclass, field
 from mldebug_mcp.models import Finding, State
 
 WEIGHT = 0.85
-"""Symptoms of one run are correlated: a spike of the loss and one of the gradient are not two witnesses.
+"""Symptoms of one run are correlated: a spike of the loss and one of the gradient are not independent.
 
 Chosen by hand.
 """
 
 MAX_FREQUENCY = 0.97
-"""No cause always shows: an absent symptom never rules one out."""
+"""No symptom always shows: its absence never rules a cause out."""
 
 LEAST_SHOWN = 0.05
 """Bits below which a finding is not named: they round to +0.0."""
@@ -57,7 +57,7 @@ class Candidate:
 
     Args:
         id: The cause.
-        prior: Its weight before any evidence; weights need not sum to anything.
+        prior: Its weight before any evidence; weights need not sum to 1.
         frequency: How often it produces each symptom that it lists, between 0 and 1.
         told: What else speaks for it (positive) or against it (negative), in bits, by what says so: the outcome of a
             check, or a setting that differs from that of a good run.
@@ -76,7 +76,7 @@ class Ranked:
     Args:
         id: The cause.
         probability: Its probability.
-        bits: Per finding, what that says for it (positive) or against it (negative), in bits.
+        bits: By finding, how much that speaks for it (positive) or against it (negative), in bits.
     """
 
     id: str
@@ -85,7 +85,7 @@ class Ranked:
 
 
 def bits(state: State, frequency: float, background: float, weight: float = WEIGHT) -> float:
-    """Return what a finding says for a cause that produces its symptom with this frequency, in bits."""
+    """Return how much a finding speaks for a cause that produces its symptom with this frequency, in bits."""
     frequency = min(frequency, MAX_FREQUENCY)
     if state is State.PRESENT:
         return weight * math.log2((1 - (1 - background) * (1 - frequency)) / background)

@@ -1,7 +1,7 @@
 """The pass over a data set as a Ray Data job: each part is read and judged where Ray puts it, and merged here.
 
-Every machine has to see the files at the same path and to have this package installed. The answer is that of a pass
-on one machine.
+Every machine must see the files at the same path and have this package installed. The answer is the same as on one
+machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def on_ray(address: str) -> Iterator[PassOver]:
         InputError: there is no cluster at the address, or its job failed.
         MissingExtraError: Ray is not installed.
     """
-    # Read when Ray is imported; nobody asked that its makers hear of this.
+    # Read when Ray is imported: no usage statistics are sent.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -80,7 +80,7 @@ def _connect(address: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """See that somebody listens at host and port: Ray itself tries for minutes, and then ends the process."""
+    """Check that something listens at host and port: Ray itself tries for minutes, and then ends the process."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return
@@ -88,8 +88,8 @@ def _reach(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise InputError(
-            f"nobody answers at {shorten(address, 100)} ({shorten(str(error), 100)}); is the cluster's head up and is "
-            "this its port (6379 from inside, ray://HEAD:10001 from outside)?"
+            f"nothing answers at {shorten(address, 100)} ({shorten(str(error), 100)}); is the cluster's head up, and "
+            "is this its port (6379 from inside, ray://HEAD:10001 from outside)?"
         ) from None
 
 
@@ -97,7 +97,7 @@ def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool
     import ray.data
 
     whole = BatchPass(judging=judging)
-    # What the first piece is for, all are for: the parts cannot ask each other.
+    # All parts take the purpose of the first piece: they cannot ask each other.
     whole.first = next(data.batches())
     data = replace(data, file=data.file.absolute(), context=replace(data.context, purpose=whole.first.purpose))
     parts = data.parts()
@@ -106,14 +106,14 @@ def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool
         if row["problem"]:
             raise InputError(row["problem"])
         whole.merge(row["passed"])
-        checkpoint(f"{whole.summing.rows:,} rows, {whole.summing.tokens:,} tokens")
+        checkpoint(f"{whole.counts.rows:,} rows, {whole.counts.tokens:,} tokens")
         if progress is not None:
-            progress(whole.summing.rows, whole.summing.tokens)
+            progress(whole.counts.rows, whole.counts.tokens)
     return whole
 
 
 def _part_pass(row: Row, data: DataSet, *, judging: bool) -> Row:
-    """Return the pass over a part. An error of ours travels as its line, so that Ray does not try again."""
+    """Return the pass over a part. An error of our own is returned as text, so that Ray does not retry."""
     part: Part = row["part"]
     passed = BatchPass(judging=judging)
     try:

@@ -22,7 +22,7 @@ Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
 MAX_LIMIT = 20
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
-"""Of an answer as JSON: about 1,500 tokens, at the 3.5 characters per token of such text."""
+"""Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
 SUMMARY = 160
 MAX_UNKNOWN = 6
 
@@ -43,8 +43,8 @@ def search_folklore(
         domain: Only quotes of this domain, such as "rl" or "vision".
         topic: Only quotes on this topic, such as "loss_spike" or "learning_rate".
         kind: Only quotes, causes, symptoms, error messages or menus; "any" for all of them.
-        limit: How many quotes and how many other entries at most, 1 to 20 each.
-        whole: Give all of them, even if that takes more than about 1,500 tokens.
+        limit: At most this many quotes, and this many other entries, 1 to 20.
+        whole: Return all of them, even if that takes more than about 1,500 tokens.
 
     Raises:
         InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.

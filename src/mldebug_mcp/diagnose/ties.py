@@ -14,17 +14,17 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Tie
 
 SAME = 1.0
-"""The evidence of a log is the same for two causes if it differs by at most so many bits, summed over all findings."""
+"""The evidence for two causes is the same if it differs by at most this many bits, summed over all findings."""
 LEAST_FOR = 1.0
-"""Bits that must speak for a cause: two for which nothing speaks are no tie. Both chosen by hand."""
+"""Bits that must speak for a cause: two causes without evidence are not tied. Both chosen by hand."""
 LOGGING_COST = 3.0
-"""What it costs to log a metric, on the scale of `COST`: the run has to be made again, which is often done anyway."""
+"""The cost of logging a metric, on the scale of `COST`: the run has to be repeated, which is often done anyway."""
 
 
 def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
     """Return, for each leading cause, those that the evidence cannot tell from it.
 
-    Whether one of them is ahead is a matter of how common they are, not of this log.
+    If one of them is ahead, it is because it is more common, not because of this log.
     """
     leading = [one for one in ranked if one.probability >= LEADING and _for(one) >= LEAST_FOR]
     return {
@@ -68,7 +68,7 @@ def _split(group: Mapping[str, Hypothesis], run: Run, findings: Sequence[Finding
         chances = np.array([[SENSITIVITY if cause in about else FALSE_CONFIRMATION] for cause in group])
         bits = worth(list(shares.values()), chances).bits
         options.append((bits / COST[step.cost], f"to split them: {step.action} ({step.cost})"))
-    return max(options)[1] if options else "nothing that we know of splits them"
+    return max(options)[1] if options else "nothing that we know of tells them apart"
 
 
 def _checks(group: Mapping[str, Hypothesis]) -> list[tuple[NextStep, set[str]]]:

@@ -1,6 +1,6 @@
-"""The verb `update_diagnosis`: what the outcome of a check does to the hypotheses.
+"""The verb `update_diagnosis`: the hypotheses after the outcome of a check.
 
-It keeps no state: the run is diagnosed again, or its findings travel with the call.
+It keeps no state: the run is diagnosed again, or its findings are passed in.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def update_diagnosis(
         outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
         kind: Kind of run, as the diagnosis gave it.
         path: The run. If it can be read, it is diagnosed again, and `findings` need only hold what has changed.
-        error: The message of the error that ended the run, if one did: what it says of the causes counts too.
+        error: The message of the error that ended the run, if one did; it counts as evidence, too.
         config: As in `diagnose_run`, like those that follow.
         reference: The run that `path` was compared with.
         run: Which run, where the path holds several.
 
     Raises:
-        InputError: a symptom, a check or an outcome does not exist, and the message names those that do; or nothing is
-            known of the run, as it cannot be read and no finding is given.
+        InputError: a symptom, a check or an outcome does not exist, and the message says where to find those that do;
+            or the run cannot be read and no findings are given.
     """
     checked = told_by_checks(outcomes)
     known, notes = Evidence(kind, _findings(findings), {}), [] if path or findings or error else [OUTCOMES_ALONE]
@@ -61,7 +61,7 @@ def update_diagnosis(
         except InputError as unreadable:
             if not findings:
                 raise
-            notes.append(f"only the findings given count: {unreadable}")
+            notes.append(f"only the findings passed in were used: {unreadable}")
     told = together(known.told, told_by_error(error), checked)
     hypotheses = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
     remaining = without_made(hypotheses, outcomes)
@@ -72,13 +72,13 @@ def update_diagnosis(
 
 
 def _of_run(given: Evidence, run: Run, reference: Run | None) -> Evidence:
-    """Return what is known of a run; what was given stands."""
+    """Return what is known of a run; what was passed in takes precedence."""
     found = gather(run, reference, given.findings)
     return found if given.kind == "unknown" else replace(found, kind=given.kind)
 
 
 def _findings(states: Mapping[str, State | str]) -> list[Finding]:
     for symptom, state in states.items():
-        require_known(symptom, {*symptoms(), *probe_symptoms()}, "symptom", "ids of symptoms stand in findings")
+        require_known(symptom, {*symptoms(), *probe_symptoms()}, "symptom", "find the ids of symptoms in findings")
         require_known(str(state), set(map(str, State)), "state", "use present, absent or unknown")
     return [Finding(symptom=symptom, state=State(state)) for symptom, state in states.items()]

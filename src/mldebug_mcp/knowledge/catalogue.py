@@ -44,7 +44,9 @@ def read_catalogue(folder: Path) -> Catalogue:
     for quote in read_evidence(folder / "evidence"):
         if quote.id in quotes:
             raise CatalogueError(
-                f"evidence/{quote.source.id}.md", 1, f"{quote.id} stands in {quotes[quote.id].source.id} too"
+                f"evidence/{quote.source.id}.md",
+                1,
+                f"{quote.id} is in {quotes[quote.id].source.id} too; ids are unique",
             )
         quotes[quote.id] = quote
     parts = read_sections(folder / FILE)

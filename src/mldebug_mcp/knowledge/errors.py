@@ -1,8 +1,8 @@
 """Error messages that users meet, with cause and fix: `errors.jsonl`, one row each.
 
-The order of the rows is the order of the answer: a row that fits fewer texts stands before one that fits more. Patterns
-meet text of one line, with single spaces, of bounded length, and hold no unbounded repetition, so that no input makes
-them slow.
+The order of the rows is the order of the answer: a row that matches fewer texts is above one that matches more.
+Patterns are matched against one line of bounded length with single spaces, and hold no unbounded repetition, so that no
+input makes them slow.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def known_errors() -> Mapping[str, KnownError]:
         except (ValueError, ValidationError) as error:
             raise CatalogueError(FILE, number, str(error).splitlines()[0]) from None
         if row.id in rows:
-            raise CatalogueError(FILE, number, f"{row.id} stands twice")
+            raise CatalogueError(FILE, number, f"{row.id} is there twice; ids are unique")
         rows[row.id] = row
     return rows
 
@@ -101,7 +101,8 @@ def is_fragmented(text: str) -> bool:
     """Return whether an out-of-memory message shows memory that is free, or reserved and unused, beyond the request.
 
     PyTorch's allocator writes the sizes into the message; where more was free or unused than was asked for, it was not
-    in one piece (PyTorch, "CUDA semantics: memory management"). A process with an allowance runs into that instead.
+    in one piece (PyTorch, "CUDA semantics: memory management"). A process with a memory allowance runs into that
+    instead.
     """
     asked = _size(rf"Tried to allocate {_SIZE}", text)
     free = _size(rf"{_SIZE} (?:is )?free", text)

@@ -1,4 +1,4 @@
-"""`evidence/<source>.md` → Source and its quotes. The grammar stands in `evidence/README.md`."""
+"""`evidence/<source>.md` → Source and its quotes. `evidence/README.md` describes the grammar."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def _fields(file: str, blocks: Sequence[Block], allowed: frozenset[str]) -> dict
         name, colon, value = block.text.partition(":")
         if not colon or name not in allowed:
             raise CatalogueError(
-                file, block.line, f"{name!r} is no field here; allowed are {', '.join(sorted(allowed))}"
+                file, block.line, f"{name!r} is not a field here; allowed are {', '.join(sorted(allowed))}"
             )
         if name in fields:
-            raise CatalogueError(file, block.line, f"{name!r} stands twice")
+            raise CatalogueError(file, block.line, f"{name!r} is there twice")
         fields[name] = value.strip()
     return fields
 

@@ -1,4 +1,4 @@
-"""The menus of PLAYBOOK.md: what to think of, by situation. The grammar stands at the head of that file."""
+"""The menus of PLAYBOOK.md: what to think of, by situation. The head of that file describes the grammar."""
 
 from __future__ import annotations
 

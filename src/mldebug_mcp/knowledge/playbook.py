@@ -1,4 +1,4 @@
-"""PLAYBOOK.md → its sections, and from those the causes. The grammar stands at the head of that file."""
+"""PLAYBOOK.md → its sections, and from those the causes. The head of that file describes the grammar."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _take(draft: _Draft, block: Block) -> None:
             name, colon, value = block.text.partition(":")
             into = draft.steps[-1] if draft.steps else draft.fields
             if not colon or name not in (_STEP_FIELDS if draft.steps else ("prior", "mistaken for")):
-                fail(block, f"{draft.heading.text}: {name!r} is no field here")
+                fail(block, f"{draft.heading.text}: {name!r} is not a field here")
             into[name] = value.strip()
         case _:
             fail(block, f"{draft.heading.text}: a {block.kind} does not belong here")

@@ -43,7 +43,7 @@ def verify(copies: Path | None = None, *, offline: bool = False, fetch: Fetch | 
         fetch: How to fetch a page; urllib by default.
 
     Raises:
-        InputError: `copies` is no folder.
+        InputError: `copies` is not a folder.
     """
     known = catalogue()
     wrong = [shorten(problem, 300) for problem in problems(knowledge_folder(), known)]

@@ -13,8 +13,8 @@
 | parameters | older than the history and never freed (optimizer state may be among it) | low |
 | unknown | the rest | - |
 
-Where other allocations carry Python frames, one without is taken for backward: autograd runs a device's backward in a
-thread of its own, which has no Python frames.
+If other allocations have Python frames, one without is taken to be backward: autograd runs the backward pass of a
+device in a thread of its own, which has no Python frames.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _FROM_PROFILER = dict(
 
 
 class _Assignment:
-    """Categories under way: a later rule never overwrites an earlier one."""
+    """The categories assigned so far: a later rule never overwrites an earlier one."""
 
     def __init__(self, count: int) -> None:
         self.category = np.zeros(count, np.int8)
@@ -131,7 +131,7 @@ def categorise(allocations: Allocations, events: Events, stacks: Stacks) -> tupl
 
 
 def _phases(allocations: Allocations, stacks: Stacks) -> Ints:
-    """Return each allocation's phase; what has no frame among others that have some belongs to backward."""
+    """Return each allocation's phase; if others have frames, one without belongs to backward."""
     table = np.array([one.phase for one in stacks.all], np.int64)
     phase = table[allocations.stack]
     in_history = allocations.start >= 0
@@ -169,7 +169,7 @@ def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints) -> No
 
 
 class _PhaseTimeline:
-    """Answers when, after an allocation, the next one of a phase comes."""
+    """Finds the next allocation of a phase after a given one."""
 
     def __init__(self, phase: Ints, start: Ints, count: int) -> None:
         self.count = count

@@ -1,11 +1,12 @@
-"""What training a transformer takes on each device, by formula.
+"""The memory that training a transformer takes on each device, by formula.
 
 | part | bytes | source |
 | --- | --- | --- |
 | parameters | 4 or 2 each; mixed precision adds a 16-bit copy (2) | Rajbhandari et al. 2020 (ZeRO), section 3.1 |
 | gradients | as the parameters | the same |
 | optimizer state | AdamW 2 numbers per parameter, in the parameter's precision | the same; torch.optim.adamw |
-| activations | per token and layer, what autograd keeps (`_per_token`) | Korthikanti et al. 2022, equations 1 and 2 |
+| activations | per token and layer, what autograd keeps (`bytes_per_token`) | Korthikanti et al. 2022, equations 1 and
+2 |
 | logits | batch x length x vocabulary: logits, float32 copy, log-probabilities, gradient | torch cross_entropy |
 | sharding | state / N; from stage 2 gradients / N; at stage 3 parameters / N | Rajbhandari et al. 2020, figure 1 |
 
@@ -190,7 +191,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
 
 
 def _next_call(config: str, setup: Setup, largest: str) -> Call:
-    """Return the same estimate with what saves most of its largest part; where that is done, what else there is."""
+    """Return a call for the same estimate with the setting that saves most of its largest part, else of the menu."""
     name, value = _LEVERS[largest]
     if getattr(setup, name) == value or clean(config) != config:
         return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
@@ -233,7 +234,7 @@ def _parts(shape: ModelShape, setup: Setup) -> tuple[dict[str, MemoryPart], int]
     copies = 2 if setup.precision == "mixed" else 0
     state = 1 if setup.optimizer == "adamw_8bit" else setup.weight_bytes
     numbers = _STATES[setup.optimizer]
-    one_layer, formula = _per_token(shape, setup)
+    one_layer, formula = bytes_per_token(shape, setup)
     layers, per_token = shape.layers, setup.tokens
     if setup.checkpointing == "full":
         kept = per_token * (shape.hidden * setup.compute_bytes * layers + one_layer)
@@ -265,8 +266,8 @@ def _parts(shape: ModelShape, setup: Setup) -> tuple[dict[str, MemoryPart], int]
     return {name: MemoryPart(part=name, bytes=size, formula=text) for name, size, text in entries if size}, trained
 
 
-def _per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
-    """Return the bytes that autograd keeps of one token in one layer.
+def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
+    """Return the bytes that autograd keeps for one token in one layer.
 
     Inputs and outputs of both norms, queries, keys and values, attention's output, and of the feed-forward part each
     matrix's output and the product's factors. For GPT without dropout these are the 32 bytes x hidden of
@@ -292,7 +293,7 @@ def _logits(shape: ModelShape, setup: Setup) -> tuple[int, str]:
 def _peak(parts: Mapping[str, MemoryPart], setup: Setup) -> int:
     """Return the peak: at the start of backward, or at its end.
 
-    With one micro-batch per step the gradients come while the activations go; with more they stay beside them.
+    With one micro-batch per step the gradients replace the activations; with more they are held at the same time.
     """
 
     def of(*names: str) -> int:

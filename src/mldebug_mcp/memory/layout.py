@@ -51,11 +51,11 @@ PROFILER = ("input", "temporary", "activation", "gradient", "autograd_detail", "
 """The categories that torch's profiler writes: `torch.profiler._memory_profiler.Category`."""
 _PROFILER: Mapping[object, int] = {name: number for number, name in enumerate(PROFILER)}
 _HUGE = 1 << 56
-"""Sizes above this are no sizes: 64 PiB."""
+"""Larger sizes cannot be real: 64 PiB."""
 SMALL_SEGMENT = 2 * 1024 * 1024
 MAX_DEVICES = 1024
 EVENTS_BETWEEN_CHECKPOINTS = 1_000
-"""About as many, for only allocations are looked at one by one."""
+"""Roughly: only allocations are looked at one by one."""
 MAX_ANNOTATIONS = 200_000
 
 
@@ -68,7 +68,7 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
         length: Bytes of the pickle; a tree that refers to its parts more often than that is refused.
 
     Raises:
-        InputError: it is no snapshot.
+        InputError: it is not a snapshot.
     """
     if isinstance(tree, list):
         tree = {"segments": tree, "device_traces": []}
@@ -120,7 +120,7 @@ def _column(values: list[int]) -> Ints:
 
 
 def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
-    """Return action, address and size of each event; raises if one of them is no event."""
+    """Return action, address and size of each event; raises if one of them is not an event."""
     count = len(events)
     action = np.fromiter(map(_CODES.get, map(itemgetter("action"), events), repeat(Action.OTHER)), np.int64, count)
     size = np.fromiter(map(itemgetter("size"), events), np.int64, count)
@@ -128,7 +128,7 @@ def _columns(events: list[Any]) -> tuple[Ints, Ints, Ints]:
     for index in np.flatnonzero(address == 0).tolist():
         address[index] = events[index].get("device_free", 0)
     if count and (size.min() < 0 or size.max() >= _HUGE):
-        raise ValueError("sizes that are no sizes")
+        raise ValueError("impossible sizes")
     return action, address, size
 
 
@@ -186,7 +186,7 @@ class _DeviceReader:
         try:
             columns = _columns(trace)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-            # Something in it is no event: only then is each one looked at.
+            # Something in it is not an event: only then is each one checked.
             trace = self._usable(trace)
             columns = _columns(trace)
         action, address, size = columns

@@ -24,7 +24,7 @@ from mldebug_mcp.progress import checkpoint
 CHUNK_BYTES = 4 * 1024 * 1024
 MAX_STRING = 16 * 1024 * 1024
 MAX_TUPLES = 5_000
-"""Tuples other than pairs of integers; a snapshot has none. They could nest as deep as this, which the stack bears."""
+"""Tuples other than pairs of integers; a snapshot has none. If they all nest, the C stack still holds."""
 MAX_DENSITY = 4
 """Of this many bytes at most one may create a container or None; a snapshot needs fifty bytes for each."""
 SPARE = 100_000
@@ -183,4 +183,4 @@ def _opcode_name(opcode: int) -> str:
     import pickletools
 
     known = {ord(one.code): one.name for one in pickletools.opcodes}
-    return f"the opcode {known[opcode]}" if opcode in known else f"the byte {opcode:#04x}, which is no opcode,"
+    return f"the opcode {known[opcode]}" if opcode in known else f"the byte {opcode:#04x}, which is not an opcode,"

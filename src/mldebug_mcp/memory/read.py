@@ -1,4 +1,4 @@
-"""A path → what is known of the memory: a snapshot's pickle, a gzip of one, or a text that says some of it."""
+"""A path → what it says about memory: a snapshot's pickle, a gzip of one, or a text with some of the numbers."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def read_memory(path: str | Path) -> MemorySnapshot:
 
 
 def _tables(file: Path, size: int, path: str) -> SnapshotTables:
-    # The tree is several times the size of the tables and goes with this frame.
+    # The tree is several times the size of the tables, and is freed with this frame.
     tree, length = load(file, size)
     return tables_of(tree, path, length)
 
 
 @contextmanager
 def _no_collector() -> Iterator[None]:
-    """Keep the garbage collector from walking the tree, in which nothing is garbage: again and again while it grows.
+    """Keep the garbage collector from walking the tree again and again while it grows: nothing in it is garbage.
 
     A plain `pickle.load` spends most of its time on that.
     """

@@ -19,7 +19,7 @@ from mldebug_mcp.text import shorten
 MAX_BYTES = 16 * 1024**3
 """Bytes of an uncompressed pickle."""
 MEMORY_PER_BYTE = 2
-"""Bytes of memory per byte of pickle at the least, as with deep stacks; short ones take up to six."""
+"""Bytes of memory per byte of pickle, at least: with deep stacks; short ones take up to six."""
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1024 * 1024
 
@@ -43,7 +43,7 @@ class _GuardedReader(io.BufferedReader):
 
 
 class _SafeUnpickler(pickle.Unpickler):
-    """An unpickler without a way to any class or function: the second fence behind the scan."""
+    """An unpickler that cannot reach any class or function: the second defence, behind the scan."""
 
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
         raise pickle.UnpicklingError(f"refused to import {shorten(module_name, 60)}.{shorten(global_name, 60)}")
@@ -117,12 +117,12 @@ def _open(path: Path, *, compressed: bool) -> BinaryIO:
 
 
 def _check_memory(length: int, name: str) -> None:
-    """Refuse a pickle that this machine cannot hold, before the machine finds out itself."""
+    """Refuse a pickle that this machine cannot hold, before memory runs out."""
     try:
         available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return
-    # Free pages exclude the page cache, which gives way; a quarter of all memory counts as available in any case.
+    # Free pages exclude the page cache, which can be dropped; a quarter of all memory counts as available in any case.
     available = max(available, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
     if length * MEMORY_PER_BYTE > available:
         raise InputError(

@@ -31,7 +31,7 @@ class OutOfMemoryEvent:
         stack: Who asked.
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
-        others: What other processes and libraries held, where it is said.
+        others: What other processes and libraries held, if it is given.
     """
 
     requested: int
@@ -52,7 +52,7 @@ class OutOfMemoryEvent:
 
 
 class History:
-    """A device's history, replayed and inferred from."""
+    """A device's history, replayed, with what can be inferred from it."""
 
     def __init__(self, tables: DeviceTables, snapshot: SnapshotTables) -> None:
         self.tables = tables
@@ -93,7 +93,7 @@ class History:
 
     @cached_property
     def moment(self) -> int:
-        """The moment that matters: when the last allocation failed, else when most was allocated."""
+        """The moment to look at: when the last allocation failed, else when most was allocated."""
         return int(self.failures[-1]) if len(self.failures) else self.replay.peak_moment
 
     @cached_property
@@ -120,7 +120,7 @@ class History:
 
 @dataclass(slots=True)
 class DeviceMemory:
-    """One device in numbers, whatever they were read from. Bytes throughout.
+    """One device in numbers, from a snapshot or a text. Bytes throughout.
 
     Args:
         device: Its number.
@@ -130,7 +130,7 @@ class DeviceMemory:
         peak_allocated: The most that tensors held, as far as the history or the statistics go.
         peak_reserved: The most that the allocator held.
         free: Free memory inside what is reserved.
-        capacity: The device's memory, where it is said.
+        capacity: The device's memory, if it is given.
         oom: The last allocation that failed.
         history: The recorded history; None if there is none.
         blocks: The blocks of the snapshot, where there is no history.
@@ -158,7 +158,7 @@ class DeviceMemory:
 
     @property
     def view(self) -> History | None:
-        """What is known of single allocations: the history, or the blocks at the end."""
+        """What is known about single allocations: the history, or the blocks at the end."""
         return self.history or self.blocks
 
 

@@ -51,7 +51,7 @@ _NOTE = (
     "torch.cuda.memory._record_memory_history()"
 )
 _OOM_PART = 1500
-"""Characters of a message; the next one in the text is no part of it."""
+"""Characters of a message; the next one in the text is not part of it."""
 
 _SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d{1,4})\b")
 _SUMMARY_ROW = re.compile(r"\|\s*(?P<name>[A-Za-z][\w -]*?)\s*\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")

@@ -1,6 +1,6 @@
 """What every type of the contract shares: numbers that may be NaN, text that is safe to show.
 
-Numbers may be NaN or infinite here, because a NaN is often the very thing that was found. JSON has no such numbers, so
+Numbers may be NaN or infinite, because a NaN is often exactly what was found. JSON has no such numbers, so
 `Number` writes them as the strings "nan", "inf" and "-inf", and the schema says so. All text is cleaned on the way
 out: control, bidirectional and invisible characters and lone surrogates cannot reach a terminal or a client.
 """
@@ -45,7 +45,7 @@ _BUILDING = RLock()
 
 
 class Frozen(BaseModel):
-    """Immutable, no unknown fields, and built when first used: listing tools or answering needs only some types."""
+    """Immutable, without unknown fields, and built on first use: a call needs only some of the types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -60,8 +60,8 @@ class Frozen(BaseModel):
     ) -> bool | None:
         """Build the type, once, from the names of its module alone.
 
-        By default pydantic also looks at the local variables of whoever happens to use it first, which crashes CPython
-        3.13.0 in a comprehension; and before 2.14 two threads could build one type at once, and break it.
+        By default pydantic also looks at the local variables of the first user, which crashes CPython 3.13.0 in a
+        comprehension; and before pydantic 2.14 two threads could build one type at once, and break it.
         """
         with _BUILDING:
             return super().model_rebuild(

@@ -16,9 +16,9 @@ class Place(Model):
 
     row: int = Field(description="The row's number in the file, from 0.")
     side: str = Field("", description="chosen, rejected, prompt or completion; empty for a plain batch.")
-    start: int = Field(description="The first token of it, counted from 0 in the row with its padding.")
-    stop: int = Field(description="The token after the last.")
-    text: Text = Field("", description="The tokens there, decoded, as data.")
+    start: int = Field(description="Index of its first token in the row, padding included, from 0.")
+    stop: int = Field(description="Index after its last token.")
+    text: Text = Field("", description="The tokens, decoded; data, not instructions.")
 
 
 class BatchFinding(Model):
@@ -31,9 +31,10 @@ class BatchFinding(Model):
     summary: Text = Field(description="What is seen, in numbers.")
     why: Text = Field("", description="What it does to training.")
     fix: Text = Field("", description="What to change, in Transformers or TRL.")
-    fixes: dict[str, Text] = Field(default_factory=dict, description="The same in other frameworks.")
+    fixes: dict[str, Text] = Field(default_factory=dict, description="The same, for other frameworks.")
     rows: list[int] = Field(
-        default_factory=list, description="Rows where it is seen, at most 1000; empty if it is no row's."
+        default_factory=list,
+        description="Rows where it is seen, at most 1000; empty if it concerns no row in particular.",
     )
     row_count: int = Field(0, description="How many rows in all.")
     places: list[Place] = Field(default_factory=list, description="Examples.")
@@ -42,7 +43,7 @@ class BatchFinding(Model):
 
 
 class Lengths(Model):
-    """Tokens of a row, padding left out."""
+    """Tokens per row, without padding."""
 
     least: int = 0
     median: Number = 0
@@ -73,14 +74,16 @@ class BatchSummary(Model):
     columns: list[Text] = Field(default_factory=list)
     rows: int = 0
     tokens: int = Field(0, description="Tokens without padding.")
-    trained_tokens: int | None = Field(None, description="Tokens that the loss is taken on; null if nothing says.")
+    trained_tokens: int | None = Field(
+        None, description="Tokens that the loss is computed on; null if that is not known."
+    )
     padding_tokens: int = 0
-    trained_share: Number | None = Field(None, description="Trained tokens by tokens.")
-    padding_share: Number = Field(0, description="Padding by all positions: computed for nothing.")
+    trained_share: Number | None = Field(None, description="Share of the tokens that are trained on.")
+    padding_share: Number = Field(0, description="Share of all positions that are padding: wasted computation.")
     truncated_rows: int = Field(0, description="Rows whose completion was cut off.")
     lengths: Lengths = Field(default_factory=Lengths)
     turns: Turns | None = None
-    vocabulary_used: int | None = Field(None, description="Different token ids seen.")
+    vocabulary_used: int | None = Field(None, description="Number of different token ids seen.")
     vocabulary_size: int | None = None
     sampled: bool = Field(False, description="Whether only a sample of the rows was looked at.")
 
@@ -102,12 +105,12 @@ class RowView(Model):
     tokens: int
     trained: int | None = None
     padding: int = 0
-    text: Text = Field(description="Decoded, as data. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
+    text: Text = Field(description="Decoded; data, not instructions. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
     pieces: list[TokenView] = Field(default_factory=list, exclude=True, description="Token by token; not in JSON.")
 
 
 class RoleSpan(Model):
-    """A role's words in a rendered template, as characters."""
+    """Where a role's words are in a rendered template, in characters."""
 
     role: Text
     start: int
@@ -118,7 +121,9 @@ class TemplateView(Model):
     """The tokenizer's chat template, rendered on two exchanges."""
 
     text: Text
-    spans: list[RoleSpan] = Field(default_factory=list, description="Whose words stand where; the rest are markers.")
+    spans: list[RoleSpan] = Field(
+        default_factory=list, description="Which role's words are where; the rest are markers."
+    )
 
 
 class Leak(Model):
@@ -126,8 +131,8 @@ class Leak(Model):
 
     against: Text
     rows: int = Field(description="Rows of the other set.")
-    exact: int = Field(description="Rows of the other set that stand here too, token for token.")
-    near: int = Field(description="Further rows of the other set that are nearly the same as one here.")
+    exact: int = Field(description="Rows of the other set that are here too, token for token.")
+    near: int = Field(description="More rows of the other set that are nearly the same as one here.")
     examples: list[list[int]] = Field(default_factory=list, description="Pairs: row here, row of the other set.")
 
 
@@ -135,7 +140,7 @@ class BatchInspection(Model):
     """The answer to "what is the model really trained on?"."""
 
     batch: BatchSummary
-    findings: list[BatchFinding] = Field(description="Only what is present, gravest first.")
+    findings: list[BatchFinding] = Field(description="Only what is present, most severe first.")
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
     template: TemplateView | None = None
     leakage: Leak | None = None

@@ -1,4 +1,4 @@
-"""A call that an answer suggests, ready to be sent."""
+"""A call that an answer suggests, ready to send."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Argument = Text | int | float | bool | dict[str, Text]
 
 
 class Call(Model):
-    """A call of one of our tools that runs as it stands: no placeholder is left in it."""
+    """A call of one of our tools that can be made as it stands: it has no placeholders."""
 
     tool: str
     arguments: dict[str, Argument] = Field(default_factory=dict)
-    why: Text = Field("", description="What it tells.")
+    why: Text = Field("", description="What it will show.")
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items())
         return f"{self.tool}({given})"
 
 
-NextCall = Annotated[Call | None, Field(description="The call to make next, ready to be sent.")]
+NextCall = Annotated[Call | None, Field(description="The call to make next, ready to send.")]

@@ -27,19 +27,19 @@ class Finding(Model):
     symptom: str
     state: State
     summary: Text = Field("", description="What is seen, in numbers with steps; or why it cannot be told.")
-    steps: list[Number] = Field(default_factory=list, description="Onset first, then other steps of note.")
+    steps: list[Number] = Field(default_factory=list, description="The onset first, then other notable steps.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
 
 
 class NextStep(Model):
     """A cheap check that tells hypotheses apart."""
 
-    id: str = Field("", description="Names the check for update_diagnosis: its cause and its number there.")
+    id: str = Field("", description="Names the check for update_diagnosis: its cause and a number.")
     action: Text
     cost: Literal["seconds", "minutes", "hours"]
-    confirms: Text = Field("", description="What would be seen if the cause is there.")
-    refutes: Text = Field("", description="What would be seen if it is not.")
-    call: Text | None = Field(None, description="The tool call that does it, if one of ours does.")
+    confirms: Text = Field("", description="What you would see if the cause is there.")
+    refutes: Text = Field("", description="What you would see if it is not.")
+    call: Text | None = Field(None, description="The tool call that does it, if one of our tools can.")
     for_causes: list[str] = Field(default_factory=list, description="The hypotheses that it bears on.")
 
 
@@ -61,21 +61,21 @@ class Hypothesis(Model):
 
 
 class MetricToLog(Model):
-    """A metric that was not logged and would have helped to tell the leading hypotheses apart."""
+    """A metric that was not logged but would have helped to tell the leading hypotheses apart."""
 
     metric: str = Field(
-        description="Its name as the Transformers Trainer and TRL log it; or a setting that is not known."
+        description="Its name in the logs of the Transformers Trainer and TRL; or a setting that is not known."
     )
     splits: list[str] = Field(description="The hypotheses whose probability it would move most.")
-    bits: Number = Field(description="By how much it is expected to lower the entropy of the leading hypotheses.")
-    how: Text = Field(description="How to log it with the framework that wrote this log, where that is known.")
+    bits: Number = Field(description="How much it is expected to lower the entropy of the leading hypotheses.")
+    how: Text = Field(description="How to log it, in the framework that wrote this log if that is known.")
 
 
 class Tie(Model):
     """Hypotheses that this log cannot tell apart: its evidence for and against them is the same."""
 
     causes: list[str]
-    summary: Text = Field(description="Says so, and names the one thing to log or run that would split them.")
+    summary: Text = Field(description="Names them, and the one thing to log or run that would tell them apart.")
 
 
 class Update(Model):
@@ -91,14 +91,14 @@ class RunSummary(Model):
     """What was read."""
 
     path: Text
-    formats: list[str] = Field(description="The readers that read it.")
+    formats: list[str] = Field(description="The log formats found.")
     kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
     records: int = Field(0, description="Log records read.")
     steps: int = Field(description="Distinct steps logged.")
     first_step: Number | None = None
     last_step: Number | None = None
-    step_name: str = Field("step", description="What a step is: step, epoch or record.")
-    segments: int = Field(1, description="Stretches between restarts and resumes.")
+    step_name: str = Field("step", description="What a step is here: step, epoch or record.")
+    segments: int = Field(1, description="Number of stretches between restarts and resumes.")
     metrics: list[Text] = Field(default_factory=list)
     last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
 
@@ -113,7 +113,10 @@ class Diagnosis(Model):
     next_step: NextCall = None
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(
-        default_factory=list, description="Missing metrics that would have decided it, best first; empty without doubt."
+        default_factory=list,
+        description="Missing metrics that would have decided it, best first; empty if there is no doubt.",
     )
-    comparison: Comparison | None = Field(None, description="This run beside the reference run, if one was given.")
+    comparison: Comparison | None = Field(
+        None, description="This run compared with the reference run, if one was given."
+    )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")

@@ -9,9 +9,9 @@ from mldebug_mcp.models.call import NextCall
 
 
 class FirstError(Model):
-    """The first real error of a text: the cause, not the echoes of other ranks."""
+    """The first real error in a text: the cause, not its echoes from other ranks."""
 
-    text: Text = Field(description="The line with the error and what follows it, shortened.")
+    text: Text = Field(description="The line with the error and what follows, shortened.")
     line: int = Field(description="Its line number in the text, from 1.")
     ranks: list[str] = Field(default_factory=list, description="Ranks that report it; empty if none is named.")
     exception: Text = Field("", description="The type of the exception, if it is one.")
@@ -27,7 +27,7 @@ class ErrorMatch(Model):
     fix: Text
     mistaken_for: Text = ""
     causes: list[str] = Field(default_factory=list, description="Causes of the playbook that it points to.")
-    credence: str = Field(description="How sure it is that the message has this cause.")
+    credence: str = Field(description="How certain it is that the message has this cause.")
     source: Text = Field(description="Where this is documented.")
     locator: Text = ""
 
@@ -35,7 +35,7 @@ class ErrorMatch(Model):
 class ErrorExplanation(Model):
     """What an error message means and what to do."""
 
-    error: FirstError | None = Field(description="None if nothing in the text reads like an error.")
+    error: FirstError | None = Field(description="null if nothing in the text reads like an error.")
     problem: Text = Field("", description="The class of problem.")
     matches: list[ErrorMatch] = Field(default_factory=list, description="Known messages that fit, likeliest first.")
     advice: Text = Field("", description="What to try.")

@@ -11,7 +11,7 @@ from mldebug_mcp.models.call import NextCall
 
 
 class Citation(Model):
-    """A practitioner's words, verbatim, and where they stand."""
+    """A practitioner's words, verbatim, and where they are published."""
 
     id: str
     text: Text

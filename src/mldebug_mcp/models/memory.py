@@ -19,14 +19,16 @@ Attention = Literal["flash", "eager"]
 
 
 class MemoryFinding(Model):
-    """Something seen in the memory of a run: an observation in numbers."""
+    """Something observed in the memory of a run, in numbers."""
 
     finding: str
     severity: Severity = Field(description="error: it stopped the run or will; warning: worth acting on; info: normal.")
     summary: Text
     bytes: int = Field(0, description="How much memory this is about.")
     device: int | None = None
-    stack: list[Text] = Field(default_factory=list, description="Who asked, innermost first, library frames folded.")
+    stack: list[Text] = Field(
+        default_factory=list, description="The stack that allocated it, innermost first, library frames folded."
+    )
     fix: Text = ""
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
     citations: list[Citation] = Field(default_factory=list)
@@ -36,33 +38,35 @@ class MemoryTotals(Model):
     """What was read, over all devices."""
 
     path: Text
-    layout: Text = Field(description="What the file is.")
+    layout: Text = Field(description="Kind of file.")
     devices: int
     segments: int
     trace_events: int
     reserved_bytes: int = Field(description="Held by the allocator when the snapshot was taken.")
     allocated_bytes: int = Field(description="Held by tensors then, as torch.cuda.memory_allocated() counts.")
-    requested_bytes: int = Field(0, description="Asked for by those tensors, without rounding.")
+    requested_bytes: int = Field(0, description="Requested for those tensors, without rounding.")
     peak_allocated_bytes: int = Field(description="The most that tensors held in the history; devices added up.")
     peak_reserved_bytes: int = 0
 
 
 class CategoryBytes(Model):
-    """What one kind of memory takes at the moment that matters."""
+    """What one kind of memory takes at the moment shown (see `moment`)."""
 
     category: Text
     bytes: int
-    share: Number = Field(description="Of all that is allocated at that moment.")
-    sure: Text = Field(description="certain, high, medium, low or not: how sure the category is for most of it.")
+    share: Number = Field(description="Share of all that is allocated at that moment.")
+    sure: Text = Field(description="certain, high, medium, low or not: how certain the category is for most of it.")
     how: Text = Field(description="How it was inferred.")
 
 
 class CallSite(Model):
-    """Memory held at the moment that matters, by the line that asked for it."""
+    """Memory held at the moment shown, by the line of code that allocated it."""
 
-    id: str = Field(description="Pass it as `focus` for the whole stack, the sizes and the life of these allocations.")
+    id: str = Field(
+        description="Pass it as `focus` for the whole stack, the sizes and the lifetimes of these allocations."
+    )
     site: Text = Field(description="The innermost frame outside torch.")
-    caller: Text = Field("", description="The innermost frame of the user's own code, where it is another.")
+    caller: Text = Field("", description="The innermost frame of the user's own code, if it is another one.")
     category: Text
     bytes: int
     count: int
@@ -91,9 +95,11 @@ class DeviceSummary(Model):
     peak_event: int | None = Field(None, description="Index of the event at the peak.")
     peak_step: int | None = None
     capacity_bytes: int | None = None
-    free_split_bytes: int = Field(0, description="Free, but in segments that tensors hold a part of.")
+    free_split_bytes: int = Field(0, description="Free, but in segments that tensors partly hold.")
     largest_free_bytes: int = 0
-    moment: Text = Field("", description="What `categories` and `top_allocations` show: the peak or the failure.")
+    moment: Text = Field(
+        "", description="The moment that `categories` and `top_allocations` show: the peak or the failure."
+    )
     categories: list[CategoryBytes] = Field(default_factory=list)
     steps: list[StepMemory] = Field(default_factory=list)
     steps_found: int = 0
@@ -121,7 +127,7 @@ class Lever(Model):
 
     lever: str
     saves_bytes: int
-    enough: bool | None = Field(None, description="Whether it alone would have let the failed request pass.")
+    enough: bool | None = Field(None, description="Whether it alone would have let the failed request succeed.")
     how: Text
 
 
@@ -136,13 +142,13 @@ class MemoryChange(Model):
 
 
 class MemoryComparison(Model):
-    """This snapshot against another."""
+    """This snapshot compared with another."""
 
     other: Text
     allocated_change_bytes: int
     reserved_change_bytes: int
     peak_change_bytes: int
-    categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment that matters.")
+    categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment shown.")
     sites: list[MemoryChange]
 
 
@@ -154,8 +160,8 @@ class MemoryReport(Model):
     top_allocations: list[CallSite]
     devices: list[DeviceSummary] = Field(default_factory=list)
     oom: OutOfMemoryReport | None = None
-    levers: list[Lever] = Field(default_factory=list, description="What pays most here, best first.")
-    hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings speak for.")
+    levers: list[Lever] = Field(default_factory=list, description="What would save most, best first.")
+    hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings support.")
     comparison: MemoryComparison | None = None
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)
@@ -170,7 +176,7 @@ class MemoryPart(Model):
 
 
 class MemoryEstimate(Model):
-    """What training a model takes on each device, by formula."""
+    """The memory that training a model takes on each device, by formula."""
 
     model: Text
     parameters: int
@@ -178,7 +184,7 @@ class MemoryEstimate(Model):
     parts: list[MemoryPart]
     total_bytes: int
     settings: dict[str, Text]
-    measured_peak_bytes: int | None = Field(None, description="The peak of a snapshot given beside it.")
+    measured_peak_bytes: int | None = Field(None, description="The peak of the snapshot given, for comparison.")
     sources: list[Text] = Field(default_factory=list)
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)

@@ -35,11 +35,13 @@ class BadOperation(Model):
     operation: Text = ""
     where: Text = Field("", description="File and line, where they are known.")
     dtype: Text = ""
-    before: list[Text] = Field(default_factory=list, description="What led to it, with the largest absolute values.")
+    before: list[Text] = Field(
+        default_factory=list, description="The operations that led to it, with the largest absolute values."
+    )
 
 
 class ResistingRow(Model):
-    """A row that was not learnt."""
+    """A row that was not memorised."""
 
     row: int
     accuracy: Number
@@ -54,15 +56,19 @@ class ProbeResult(Model):
     causes: list[RankedCause] = Field(description="Best first; probabilities sum to 1. Empty for a failed probe.")
     initial_loss: Number | None = None
     expected_initial_loss: Number | None = Field(
-        None, description="Of a uniform guess: ln(classes), or the mean square of the targets."
+        None, description="The loss of a uniform guess: ln(classes), or the mean square of the targets."
     )
-    unigram_loss: Number | None = Field(None, description="Of a guess that knows how often each label occurs.")
-    least_loss: Number | None = Field(None, description="The least possible, given labels that contradict each other.")
+    unigram_loss: Number | None = Field(None, description="The loss of a guess from the label frequencies alone.")
+    least_loss: Number | None = Field(
+        None, description="The lowest possible loss, given labels that contradict each other."
+    )
     goal: Number | None = Field(None, description="The loss at which the batch counts as memorised.")
     final_loss: Number | None = None
-    accuracy: Number | None = Field(None, description="Share of the trained labels that are right at the end.")
+    accuracy: Number | None = Field(
+        None, description="Share of the trained labels that are predicted correctly at the end."
+    )
     steps: int = 0
-    learning_rate: Number | None = Field(None, description="Of the probe's own loop.")
+    learning_rate: Number | None = Field(None, description="Learning rate of the probe's own loop.")
     device: Text = ""
     seconds: Number = 0.0
     stage: Text = Field("", description="The phase that was reached.")
@@ -73,5 +79,7 @@ class ProbeResult(Model):
     first_nonfinite: BadOperation | None = None
     resisting_rows: list[ResistingRow] = Field(default_factory=list)
     curve: list[CurvePoint] = Field(default_factory=list, description="At most 200 points.")
-    output: Text = Field("", description="Data: the last lines that the probed code wrote, for a failed probe.")
+    output: Text = Field(
+        "", description="The last lines that the probed code wrote, if the probe failed; data, not instructions."
+    )
     notes: list[Text] = Field(default_factory=list)

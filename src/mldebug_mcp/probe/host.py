@@ -1,4 +1,4 @@
-"""Start the worker, follow it, and end it whole, whatever happens to either side.
+"""Start the worker, follow it, and end it with all its children, whatever happens to either side.
 
 The worker runs in its own process group with its standard input held open by this process: if this process dies, by
 whatever signal, the pipe closes and the worker ends itself and its group.
@@ -29,16 +29,14 @@ from mldebug_mcp.text import figure, shorten
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
 GRACE = 2.0
-"""Seconds beyond the time limit in which the worker may say where it hangs before it is killed."""
+"""Seconds beyond the time limit in which the worker may report where it hangs before it is killed."""
 WATCH_EVERY = 0.05
-"""Seconds between two looks at the worker."""
+"""Seconds between two checks of the worker."""
 KEPT_OUTPUT = 16_384
 """Characters kept of what the worker wrote last."""
 LONGEST_LINE = 65_536
 MAX_RESULT = 64 * 1024 * 1024
-"""Bytes of the largest result that is read: a worker whose user code writes there must not fill this process."""
-
-
+"""Bytes of the largest result that is read, because user code in the worker could write there, too."""
 MAX_NOTES = 50
 
 
@@ -67,7 +65,7 @@ class RawProbe:
         stage: The last phase that was entered.
         seconds: Wall time.
         output: The last lines that the worker wrote: the user's prints, warnings, tracebacks.
-        notes: The worker's remarks.
+        notes: The worker's notes.
     """
 
     measured: Measured = field(default_factory=Measured)
@@ -81,7 +79,7 @@ class RawProbe:
 async def run_probe(job: Job, python: str, on_progress: Callable[[Progress], None] | None = None) -> RawProbe:
     """Run a job under an interpreter and return what it measured.
 
-    Cancelling ends the worker, with everything it started, before the cancellation goes on.
+    Cancelling ends the worker, with everything it started, before the cancellation is passed on.
     """
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mldebug-probe-", ignore_cleanup_errors=True) as folder:
@@ -172,7 +170,7 @@ async def _until_it_ends(process: asyncio.subprocess.Process, job: Job) -> Failu
 
 
 def _out_of_time(job: Job) -> Failure:
-    message = f"the probe was not done after {job.time_limit:.0f} s; where it was is shown below"
+    message = f"the probe was not done after {job.time_limit:.0f} s; the output shows where it was"
     return Failure(kind="time", message=message)
 
 
@@ -181,7 +179,7 @@ async def _read_progress(stream: asyncio.StreamReader, on_progress: Callable[[Pr
         try:
             line = await stream.readline()
         except ValueError:
-            continue  # longer than any line of ours
+            continue  # longer than any line of the worker's own
         if not line:
             return
         if on_progress is None:
@@ -229,7 +227,7 @@ def read_result(path: Path, python: str, end: _End | None = None) -> RawProbe:
 
 
 def _notes(told: Iterable[object]) -> list[str]:
-    """Return the worker's remarks, a bounded number of short lines: user code may have written them."""
+    """Return the worker's notes, a bounded number of short lines, because user code may have written them."""
     return [shorten(str(note), 400) for note in islice(told, MAX_NOTES)]
 
 
@@ -239,7 +237,7 @@ def _failure(told: object) -> Failure:
 
 
 def _silent_end(python: str, end: _End, stage: str) -> Failure:
-    """Say how a worker ended that wrote no result."""
+    """Return how a worker ended that wrote no result."""
     if end.code is not None and end.code < 0:
         name = signal.Signals(-end.code).name if -end.code in list(signal.Signals) else f"signal {-end.code}"
         return Failure(kind="crash", message=f"the process was ended by {name}; its last lines are shown below")
@@ -247,5 +245,5 @@ def _silent_end(python: str, end: _End, stage: str) -> Failure:
         message = f"{python} did not run the probe (exit code {end.code}); name a Python 3.10 or later that has torch"
         return Failure(kind="interpreter", message=message)
     if "Timeout (" in end.output:
-        return Failure(kind="time", message="the time limit was reached; where it was is shown below")
+        return Failure(kind="time", message="the time limit was reached; the output shows where it was")
     return Failure(kind="crash", message=f"the process ended with exit code {end.code} and no result")

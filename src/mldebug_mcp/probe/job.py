@@ -1,4 +1,4 @@
-"""What a probe shall do, checked before a process is started."""
+"""What a probe has to do, checked before a process is started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUIET = OFFLINE | {
     "TRANSFORMERS_VERBOSITY": "error",
     "PYTHONUNBUFFERED": "1",
     "TOKENIZERS_PARALLELISM": "false",
-    # Threads that spin while they wait make tiny models ten times as slow on a machine that others use too.
+    # Threads that spin while they wait make tiny models ten times slower on a shared machine.
     "OMP_WAIT_POLICY": "PASSIVE",
     "KMP_BLOCKTIME": "0",
 }
@@ -60,7 +60,7 @@ def find_python(python: str | Path | None) -> str:
     """Return the interpreter to use: the one named (a program or the folder of an environment), else this one.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no interpreter there, or it may not be run.
     """
     if python is None:
         return sys.executable
@@ -73,7 +73,7 @@ def find_python(python: str | Path | None) -> str:
         return str(inside)
     found = shutil.which(str(path))
     if found is None:
-        raise InputError(f"{shorten(str(path), 200)}: no program that can be run; name a Python interpreter")
+        raise InputError(f"{shorten(str(path), 200)}: not a program that can be run; name a Python interpreter")
     return found
 
 
@@ -109,24 +109,24 @@ def check_entry(entry: str) -> None:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Return a model's `config.json`; the folder that holds it will do.
+    """Return a model's `config.json`, from its path or the folder that holds it.
 
     Raises:
-        InputError: it is not there, no JSON object, or needs code that transformers does not bring.
+        InputError: it cannot be read, or needs code that is not part of transformers.
     """
     config, name = read_config_json(path)
     if "model_type" not in config:
         raise InputError(f"{name}: it has no model_type, as a model's config.json has; name that file or its folder")
     if "auto_map" in config:
         raise InputError(
-            f"{name}: this model brings code of its own, which the probe does not run; use --entry with a function "
-            "that builds it"
+            f"{name}: this model comes with code of its own (auto_map), which the probe does not run; use an entry, a "
+            "function of yours that builds it"
         )
     return config
 
 
 def memory_limit(gigabytes: float | None) -> int | None:
-    """Return the limit in bytes: the one given, else four fifths of the machine's; None where that is not known."""
+    """Return the limit in bytes: the one given, else four fifths of the machine's memory; None if that is unknown."""
     if gigabytes is not None:
         return int(gigabytes * GIB)
     try:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Part(BaseModel):
-    # A later worker may measure more than this host knows of.
+    # A later worker may measure more than this host knows.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 

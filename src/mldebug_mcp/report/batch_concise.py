@@ -1,4 +1,4 @@
-"""The short form of an inspection: what an agent needs first, with what was left out told in the notes."""
+"""The short form of an inspection: what an agent needs first. The notes say what was left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
     """Return the inspection with bounded rows, texts and lists; about 10,000 characters at most."""
     notes = list(inspection.notes[:MAX_NOTES])
     if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
-        notes.append("rows and row numbers are cut here")
+        notes.append("not all rows and row numbers are listed here")
     batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
     return inspection.model_copy(
         update={
@@ -52,7 +52,7 @@ def _row(row: RowView) -> RowView:
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the text's two ends: what a row begins and ends with is what goes wrong."""
+    """Return the two ends of a text: a row usually goes wrong at its beginning or its end."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -1,4 +1,4 @@
-"""An inspection as one HTML file that needs nothing else: no script, no font, no network."""
+"""An inspection as one HTML file: no scripts, nothing loaded."""
 
 from __future__ import annotations
 

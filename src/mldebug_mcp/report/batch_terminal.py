@@ -35,7 +35,7 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     if inspection.leakage is not None:
         leak = inspection.leakage
         console.print(
-            f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} stand here too and {leak.near} more nearly do"
+            f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} are here too, and {leak.near} more nearly so"
         )
     for note in bullets(inspection.notes):
         console.print(note)

@@ -1,4 +1,4 @@
-"""The short form of an answer: what an agent needs first, with what was left out told in the notes."""
+"""The short form of a diagnosis: what an agent needs first. The notes say what was left out."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ LEAST_DETAILED = 0.05
 MAX_CITATIONS = 2
 MAX_STEPS = 3
 MAX_SENTENCE = 400
-"""Characters of a summary or a fix; `explain` gives them whole."""
+"""Characters of a summary or a fix; `explain` returns them in full."""
 MAX_FINDINGS = 20
 MAX_METRICS = 40
 MAX_NOTES = 10
 MAX_TO_LOG = 2
 MAX_PATH = 30
-"""Characters of a path above which its name stands for it, in the answer on a run with nothing wrong."""
+"""Characters of a path above which only its name is given, in the answer for a run with nothing wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
-"""A run is answered in a few lines if `healthy` is at least so probable and no named cause more than this. Chosen: of
-simulated and of really trained healthy runs nearly all are, and no cause of these is worth a look."""
+"""The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
+hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
 LEAST_STEPS = 5
-"""Steps below which nothing can be said to be as it should. Chosen by hand."""
+"""Steps below which a run cannot be called healthy. Chosen by hand."""
 MAX_USUAL, MAX_USUAL_SUMMARY = 2, 48
-"""Findings that leave `healthy` in the lead are usual in healthy runs: so many are named in a few words each."""
+"""If `healthy` leads all the same, this many findings are named, in a few words each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
-"""Metrics whose absence is told of a run in which nothing was found."""
+"""Metrics whose absence is noted if nothing was found."""
 
 
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
-    """Tell whether `healthy` leads by far, no cause with a name comes near, and little is seen that wants a word."""
+    """Return whether `healthy` leads by far, no named cause comes near, and little is seen that needs explaining."""
     leader, *others = diagnosis.hypotheses
     rivals = (one.probability for one in others if one.cause != "unknown")
     return (
@@ -55,7 +55,7 @@ def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
 
 
 def worth_showing(findings: list[Finding]) -> list[Finding]:
-    """Return the findings that are present, then the remarks on what is harmless."""
+    """Return the findings that are present, then the remarks on harmless things."""
     seen = [finding for finding in findings if finding.state is State.PRESENT]
     return seen + [finding for finding in findings if finding.state is State.ABSENT and finding.summary]
 
@@ -90,7 +90,7 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
-    """Return what was read, that nothing stands out, and what could not be judged; no field is set in vain."""
+    """Return what was read, that nothing stands out, and what was not logged; other fields are left unset."""
     seen = worth_showing(diagnosis.findings)
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
@@ -120,7 +120,7 @@ def _first_words(notes: list[str]) -> list[str]:
 
 
 def _brief(run: RunSummary, most: int) -> RunSummary:
-    """Return what was read, with so many last values at most; the whole path stands in the next call."""
+    """Return what was read, with at most this many last values; the next call has the whole path."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
     last = {name: float(f"{value:.3g}") for name, value in islice(run.last.items(), most)}
     return RunSummary(path=path, formats=run.formats, steps=run.steps, metrics=list(last), last=last)
@@ -150,8 +150,8 @@ def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
 def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     """Return the causes to leave out, least likely first, and their probability.
 
-    They stop before `unknown`, under which they are counted, would overtake the leader, if no more than
-    `MAX_HYPOTHESES` are left: where so many are about as likely, there is no leader.
+    They are counted under `unknown`. Fewer are left out if `unknown` would then overtake the leader, unless more than
+    `MAX_HYPOTHESES` are left: if that many are about as likely, there is no leader.
     """
     room = hypotheses[0].probability - next(one.probability for one in hypotheses if one.cause == "unknown")
     left_out: set[str] = set()

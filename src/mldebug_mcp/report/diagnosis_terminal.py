@@ -53,10 +53,12 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     _print_hypotheses(console, diagnosis)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     if steps:
-        steps.append(Text("Once it is made: the same command with --outcome CHECK=confirms or =refutes", style="dim"))
+        steps.append(
+            Text("Once a check is made, run the same command with --outcome CHECK=confirms or =refutes", style="dim")
+        )
     print_section(console, "Check next", steps)
     print_section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
-    print_section(console, "Not logged, and would have helped", [_to_log(one) for one in diagnosis.what_to_log])
+    print_section(console, "Not logged, but would have helped", [_to_log(one) for one in diagnosis.what_to_log])
     print_section(console, "Practitioners on this", [citation_text(one) for one in _citations(diagnosis.hypotheses)])
     unknown = [finding.symptom for finding in diagnosis.findings if finding.state is State.UNKNOWN]
     notes = [*diagnosis.notes]
@@ -84,7 +86,7 @@ def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
     partings = [
         Text(
-            f"{one.metric} parts at {step_name} {figure(one.step)}: {figure(one.run)} here, "
+            f"{one.metric} departs at {step_name} {figure(one.step)}: {figure(one.run)} here, "
             f"{figure(one.reference)} there ({figure(one.sigmas)} standard deviations of the noise)"
         )
         for one in comparison.partings
@@ -94,7 +96,7 @@ def _print_comparison(console: Console, comparison: Comparison, step_name: str) 
         Text(f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there", style="yellow")
         for one in comparison.settings
     ]
-    print_section(console, f"Beside {comparison.reference}", [*partings, *same, *settings])
+    print_section(console, f"Compared with {comparison.reference}", [*partings, *same, *settings])
 
 
 def _value(value: str | float | None) -> str:

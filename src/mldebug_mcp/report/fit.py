@@ -15,15 +15,15 @@ _ROOM = (
     (4000, 200), (2000, 80), (1200, 50), (800, 30), (500, 24), (350, 18), (250, 14), (180, 11), (120, 9), (80, 8),
     (60, 7), (48, 6),
 )  # fmt: skip
-"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. What
-stands inside a list gets half of the characters and a third of the entries: that it is there counts more."""
+"""Characters of a text and entries of a list or mapping that are kept, in the order in which they are tried. Inside
+a list, texts get half of the characters and lists a third of the entries: that they are there counts more."""
 LEAST_CHARACTERS = 24
 PASSED_ON = frozenset({"id", "cause", "symptom", "check", "call"})
 """Fields that an agent passes on as they stand: ids, and calls to make."""
 LONGEST_PASSED_ON = 300
 """In characters: no id is so long, and a call only where a path is."""
 _WHOLE = (Call, Hypothesis, RankedCause)
-"""Of these none is left out of a list: a call must run, and probabilities sum to 1."""
+"""Lists of these are never cut: a call must stay complete, and probabilities sum to 1."""
 
 Answer = TypeVar("Answer", bound=Model)
 
@@ -40,7 +40,7 @@ def fitted(answer: Answer, limit: int) -> Answer:
 def with_notes_that_fit(answer: Answer, notes: Sequence[str], limit: int) -> Answer:
     """Return the answer with the first notes, as many as its JSON of at most `limit` characters has room for.
 
-    The first one stands in any case.
+    The first one is kept in any case.
     """
     for count in range(len(notes), 1, -1):
         noted = answer.model_copy(update={"notes": list(notes[:count])})

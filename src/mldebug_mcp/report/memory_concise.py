@@ -1,4 +1,4 @@
-"""The short form of a memory report: what an agent needs first, with the calls that give the rest."""
+"""The short form of a memory report: what an agent needs first, with the calls that return the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
         notes.append(f"{left_out} more device(s)")
     if report.top_allocations:
         notes.append(
-            "a whole stack with sizes and lifetimes: focus=ID of top_allocations; one category: focus=its name"
+            "for a whole stack with sizes and lifetimes pass focus=ID of top_allocations; for one category focus=its "
+            "name"
         )
     return report.model_copy(update={**short, "notes": notes})
 

@@ -1,4 +1,4 @@
-"""The memory report as one HTML file: timeline as SVG, findings, call sites; no script, nothing fetched."""
+"""The memory report as one HTML file: timeline as SVG, findings, call sites; no scripts, nothing loaded."""
 
 from __future__ import annotations
 

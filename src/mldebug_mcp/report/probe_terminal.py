@@ -39,7 +39,7 @@ def print_probe(console: Console, result: ProbeResult) -> None:
         _print_lines(console, "Fix", [leading.fix])
     _print_lines(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])
     rows = [f"row {one.row}: {figure(one.accuracy)} right {one.why}".rstrip() for one in result.resisting_rows]
-    _print_lines(console, "Rows that were not learnt", rows)
+    _print_lines(console, "Rows that were not memorised", rows)
     _print_lines(console, "Last lines of the probed code", result.output.splitlines())
     print_section(console, "Notes", bullets(result.notes))
 
@@ -69,7 +69,7 @@ def _print_lines(console: Console, title: str, lines: Sequence[str]) -> None:
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[Progress], None] | None]:
-    """Give a function that shows the live loss on standard error, if that is a terminal."""
+    """Yield a function that shows the progress on standard error; None if that is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

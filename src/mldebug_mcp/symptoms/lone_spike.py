@@ -12,13 +12,13 @@ from mldebug_mcp.symptoms.spikes import Spike
 from mldebug_mcp.symptoms.statistics import MAD_TO_STD, median_of_three, positive, start_level
 
 SIGMAS, TIMES = 7.0, 4.0
-"""A record, or two side by side, stand alone if they are so many standard deviations off, and so many times as far as
-any other record: as they are, or on the logarithm.
+"""A record, or two side by side, stand out if they are this many standard deviations off, and this many times as far
+off as any other record, either as they are or on the logarithm.
 
 Of curves with noise of Student's t with 3 degrees of freedom at most 2 % have such a record. Chosen by hand.
 """
 SIGMAS_ON_LOG, FAR = 4.0, 6.0
-"""On the logarithm they must be so far off in any case, unless they are so many times as far as any other record."""
+"""On the logarithm they must be this far off in any case, unless they are this many times as far off as any other."""
 LEAST = 24
 _SIDE = 3
 _BATCH = 1 << 15

@@ -98,9 +98,9 @@ def symptom(
         follows: Symptoms that bring it about whatever their cause: where one of them is present this one is no
             further evidence.
         instead: Symptoms that are the same trouble in another form, which rules this one out: where one of them is
-            present, the absence of this one is no evidence.
+            present, the absence of this one is not evidence.
         as_chosen: `background` stands as chosen, whatever the healthy runs of the benchmark show: their settings are
-            drawn from a few, and hardly any of them is regularised as in life.
+            drawn from a few, and hardly any of them is regularised as real runs are.
     """
 
     def register(detect: Detector) -> Detector:
@@ -135,7 +135,7 @@ def judge(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:
 
 
 def _together(findings: Iterable[Finding]) -> Finding:
-    """Return the finding that stands for all segments.
+    """Return the finding that represents all segments.
 
     That is the last present one, else a remark, else an absent one, else an unknown one.
     """

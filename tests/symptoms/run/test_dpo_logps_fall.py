@@ -33,7 +33,7 @@ def test_log_probabilities_are_read_where_there_are_no_rewards(seed: int) -> Non
 def test_both_falling_while_the_margin_grows_is_remarked_only() -> None:
     finding = seen("dpo_logps_fall", run_of(rewards(-1.5, -4.5)))
     assert finding.state is State.ABSENT
-    assert "draw apart" in finding.summary
+    assert "move apart" in finding.summary
 
 
 @pytest.mark.parametrize(("chosen", "rejected"), [(0.5, -1.0), (-0.3, -0.9), (0.0, 0.0)])

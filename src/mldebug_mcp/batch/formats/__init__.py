@@ -30,7 +30,7 @@ class Format(Protocol):
 
 
 class PartedFormat(Format, Protocol):
-    """What the module of a format offers whose parts can be read apart."""
+    """What the module of a format offers whose parts can be read separately."""
 
     def parts(self, path: Path) -> list[Part]:
         """Return its parts, in order."""
@@ -41,7 +41,7 @@ class PartedFormat(Format, Protocol):
 
 READERS: tuple[Format, ...] = (arrow_folder, parquet, npz, torch_file, safetensors_file, jsonl, json_file)
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
-"""Readers by name, of the formats whose parts can be read apart."""
+"""Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
 KINDS = "JSON, JSONL, parquet, an Arrow file or save_to_disk folder, safetensors, npz, or a .pt of plain tensors"
 
@@ -50,7 +50,7 @@ def format_of(path: Path) -> Format:
     """Return the reader of a file or folder.
 
     Raises:
-        InputError: there is nothing there, it is empty, or its format is not one of ours.
+        InputError: it does not exist, is empty, or is in no known format.
     """
     name = shorten(str(path), 200)
     require(path)

@@ -24,7 +24,7 @@ def first_members(path: Path) -> list[str] | None:
 
 
 def check_size(file: BinaryIO, name: str) -> None:
-    """Raise InputError if an archive would unpack to more than `MAX_BYTES`; what is no zip archive is left alone."""
+    """Raise InputError if an archive would unpack to more than `MAX_BYTES`; other files are left alone."""
     if not zipfile.is_zipfile(file):
         return
     with zipfile.ZipFile(file) as archive:

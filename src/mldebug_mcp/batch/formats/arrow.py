@@ -20,7 +20,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 MANY_ROWS = 1_000_000
 ROWS_PER_BYTE = 100
-"""More rows than this are no data set (chosen: each row of one holds at least a token, compressed or not)."""
+"""More rows than this are not a data set. Chosen by hand: each row holds at least a token, compressed or not."""
 
 
 def require() -> None:
@@ -32,7 +32,7 @@ def require() -> None:
 
 
 def check_rows(rows: int, file: BinaryIO) -> None:
-    """Raise ValueError if a file claims far more rows than data sets have for its bytes: rows of nothing take none."""
+    """Raise ValueError if a file claims far more rows than data sets have for its bytes: empty rows take none."""
     size = os.fstat(file.fileno()).st_size
     if rows > MANY_ROWS + ROWS_PER_BYTE * size:
         raise ValueError(f"{rows:,} rows in {size:,} bytes")

@@ -39,7 +39,7 @@ def rows(path: Path) -> int:
 
 
 def tables(path: Path) -> Iterator[Table]:
-    """Yield the lines, some thousands at a time. Lines that are no objects are skipped and counted."""
+    """Yield the lines, some thousands at a time. Lines that are not objects are skipped and counted."""
     records: list[dict[str, object]] = []
     size = row = broken = 0
     any_row = False

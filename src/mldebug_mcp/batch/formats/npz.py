@@ -56,5 +56,5 @@ def _columns(file: BinaryIO) -> dict[str, Column]:
         return {"input_ids": loaded}
     columns = {str(name): loaded[name] for name in loaded.files}
     if not all(isinstance(column, np.ndarray) for column in columns.values()):
-        raise ValueError("a member is no array")
+        raise ValueError("a member is not an array")
     return columns

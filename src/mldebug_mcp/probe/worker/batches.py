@@ -15,29 +15,29 @@ def to_batch(columns: dict[str, Any]) -> dict[str, torch.Tensor]:
     """Return the columns as tensors.
 
     Raises:
-        KnownFailure: rows of a column differ in length, or hold something else than numbers.
+        KnownFailure: rows of a column differ in length, or hold something other than numbers.
     """
     batch: dict[str, torch.Tensor] = {}
     for name, values in columns.items():
         try:
             batch[name] = torch.tensor(values)
         except (ValueError, TypeError, RuntimeError) as error:
-            message = f"column {name!r} is no regular array of numbers ({error}); pad the rows to one length"
+            message = f"column {name!r} is not a regular array of numbers ({error}); pad the rows to one length"
             raise KnownFailure("batch", message) from None
     return batch
 
 
 def with_labels(batch: dict[str, torch.Tensor], report: Report) -> dict[str, torch.Tensor]:
-    """Return the batch; token ids without labels get their own ids as such, except where they are padding."""
+    """Return the batch; token ids without labels are their own labels, except where they are padding."""
     ids, mask = batch.get("input_ids"), batch.get("attention_mask")
     if "labels" in batch or ids is None or ids.ndim != 2:
         return batch
-    report.note("the batch has no labels: its own input_ids, where they are not padding, were taken as such")
+    report.note("the batch has no labels: its input_ids, except padding, were taken as labels")
     return {**batch, "labels": ids if mask is None else torch.where(mask.bool(), ids, IGNORED)}
 
 
 def crop(batch: dict[str, torch.Tensor], rows: int, positions: int) -> dict[str, torch.Tensor]:
-    """Return at most so many rows and positions: those where most labels are trained."""
+    """Return at most this many rows and positions: those where most labels are trained."""
     labels, ids = batch.get("labels"), batch.get("input_ids")
     if labels is None or ids is None or ids.ndim != 2 or (ids.shape[0] <= rows and ids.shape[1] <= positions):
         return {name: one[:rows] for name, one in batch.items()}

@@ -1,4 +1,4 @@
-"""On what does the output depend? Inputs are changed one at a time and the model is run again.
+"""What the output depends on: inputs are changed one at a time and the model is run again.
 
 The source of the idea: karpathy_recipe, "use backprop to chart dependencies". Here inputs are perturbed instead, since
 token ids have no gradient; like there, an output that changes where it must not shows the fault.
@@ -21,7 +21,7 @@ CHANGED = 1e-4
 
 
 def dependence(subject: Subject) -> dict[str, Any]:
-    """Return which of the dependences that should not be are there, and which that should be are not.
+    """Return which dependences are there that should not be, and which are missing that should be there.
 
     Everything is done in evaluation mode, where rows must not see each other. A key is absent where it cannot be told.
     """
@@ -51,7 +51,7 @@ def _measure(subject: Subject) -> dict[str, Any]:
         return {}
     result: dict[str, Any] = {"evaluation_repeats": not _differs(first, again)}
     if _differs(first, _output(subject, subject.batch)):
-        return result  # with chance in the output that no seed fixes, no other comparison means anything
+        return result  # if the output is random whatever the seed, no other comparison means anything
     rows = _rows(subject)
     changed = _output(subject, _perturbed(subject.batch, slice(None)))
     if changed is not None:
@@ -94,7 +94,7 @@ class DropoutWatch(TorchFunctionMode):
         self.active: set[str] = set()
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look at calls of dropout, let all others pass."""
+        """Note calls of dropout; pass on all calls."""
         del types
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
@@ -113,7 +113,7 @@ def _output(subject: Subject, batch: Any, seed: int = 0) -> torch.Tensor | None:
         try:
             subject.loss(subject.model, batch)
         except (RuntimeError, ValueError, IndexError):
-            return None  # the model does not take the changed input; nothing is learnt from that
+            return None  # the model does not take the changed input, which tells nothing
     found = capture.tensor()
     return None if found is None else found.float().clone()
 

@@ -23,7 +23,7 @@ def load_entry(entry: str, device: torch.device) -> Subject:
     """Call the entry and check what it returns.
 
     Raises:
-        KnownFailure: there is no such function, or what it returns lacks something.
+        KnownFailure: there is no such function, or what it returns is incomplete.
     """
     given = _function(entry)()
     model, loss = getattr(given, "model", None), getattr(given, "loss", None)
@@ -34,10 +34,10 @@ def load_entry(entry: str, device: torch.device) -> Subject:
     train_step, optimizer = getattr(given, "train_step", None), getattr(given, "optimizer", None)
     if train_step is not None and not callable(train_step):
         raise KnownFailure(
-            "entry", f"{entry}: train_step is no function; it must do one whole step and return the loss"
+            "entry", f"{entry}: train_step is not a function; it must do one whole step and return the loss"
         )
     if train_step is None:
-        # With a loop of the user's own, moving things would part the model from what the loop holds.
+        # The user's own loop holds the model and the batch: they cannot be moved under it.
         model, batch = model.to(device), to_device(batch, device)
     return Subject(model, batch, loss, _optimizer(entry, optimizer), train_step)
 
@@ -73,7 +73,7 @@ def _module(where: str) -> Any:
             raise
     path = Path(where).resolve()
     if not path.is_file():
-        raise KnownFailure("entry", f"{where}: no such file")
+        raise KnownFailure("entry", f"{where}: no such file; give the path of the file that defines the function")
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

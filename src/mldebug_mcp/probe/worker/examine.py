@@ -21,7 +21,7 @@ def first_pass(subject: Subject) -> tuple[dict[str, Any], torch.Tensor | None]:
     """Compute loss and gradients once, watched. Returns what was seen and the model's output.
 
     Raises:
-        KnownFailure: the loss is no scalar tensor, or an id has no place in its embedding.
+        KnownFailure: the loss is not a scalar tensor, or an id has no row in its embedding.
     """
     subject.model.zero_grad(set_to_none=True)
     with Capture(subject.model) as capture, VocabularyCheck(subject.model), Trace(subject.model) as trace:
@@ -102,7 +102,7 @@ def _operation(subject: Subject) -> str:
 
 
 class VocabularyCheck:
-    """Refuses ids beyond the end of an embedding with a sentence, where CUDA would end the process."""
+    """Raises a clear error for ids beyond the end of an embedding, for which CUDA would end the process."""
 
     def __init__(self, model: nn.Module) -> None:
         self._embeddings = [(name, one) for name, one in model.named_modules() if isinstance(one, nn.Embedding)]

@@ -1,4 +1,4 @@
-"""What goes wrong in a way that the user can act on: an answer of the worker, not a crash."""
+"""A failure that the user can act on: an answer of the worker, not a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done when memory runs out: the probe goes on with half of the batch."""
+"""What to do when memory runs out: the probe starts again with half of the batch."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FEWEST_POSITIONS = 8
 def probe_what_fits(make: Callable[[], Probe], report: Report) -> None:
     """Run a probe; whenever memory runs out, halve the rows of its batch, then the positions, and begin again.
 
-    A loop of the user's own holds its batch itself, so there nothing can be halved, and the error is raised.
+    The user's own loop holds its batch itself: that cannot be halved, and the error is raised.
     """
     before = dict(report.measured)
     probe = make()
     while not _ran(probe):
-        # Out of the handler, whose error holds the frames and with them the tensors of the pass that failed.
+        # Outside the handler: its error would keep the frames, and with them the tensors, of the failed pass.
         report.measured.clear()
         report.measured.update(before)
         probe.state.restore()

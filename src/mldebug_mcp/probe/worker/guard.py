@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 GRACE = 4.0
-"""Seconds beyond the time limit after which the whole group is ended, should the host be gone."""
+"""Seconds beyond the time limit after which the whole group is ended, if the host is gone."""
 FOLDER_PREFIX = "mldebug-probe-"
-"""As the host names the folder: no other is ever removed."""
+"""The host's name for the folder: no other folder is ever removed."""
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -24,12 +24,12 @@ def guard(time_limit: float, memory_bytes: int | None, folder: Path) -> None:
     """Set all limits of this process.
 
     Args:
-        folder: Where job and result lie, which nobody else removes if the host is gone.
-        time_limit: Seconds after which the stacks are printed and the process ends, whatever holds it up.
-        memory_bytes: Limit of the data segment, which turns a huge allocation into an error in the user's own line.
+        time_limit: Seconds after which the stacks are printed and the process ends, whatever it is doing.
+        memory_bytes: Limit of the data segment, which turns a huge allocation into an error at the user's own line.
+        folder: The folder of job and result, which is removed here if the host is gone.
     """
     _end_with_host(time_limit, folder)
-    # Runs in a thread of C, so it also ends a process whose Python is stuck in an extension.
+    # Runs in a C thread, so it also ends a process whose Python is stuck in an extension.
     faulthandler.enable()
     faulthandler.dump_traceback_later(time_limit, exit=True)
     if memory_bytes is not None:
@@ -38,7 +38,7 @@ def guard(time_limit: float, memory_bytes: int | None, folder: Path) -> None:
 
 
 def _end_with_host(time_limit: float, folder: Path) -> None:
-    """End this process and its children when the host's end of standard input closes, or the time is long up.
+    """End this process and its children when the host's end of standard input closes, or the time is up.
 
     The watch is a process of its own in the same group: a thread could not act while an extension holds Python's lock.
     """
@@ -56,7 +56,7 @@ def _end_with_host(time_limit: float, folder: Path) -> None:
         watched = 0
         os.closerange(1, 256)
         select.select([watched], [], [], time_limit + GRACE)
-        # Of a worker that has ended, the host is still to read the result, and removes the folder itself.
+        # If the worker has ended, the host still has to read the result, and removes the folder itself.
         if os.getppid() == worker and folder.name.startswith(FOLDER_PREFIX):
             shutil.rmtree(folder, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)
@@ -87,6 +87,4 @@ def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
         return
     address = arguments[-1]
     if isinstance(address, tuple) and not str(address[0]).startswith(_LOOPBACK):
-        raise PermissionError(
-            f"the probe has no network: {address[0]!r} was called; use files that are on this machine"
-        )
+        raise PermissionError(f"the probe has no network, but {address[0]!r} was called; use files on this machine")

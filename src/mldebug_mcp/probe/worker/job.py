@@ -25,7 +25,7 @@ SMALL = 3_000_000
 
 
 def main(job_path: str, result_path: str) -> None:
-    """Run the job in a file and write its result. Ends the process, so that no thread of the user's keeps it alive."""
+    """Run the job in a file and write its result. Ends the process, so that no user thread keeps it alive."""
     begun = time.monotonic()
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     report = Report(result_path, claim_stdout())

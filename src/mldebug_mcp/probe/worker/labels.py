@@ -1,4 +1,4 @@
-"""What can be said of a batch before any model sees it."""
+"""What can be said about a batch before any model sees it."""
 
 from __future__ import annotations
 

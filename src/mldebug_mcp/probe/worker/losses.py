@@ -1,4 +1,4 @@
-"""Which loss is it? The reported number is compared with those that known formulas give for the same output."""
+"""Identifying the loss: the reported number is compared with what known formulas give for the same output."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Probe:
         report: Where it is written.
         job: The job as the host wrote it.
         deadline: Time (monotonic) by which training must have ended.
-        again: Builds the subject anew with another seed.
+        again: Builds the subject again with another seed.
     """
 
     def __init__(self, subject: Subject, report: Report, job: dict[str, Any], deadline: float, again: Again) -> None:
@@ -70,7 +70,7 @@ class Probe:
             self._train()
 
     def _used_but_unregistered(self) -> None:
-        """Of the parameters that the model does not know of, keep those that the loss depends on."""
+        """Of the parameters that are not registered, keep those that the loss depends on."""
         held = {id(one) for group in (self.subject.optimizer.param_groups if self.subject.optimizer else ())
                 for one in group["params"]}  # fmt: skip
         used = [name for name, one in self.subject.hidden if one.grad is not None and id(one) not in held]

@@ -1,4 +1,4 @@
-"""Does the outcome hang on the seed: the same training again, from other initial weights."""
+"""Whether the outcome depends on the seed: the same training again, from other initial weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .training import Curve, Plan, find_rate, train, train_as_user
 
 OTHER_SEEDS = 2
 SHARE = 0.25
-"""Share of the time left that the other seeds may take: a question of its own, asked only where it is cheap."""
+"""Share of the time left that other seeds may take: a separate question, asked only if it is cheap."""
 LARGEST = 3_000_000
 """Parameters above which a second model is not made."""
 
 Again = Callable[[int], Subject]
-"""Builds the subject anew with a seed."""
+"""Builds the subject again with a seed."""
 
 
 def other_seeds(
@@ -33,11 +33,11 @@ def other_seeds(
         plan: How to train.
         rate: Learning rate of the probe's own loop; None to search for one, as the first run did.
         seed: The first run's seed.
-        again: Builds the subject anew.
+        again: Builds the subject again.
         report: Where it is noted if that fails.
 
     Returns:
-        `fixed`: the user's code sets its seed itself, so nothing changes with ours. None where it takes too long.
+        `fixed`: the user's code sets its seed itself, so ours changes nothing. None where it takes too long.
     """
     if first.ended not in ("goal", "steps") or sum(one.numel() for one in subject.model.parameters()) > LARGEST:
         return None
@@ -53,7 +53,7 @@ def other_seeds(
                 other.batch = subject.batch
             runs.append(_ending(number, _trained(other, plan, rate)))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, which may not bear a second call
-        report.note(f"other seeds were not tried, for {type(error).__name__} was raised when everything was built anew")
+        report.note(f"other seeds were not tried: {type(error).__name__} was raised when everything was built again")
         return None
     return {"fixed": False, "runs": runs}
 

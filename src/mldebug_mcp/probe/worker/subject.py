@@ -19,11 +19,11 @@ class Subject:
 
     Args:
         model: The model.
-        batch: Whatever `loss` takes; a nest of tensors if it shall be looked into.
+        batch: Whatever `loss` takes; only nested tensors are examined.
         loss: Gives the scalar to minimise.
-        optimizer: The user's own, if the probe shall use it.
+        optimizer: The user's own, if the probe has to use it.
         train_step: One whole step of the user's own, returning the loss.
-        ours: The model was made by the probe, so its initial state may be made anew with another seed.
+        ours: The model was made by the probe, so it can be built again with another seed.
         causal: Position t may depend on positions up to t alone; None where it is not known.
         build_seconds: How long it took to build all this.
     """
@@ -65,7 +65,7 @@ class Subject:
         return float(value.detach()) if isinstance(value, torch.Tensor) else float(value)
 
     def parameters(self) -> list[tuple[str, nn.Parameter]]:
-        """Return the parameters with their names, those that the model does not know of at the end."""
+        """Return the parameters with their names, the unregistered ones last."""
         return [*self.model.named_parameters(), *self.hidden]
 
 

@@ -61,7 +61,7 @@ def at(batch: Any, path: Path) -> torch.Tensor:
 
 
 def inputs(batch: Any) -> list[tuple[Path, torch.Tensor]]:
-    """Return the leaves that are no labels."""
+    """Return the leaves that are not labels."""
     labels = labels_path(batch)
     return [(path, tensor) for path, tensor in leaves(batch) if path != labels]
 

@@ -59,7 +59,7 @@ class Yardstick:
         return self.subject.causal is True and token_ids(self.subject) is not None
 
     def goal(self) -> float:
-        """Return the loss at which the batch counts as memorised; minus infinity where there is no telling."""
+        """Return the loss at which the batch counts as memorised; minus infinity if that is not known."""
         initial, known = self.measured["initial_loss"], self.measured.get("reference")
         formula = self.measured.get("loss_formula")
         if known is None or formula is None:

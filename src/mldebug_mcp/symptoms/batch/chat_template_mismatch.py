@@ -1,4 +1,4 @@
-"""Role markers of another template stand as plain text."""
+"""Role markers of another template, as plain text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLAIN_WITHOUT_TEMPLATE = frozenset({"Mistral", "Zephyr"})
     quotes=("unsloth_chat_template", "transformers_template_special_tokens"),
 )
 def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
-    """Rows show user and assistant markers of another template, which are no tokens of this tokenizer.
+    """Rows show user and assistant markers of another template, which are not tokens of this tokenizer.
 
     Not this when: the tokenizer's own markers frame the row and another's are only mentioned; the markers are plain
     words by design, as Alpaca's and Vicuna's are; the tokenizer has them as tokens.

@@ -21,10 +21,10 @@ MOST_ALIKE = 64
 @batch_check(
     severity="error",
     why=(
-        "Such a pair has no preference: its loss is ln 2 for ever and its gradient zero; many of them hold the "
+        "Such a pair has no preference: its loss stays at ln 2 and its gradient is zero; many of them keep the "
         "accuracy at one half."
     ),
-    fix="Drop pairs whose completions are equal after stripping; see that both columns are not filled from one source.",
+    fix="Drop pairs whose completions are equal after stripping; check that the two columns have different sources.",
     quotes=("karpathy_recipe_inspect_data",),
     purposes=("dpo",),
 )

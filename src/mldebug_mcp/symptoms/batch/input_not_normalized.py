@@ -22,8 +22,8 @@ LEAST_ROWS = 8
 @batch_check(
     severity="warning",
     why=(
-        "Inputs in the hundreds saturate the first layers or blow the gradient up; a pretrained network sees what "
-        "it never saw."
+        "Inputs in the hundreds saturate the first layers or blow the gradient up; a pretrained network sees values "
+        "that it never saw."
     ),
     fix=(
         "Use the model's own processor, or subtract the mean and divide by the deviation of the training set; "
@@ -35,8 +35,8 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
     """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all.
 
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
-    rewards or
-    log-probabilities, which are on other scales. The bounds were chosen by hand, far from what normalised inputs show.
+    rewards or log-probabilities, which are on other scales. The bounds were chosen by hand, far from what normalised
+    inputs show.
     """
     said, severity = [], None
     for name, array in batch.floats.items():

@@ -19,7 +19,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 @batch_check(
     severity="error",
     why=(
-        "The model is trained on tokens that do not stand in its input: labels of another row, another tokenizer, "
+        "The model is trained on tokens that are not in its input: labels of another row, another tokenizer, "
         "or stale data."
     ),
     fix="labels = input_ids.clone(), then mask; build both from one encoding and never shuffle or pad them apart.",

@@ -25,8 +25,7 @@ def length_mismatch(batch: Batch) -> BatchEvidence | None:
     """A column of a row is longer or shorter than its token ids.
 
     Not this when: the model is an encoder-decoder, whose labels have their own length. The other checks leave such
-    rows,
-    or the column, out.
+    rows, or the column, out.
     """
     told = [problem for problem in batch.problems if problem.check == "length_mismatch"]
     if not told:

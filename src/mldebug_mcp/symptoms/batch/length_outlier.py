@@ -25,7 +25,7 @@ LEAST_EXCESS = 64
 
 @batch_check(
     severity="warning",
-    why="One very long row sets the padding of its batch and the peak of memory, and can throw the loss up.",
+    why="One very long row sets the padding of its batch and the peak of memory, and can make the loss spike.",
     fix="Look at the row; cut or drop such rows (max_length), or group rows by length (group_by_length=True).",
     fixes={
         "Axolotl": "sequence_len with excess_length_strategy: drop; sample_packing: true.",

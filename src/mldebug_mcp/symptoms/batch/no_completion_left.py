@@ -17,7 +17,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 
 @batch_check(
     severity="error",
-    why="Such rows train on nothing; the longest prompts, often the hardest tasks, are lost without a word.",
+    why="Such rows train on nothing; the longest prompts, often the hardest tasks, are lost silently.",
     fix="Raise max_length, truncate the prompt from its left, or drop rows whose prompt alone reaches the limit.",
     fixes={
         "Axolotl": "raise sequence_len, or excess_length_strategy: drop.",

@@ -35,7 +35,7 @@ def packing_without_position_reset(batch: Batch) -> BatchEvidence | None:
     """Documents follow each other in a row, and neither position ids nor a mask keep them apart.
 
     Not this when: position ids restart at each document; the mask numbers the documents; an end token only ends a
-    turn. In pretraining it is a remark: many models were trained so.
+    turn. In pretraining it is a remark: many models were trained this way.
     """
     rows, spots, starts = NO_ROWS, NO_SPOTS, 0
     for side in batch.sides:

@@ -33,7 +33,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 def pad_is_eos(batch: Batch) -> BatchEvidence | None:
     """Padding and end are the same token, and the real ends are masked as if they were padding.
 
-    Not this when: real ends keep their label: then the two may well be the same.
+    Not this when: real ends keep their label: then the two may be the same.
     """
     rows = NO_ROWS
     for side, found in all_endings(batch):

@@ -29,7 +29,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     purposes=("sft", "pretraining", "dpo", "vlm", "classification"),
 )
 def padding_not_masked(batch: Batch) -> BatchEvidence | None:
-    """The loss is taken on padding.
+    """The loss is computed on padding.
 
     Not this when: padding and end are the same token and only the real end carries a label.
     """

@@ -20,7 +20,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 @batch_check(
     severity="error",
     why=(
-        "Tokens get positions that they never have in use; beyond the model's greatest position it fails or reads "
+        "Tokens get positions that they never have in use; beyond the model's greatest position it fails, or reads "
         "nonsense."
     ),
     fix="position_ids = attention_mask.cumsum(-1) - 1, with 0 on padding; restart at 0 for each packed document.",
@@ -30,8 +30,7 @@ def position_ids_wrong(batch: Batch) -> BatchEvidence | None:
     """Positions do not begin at 0 with the text, or do not rise by one from token to token.
 
     Not this when: they restart at 0 for a packed document; they all begin after the padding id, as RoBERTa's do; a
-    piece of
-    a longer text goes on where the last one ended.
+    piece of a longer text continues where the last one ended.
     """
     rows, spots = NO_ROWS, NO_SPOTS
     for side in batch.sides:

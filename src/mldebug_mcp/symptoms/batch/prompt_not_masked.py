@@ -38,11 +38,11 @@ from mldebug_mcp.symptoms.batch.registry import (
     purposes=("sft", "dpo", "vlm"),
 )
 def prompt_not_masked(batch: Batch) -> BatchEvidence | None:
-    """The loss is taken over the system's, user's or tool's turns besides the assistant's.
+    """The loss is computed on the system's, user's or tool's turns besides the assistant's.
 
     Not this when: only the markers before an answer are trained on; the assistant's turns are the masked ones
     (`wrong_role_in_loss`); the purpose is pretraining, where every token is trained on. A turn counts if more than
-    half of its words are trained on: masks that are off by a token or two are no prompt in the loss.
+    half of its words are trained on: a mask that is off by a token or two does not count.
     """
     found = [row for row in role_losses(batch) if row.prompts_trained and not row.only_prompts]
     if found:

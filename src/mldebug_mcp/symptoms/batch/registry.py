@@ -43,7 +43,7 @@ class BatchEvidence:
 
     Args:
         summary: One sentence in numbers: an observation.
-        rows: Numbers of the rows; empty where it is no row's matter.
+        rows: Numbers of the rows; empty if it concerns no row in particular.
         spots: Examples.
         values: The numbers behind the summary.
         severity: Where it differs from the check's own.
@@ -99,9 +99,9 @@ def batch_check(
         why: What it does to training, in a sentence.
         fix: What to change, in Transformers or TRL.
         fixes: The same by framework.
-        quotes: Ids of quotes that speak of it.
+        quotes: Ids of quotes about it.
         purposes: The purposes for which the question makes sense; None for all.
-        whole: Judge it once all of the data was read, not piece by piece.
+        whole: Judge it once all of the data has been read, not piece by piece.
     """
 
     def register(judge: Judge) -> Judge:
@@ -157,6 +157,6 @@ def spots_at(side: Sequences, positions: Ints, width: int = 1, limit: int = 3) -
 
 
 def prompt_spot(row: RoleLoss) -> Spot:
-    """Return the first turn of the prompt's roles on which the loss is taken."""
+    """Return the first turn of the prompt's roles on which the loss is computed."""
     turn = row.prompts_trained[0]
     return Spot(row.roles.side, row.roles.index, turn.start, turn.stop)

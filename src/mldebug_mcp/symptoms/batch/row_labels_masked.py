@@ -35,7 +35,7 @@ def row_labels_masked(batch: Batch) -> BatchEvidence | None:
     """Some rows have content but no trained token, while others have.
 
     Not this when: no row of the batch is trained on (`all_labels_masked`); the row is empty (`empty_row`); the side is
-    the prompt of a preference pair; words are hidden at random, which leaves short rows without one now and then.
+    the prompt of a preference pair; words are hidden at random, which sometimes leaves short rows without one.
     """
     sides = [
         side for side in batch.labelled if side.name != "prompt" and not hides_words(side, batch.mask, batch.columns)

@@ -13,7 +13,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 
 @batch_check(
     severity="error",
-    why="The trainer stops over a missing column, or drops what it does not know and trains on the rest.",
+    why="The trainer fails on a missing column, or drops the columns that it does not know and trains on the rest.",
     fix=(
         "Give the columns that the trainer wants: input_ids and labels (SFT), prompt, chosen and rejected (DPO), "
         "prompt (GRPO), whole numbers for classes; remove_unused_columns=False where a collator needs more."

@@ -32,7 +32,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     quotes=("sanh_tokenizer_outputs", "transformers_template_special_tokens"),
 )
 def special_token_split(batch: Batch) -> BatchEvidence | None:
-    """The text of a special token stands at a place where it matters, spelt by ordinary tokens.
+    """The text of a special token is spelt by ordinary tokens, at a place where it matters.
 
     Not this when: a text mentions such a token in passing, and the row's real ones are whole. What counts: the end
     token at the end of a row, the first token at its beginning, or two different special tokens, none of which is

@@ -1,4 +1,4 @@
-"""Rows of the evaluation data stand in the training data."""
+"""Rows of the evaluation data are in the training data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def split_leakage(batch: Batch) -> BatchEvidence | None:
         return None
     severity: Severity | None = "warning" if not exact and near < 0.01 * overlap.against_rows else None
     return BatchEvidence(
-        f"of {overlap.against_rows} rows of {overlap.against}, {exact} stand here too and {near} more nearly do",
+        f"of {overlap.against_rows} rows of {overlap.against}, {exact} are here too, and {near} more nearly so",
         np.unique(np.concatenate([overlap.against_exact[:, 0], overlap.against_near[:, 0]])),
         values={"exact": exact, "near": near, "against_rows": overlap.against_rows},
         severity=severity,

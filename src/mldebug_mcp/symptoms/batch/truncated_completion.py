@@ -19,7 +19,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 
 @batch_check(
     severity="warning",
-    why="The model learns from answers that break off, and from fewer ends than there are answers.",
+    why="The model learns from answers that break off, and sees fewer ends than answers.",
     fix="Raise max_length (SFTConfig, DPOConfig) or leave out rows that do not fit; a few in a thousand do no harm.",
     fixes={
         "Axolotl": "raise sequence_len, or excess_length_strategy: drop.",

@@ -1,4 +1,4 @@
-"""The loss is taken over the user's turns instead of the assistant's."""
+"""The loss is computed on the user's turns instead of the assistant's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     why="The model learns to write the user's side of the conversation and is never taught to answer.",
     fix=(
         "Invert the mask: labels are -100 on everything but the assistant's turns. In TRL, see that the "
-        "{% generation %} marks of the chat template stand around the assistant's content."
+        "{% generation %} marks of the chat template surround the assistant's content."
     ),
     fixes={
         "Unsloth": "train_on_responses_only: instruction_part and response_part are exchanged.",

@@ -13,7 +13,7 @@ LEAST_SHARE = 0.5
 LEAST_BYTES = 64 * MIB
 RECENT = 0.25
 """The last part of the history, in which nothing may have come near what is reserved. Training comes back to its peak
-in every step; what it caches between two steps is no finding."""
+in every step; what it caches between two steps does not count."""
 USED = 0.6
 
 

@@ -13,7 +13,7 @@ from mldebug_mcp.memory.stacks import Stack
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A category at the moment that matters on a device.
+    """A category on a device, at the peak or the failure.
 
     Args:
         device: Where.

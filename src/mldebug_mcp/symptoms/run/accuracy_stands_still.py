@@ -16,7 +16,7 @@ SAME = 0.9
 SATURATED = 0.85
 """From here on an accuracy is near its best, as in `eval_metric_constant`."""
 FALL, SIGMAS = 0.2, 6.0
-"""The loss falls by this share of itself and by so many times its noise. All were chosen by hand."""
+"""The loss must fall by this share of itself, and by this many times its noise. All chosen by hand."""
 
 
 @symptom(
@@ -30,9 +30,9 @@ FALL, SIGMAS = 0.2, 6.0
 def accuracy_stands_still(run: Run) -> Evidence | None:
     """The training accuracy is the same number in nearly all records, although the training loss falls.
 
-    Answers that get surer and never other ones: the commonest class is always answered, or the metric does not see the
-    answers, as an accuracy of a regression does not. Not this when: it is near its best; the loss stands still as well
-    (`loss_plateau`).
+    The answers become more confident but do not change: the most common class is always predicted, or the metric does
+    not measure the answers, as an accuracy of a regression does not. Not this when: it is near its best; the loss does
+    not move either (`loss_plateau`).
     """
     accuracy, loss = run["accuracy"].finite.value, run["loss"].finite.value
     if len(loss) < LEAST:

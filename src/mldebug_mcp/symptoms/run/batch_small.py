@@ -13,8 +13,8 @@ SMALL = 4.0
 def batch_small(run: Run) -> Evidence | None:
     """The effective batch (per device, times accumulation, times devices) is at most four samples.
 
-    Not this when: samples are long packed sequences, of which a few already hold many tokens; devices that the
-    configuration does not name multiply it. The number was chosen by hand.
+    Not this when: samples are long packed sequences, a few of which hold many tokens; it runs on more devices than the
+    configuration names. The number was chosen by hand.
     """
     per_device = run.setting("per_device_train_batch_size")
     if per_device is None:

@@ -1,4 +1,4 @@
-"""Beta of preference optimisation below anything usual."""
+"""Beta of preference optimisation far below the usual range."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from mldebug_mcp.text import figure
 USUAL = (0.01, 0.5)
 """smol_playbook scans this range; remote_gpu_trainer starts at 0.1 and goes to 0.3 to 0.5 where text degrades."""
 FAR_BELOW = 2.0
-"""Times: so far below the range. Chosen by hand."""
+"""How far below the range, as a factor. Chosen by hand."""
 LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
-"""Losses whose beta has another scale."""
+"""Losses whose beta is on another scale."""
 
 
 @symptom(sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True)
 def beta_low(run: Run) -> Evidence | None:
     """Preference optimisation holds the policy to the reference by a beta far below the usual range.
 
-    Not this when: the loss is one whose beta has another scale (SimPO, CPO, ORPO); beta is not in the configuration.
+    Not this when: the loss is one whose beta is on another scale (SimPO, CPO, ORPO); beta is not in the configuration.
     """
     if run.kind != "preference":
         raise CannotTell("beta is judged in preference optimisation only")

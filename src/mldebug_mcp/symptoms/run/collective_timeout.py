@@ -17,10 +17,10 @@ PATTERN = re.compile(
 
 @symptom(whole_run=True, sources=("axolotl_faq", "coreweave_nccl"), background=0.001)
 def collective_timeout(run: Run) -> Evidence | None:
-    """A line of the log says that ranks waited for each other in vain.
+    """A line of the log says that ranks waited for each other until a timeout.
 
-    Not this when: a rank failed before with an error of its own: then the timeout is the echo (the line of the first
-    error is told). Logs of metrics hold no messages (then it is unknown).
+    Not this when: a rank failed before with an error of its own: then the timeout is its echo (the line of the
+    first error is given). Logs of metrics hold no messages (then it is unknown).
     """
     found = matching(run, PATTERN)
     if not found:

@@ -17,7 +17,7 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
     """The share of pairs in which the chosen answer has the higher reward is still near one half at the end.
 
     Not this when: it rises late; batches are so small that their mean is not known. At step 0 all rewards are equal
-    and the accuracy is 0: that is no sign.
+    and the accuracy is 0: that does not count.
     """
     accuracy = run["rewards/accuracies"].finite
     if accuracy.step[-1] - accuracy.step[0] < 20 and len(accuracy) < 20:

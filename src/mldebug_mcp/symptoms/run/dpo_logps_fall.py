@@ -20,7 +20,7 @@ DEFAULT_BETA = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How far one curve moved over the run, in nats, and what is noise of that."""
+    """How far one curve moved over the run, in nats, and the error of that."""
 
     by: float
     error: float
@@ -28,17 +28,17 @@ class Change:
 
 @symptom(needs=(), sources=("razin_displacement", "remote_gpu_trainer"), background=0.03)
 def dpo_logps_fall(run: Run) -> Evidence | None:
-    """The log-probabilities of chosen and rejected answers both fall, by far more than they draw apart.
+    """The log-probabilities of chosen and rejected answers both fall, by far more than they move apart.
 
-    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works, and is remarked
-    only; the fall is within the noise of batches. The factor was chosen by hand.
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark); the
+    fall is within the noise of batches. The factor was chosen by hand.
     """
     unit, chosen, rejected = _changes(run)
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None
     gain = chosen.by - rejected.by
     together = -chosen.by > OUTRUN * max(gain, 0.0)
-    remark = "" if together else ": they draw apart more than the chosen fall"
+    remark = "" if together else ": they move apart more than the chosen fall"
     first = run.first_step
     return Evidence(
         f"by {run.step_name} {figure(run.last_step)} the log-probability of the chosen answers is down by "

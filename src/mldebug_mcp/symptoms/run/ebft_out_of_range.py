@@ -18,7 +18,7 @@ BANDS = {
 COURSE = {"ebft/alignment": 1, "ebft/cfm_loss": -1}
 """Axolotl: alignment should trend upward, the loss downward."""
 SIGMAS, SHARE = 6.0, 0.2
-"""A trend goes the wrong way by so many times its error and this share of the level; both chosen by hand."""
+"""A trend goes the wrong way by this many times its error and this share of the level; both chosen by hand."""
 LEAST_RECORDS = 20
 
 

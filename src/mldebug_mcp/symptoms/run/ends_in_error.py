@@ -21,13 +21,13 @@ _EXCEPTION = re.compile(
 def ends_in_error(run: Run) -> Evidence | None:
     """The last thing in the log is an exception or error that no known message explains.
 
-    Not this when: training went on after it (more than two records follow); a message that is known stands there, which
-    says more (`error_message`; then this is unknown); the user interrupted the run.
+    Not this when: training went on after it (more than two records follow); a known message is there, which says more
+    (`error_message`; then this is unknown); the user interrupted the run.
     """
     matching(run, _EXCEPTION)
     last = fatal(run)
     if any(match(message.text) for message in last):
-        raise CannotTell("a known error message stands at the end: it says more")
+        raise CannotTell("there is a known error message at the end, which says more")
     found = [message for message in last if _EXCEPTION.search(message.text)]
     if not found:
         return None

@@ -21,7 +21,7 @@ _ANY = re.compile("")
 def error_message(run: Run) -> Evidence | None:
     """A line of the log is a known error message.
 
-    Not this when: a line merely reads like an error (a remark: an exception that was caught, or one of the user's own
+    Not this when: a line only reads like an error (a remark: an exception that was caught, or one of the user's own
     code); the log is in a format that holds no messages (then it is unknown).
     """
     known = [message for message in matching(run, _ANY) if match(message.text)]

@@ -14,7 +14,7 @@ ABOVE = 1.25
 @symptom(
     needs=("loss", "eval_loss"),
     sources=("slavv_37",),
-    not_for=("grpo", "ppo", "rl", "preference", "sft"),  # what is fine-tuned knows something, and may well forget it
+    not_for=("grpo", "ppo", "rl", "preference", "sft"),  # a fine-tuned model knows something already, and may forget it
     whole_run=True,
     background=0.005,
     follows=("loss_divergence", "loss_nonfinite"),
@@ -22,8 +22,8 @@ ABOVE = 1.25
 def eval_above_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss, and above what the training loss was at first.
 
-    What is learnt in training makes held-out rows worse than no training at all, while training rows are not known by
-    heart. Not this when: the training loss has nearly gone; the evaluation loss stays below where training began
+    Training makes held-out rows worse than no training at all, although the training rows are not memorised. Not this
+    when: the training loss is near zero; the evaluation loss stays below where training began
     (`eval_gap_wide`).
     """
     wide = eval_gap_wide(run)

@@ -24,9 +24,9 @@ SMALL = 10.0
     background=0.015,
 )
 def eval_bad_from_start(run: Run) -> Evidence | None:
-    """The evaluation loss lies far above the training loss at the first evaluation and ever after.
+    """The evaluation loss lies far above the training loss from the first evaluation on.
 
-    Not this when: both were close and drew apart (`eval_gap_grows`); the first evaluation comes so late that the
+    Not this when: both were close at first (`eval_gap_grows`); the first evaluation comes so late that the
     training loss has long been near zero; the evaluation precedes training. Factor and gap were chosen by hand.
     """
     loss = run["loss"].finite
@@ -41,8 +41,8 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     epoch = epoch_at(run, float(step[0]))
     if epoch is not None and epoch > PASSES:
         raise CannotTell(
-            f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be known by heart, and whether "
-            "both losses ever were close is not known"
+            f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be memorised, and whether "
+            "both losses were ever close is not known"
         )
     start = float(np.median(loss.value[:3]))
     if train[0] < 0.5 * start and len(loss.between(0, float(step[0]))) > 20:

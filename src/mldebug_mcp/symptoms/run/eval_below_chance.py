@@ -14,9 +14,9 @@ from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_CHANCE = 0.6
-"""Of 1 / classes: below it the model is wrong more often than one that knows nothing. Chosen by hand."""
+"""Of 1 / classes: below it the model is wrong more often than a random guess. Chosen by hand."""
 LEARNT = 0.7
-"""Of what it was at first: to so little the training loss has come, so that something was learnt."""
+"""Of its first level: the training loss must have fallen to this share, so that something was learnt."""
 LEAST_EVALUATIONS = 4
 
 
@@ -32,8 +32,8 @@ LEAST_EVALUATIONS = 4
 def eval_below_chance(run: Run) -> Evidence | None:
     """Evaluation is right far less often than a uniform guess would be, though the training loss has fallen.
 
-    What was learnt is applied to other inputs, or compared with other labels. Not this when: nothing is learnt, and
-    the accuracy is about that of a guess (`loss_at_chance`). Needs the number of classes.
+    The model is evaluated on other inputs, or against other labels, than it was trained on. Not this when: nothing is
+    learnt, and the accuracy is about that of a guess (`loss_at_chance`). Needs the number of classes.
     """
     uniform = uniform_loss(run)
     if uniform is None:

@@ -12,18 +12,18 @@ from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 FAR_BELOW, FROM_THE_START, GROWN = 0.65, 0.35, 0.7
-"""Of the training loss, if it has come down to this share of the quotient that the first evaluation had, or to the
-second number in any case.
+"""The evaluation loss lies far below the training loss if its share of that is under the first number, and under the
+third times its share at the first evaluation; or under the second number in any case.
 
 Dropout, augmentation, the lag of a running mean and an easier set put the training loss above the evaluation loss from
-the start; rows that are known by heart, or labels that cannot be learnt, do so as training goes on.
+the start; memorised rows, or labels that cannot be learnt, do so as training goes on.
 """
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The losses of language models are in nats on one scale and trained with little dropout: half a nat is a wide gap."""
 LEAST_GAP = 0.05
 """Nats: below this both are small."""
 SHARE_OF_START = 0.08
-"""... and below this share of what the loss was at first: of a loss that has nearly gone, half is nothing."""
+"""... and below this share of what the loss was at first: of a loss near zero, half is nothing."""
 
 
 @symptom(
@@ -36,7 +36,7 @@ SHARE_OF_START = 0.08
     follows=("loss_falls_back", "loss_scale_suspicious", "train_lags_eval"),
 )
 def eval_below_train(run: Run) -> Evidence | None:
-    """The evaluation loss has come to lie far below the training loss, time after time.
+    """The evaluation loss falls far below the training loss, and stays there.
 
     Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
     is a mean over an epoch of fast progress; it is summed over micro-batches (`loss_scale_suspicious`). The factors

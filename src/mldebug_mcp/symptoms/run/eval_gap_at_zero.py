@@ -1,4 +1,4 @@
-"""Evaluation that stays bad while the training loss has gone."""
+"""Evaluation loss that stays high while the training loss is near zero."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ benchmarks/faults runs that know their rows by heart come to 0.02, and no health
     follows=("loss_divergence", "loss_nonfinite"),
 )
 def eval_gap_at_zero(run: Run) -> Evidence | None:
-    """The training loss has nearly gone, and the evaluation loss stays at a good part of what training began with.
+    """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
 
-    Training rows are known by heart. Not this when: both have nearly gone; the training loss is still well above zero
+    The training rows are memorised. Not this when: both are near zero; the training loss is still well above zero
     (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more.
     """
     both = compared(run, LEAST_EVALUATIONS)

@@ -16,7 +16,7 @@ from mldebug_mcp.text import figure
 LEAST_RISE = 0.01
 """A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
 SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
-"""... unless it is nothing beside where evaluation began: near zero, twice nothing is nothing.
+"""... and of this share of the first evaluation loss: near zero, a doubling is nothing.
 
 A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
 """
@@ -24,7 +24,7 @@ LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
 these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
-"""Evaluations each of which is above the one before it make a rise out of less, for wandering turns back."""
+"""After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
 LEAST_POINTS = 3
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
 """... unless the log begins in the later half of the run. Chosen by hand."""

@@ -1,4 +1,4 @@
-"""Evaluation far worse than training, which is not good yet either."""
+"""Evaluation far worse than training, although the training loss is still well above zero."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mldebug_mcp.text import figure
 
 FACTOR = 1.4
 SHARE_OF_START = 0.1
-"""The evaluation loss is so many times the training loss, and both the gap and the training loss are this share of what
-the loss was at first. No healthy run of benchmarks/faults comes near. Chosen by hand."""
+"""The evaluation loss is this many times the training loss, and both the gap and the training loss are at least this
+share of the first loss. No healthy run of benchmarks/faults comes near. Chosen by hand."""
 LEAST_EVALUATIONS = 4
 
 
@@ -28,8 +28,8 @@ LEAST_EVALUATIONS = 4
 def eval_gap_wide(run: Run) -> Evidence | None:
     """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
 
-    Training rows are not known by heart, and held-out ones are far worse all the same. Not this when: the training
-    loss has nearly gone, as where a small set is memorised (`eval_gap_grows`, `loss_zero`).
+    The training rows are not memorised, and held-out ones are far worse nevertheless. Not this when: the training
+    loss is near zero, as when a small set is memorised (`eval_gap_grows`, `loss_zero`).
     """
     both = compared(run, LEAST_EVALUATIONS)
     begin = epoch_at(run, float(run["loss"].finite.step[0]))

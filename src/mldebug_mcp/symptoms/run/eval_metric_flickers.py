@@ -22,7 +22,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
 
     Not this when: it has a trend, however noisy; the jumps are small against its level; it is the return of an RL
     agent. The thresholds were chosen by hand: on a fixed evaluation set a metric has no noise of sampling. By itself
-    it says little: batch normalisation and small evaluation sets make sound runs flicker in their first epochs.
+    it says little: batch normalisation and small evaluation sets make healthy runs flicker in their first epochs.
     """
     series: list[Series] = []
     for find in (evaluation_losses, quality_metrics):

@@ -24,8 +24,8 @@ OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
 def eval_metric_zero(run: Run) -> Evidence | None:
     """The accuracy, as a share of all answers, is exactly zero at every evaluation.
 
-    A guess is right now and then: nothing is right where nothing is learnt among very many classes, or where answers
-    and labels are compared wrongly. Not this when: it is constant but above zero (`eval_metric_constant`).
+    Even a guess is right sometimes: nothing is right if nothing is learnt among very many classes, or if answers and
+    labels are compared wrongly. Not this when: it is constant but above zero (`eval_metric_constant`).
     """
     least = dict.fromkeys(MEASURES, LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
     shares = [one.finite for one in quality_metrics(run) if one.name in least]

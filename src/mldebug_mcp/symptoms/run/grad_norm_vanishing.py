@@ -17,7 +17,7 @@ LEAST, NOTHING = 5, 1e-12
 """Records, but two are enough of norms that are rounding errors of float32: chosen far below its precision, 1e-7."""
 FALL = 1000.0
 SMALL_LOSS = 0.2
-"""Where the loss fell below this share of its start, a small gradient is what one expects."""
+"""Where the loss fell below this share of its start, a small gradient is expected."""
 
 
 @symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=2, background=0.01)

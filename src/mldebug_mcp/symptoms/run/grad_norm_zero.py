@@ -17,7 +17,7 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     """The gradient norm is exactly zero in most records, or in all from some step on.
 
     Not this when: single zeros occur in GRPO, where a group of equal rewards gives no gradient; it is zero in all
-    records although the loss moves, so that it is merely not computed. The share, half, was chosen by hand.
+    records although the loss moves, so that it is just not computed. The share, half, was chosen by hand.
     """
     norm = run["grad_norm"].finite
     zero = norm.value == 0

@@ -26,8 +26,8 @@ EARLY = 0.005
 def initial_loss_low(run: Run) -> Evidence | None:
     """The first training loss lies far below what a model can have before it has seen the data.
 
-    Not this when: the model comes trained on this task; the first record is a mean over many steps; the loss is no
-    cross-entropy; it is zero (`loss_zero`). The share and the bounds for language models were chosen by hand.
+    Not this when: the model comes trained on this task; the first record is a mean over many steps; the loss is
+    not a cross-entropy; it is zero (`loss_zero`). The share and the bounds for language models were chosen by hand.
     """
     loss = run["loss"].finite
     if not len(loss):

@@ -19,7 +19,7 @@ WHOLE_TEXT = 40.0
 PER_UPDATE = 0.1
 """Of one update: Schulman calls 0.01 small and 10 really big; between them this was chosen by hand."""
 NO_KL = 0.05
-"""What lies below this is no part of a rise: sound runs reach it."""
+"""KL below this is not part of a rise: healthy runs reach it."""
 JUMP = 0.3
 JUMP_FACTOR = 5.0
 """A single update this large, and this far above the median, is one too large even if the next ones are small."""

@@ -23,10 +23,10 @@ RISE = 0.2
 
 @symptom(needs=("loss",), sources=("small_scale_proxies",), not_for=("grpo", "ppo", "rl"), background=0.005)
 def logits_grow(run: Run) -> Evidence | None:
-    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no number any more.
+    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
 
-    Not this when: the loss goes on falling, for logits grow as long as something is learnt. The numbers were chosen by
-    hand.
+    Not this when: the loss goes on falling, because logits grow as long as something is learnt. The numbers were chosen
+    by hand.
     """
     names = [name for name in run.series if _NAMES.fullmatch(name.lower()) and not _NOT.search(name.lower())]
     if not names:

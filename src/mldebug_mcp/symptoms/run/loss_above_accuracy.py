@@ -1,4 +1,4 @@
-"""Predictions far less sure than they are right."""
+"""Loss far above what the accuracy allows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LEAST_SHARE = 1.1
 LEAST_GAP = 0.05
 LEAST_ACCURACY = 0.5
 STILL = 0.05
-"""An evaluation loss that has risen from its lowest value by more than this share speaks of answers too sure."""
+"""An evaluation loss that has risen from its lowest value by more than this share suggests overconfidence."""
 KNOWS, FELL = 0.75, 1.25
-"""Right that often at the first evaluation, with a loss that hardly falls after it: the model came trained."""
+"""Accuracy at the first evaluation, and the most that the loss falls after it, of a model that was trained before."""
 MOST_CLASSES = 1000
 """Of those that the number is guessed for; ln of it bounds the loss of a fresh classifier."""
 
@@ -38,7 +38,7 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     With accuracy a over C classes a calibrated model's cross-entropy is at most H(a) + (1 - a) ln(C - 1), reached where
     its mistakes are spread evenly.
 
-    Not this when: the loss still falls; it rises on the evaluation set (answers too sure, as in overfitting); label
+    Not this when: the loss still falls; it rises on the evaluation set (overconfidence, as in overfitting); label
     smoothing or distillation is configured. C is the configured number, else that whose logarithm the first loss is.
     The margins were chosen by hand.
     """

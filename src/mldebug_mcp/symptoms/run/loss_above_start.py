@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.statistics import noise
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
-"""An untrained classifier or language model guesses evenly; far worse than that is sure and wrong."""
+"""An untrained classifier or language model guesses evenly; far worse than that is confident and wrong."""
 LEAST = 3
 QUIET = 0.15
 """The first records must agree to within this share, or their level is not known."""
@@ -29,7 +29,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     start = float(np.median(first))
     if start <= 0:
         return None
-    # A falling start is no noise: it is taken from what is left of a straight line.
+    # A falling start is not noise: the noise is what is left of a straight line.
     if noise(first) > QUIET * start or float(np.ptp(first)) > start:
         raise CannotTell("the first records of the loss vary too widely to be a level")
     high = np.flatnonzero(loss.value[FIRST:] > FACTOR * start) + FIRST

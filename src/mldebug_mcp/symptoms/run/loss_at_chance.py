@@ -24,7 +24,8 @@ NEAR_BY_ACCURACY = 0.08
 """An accuracy of a few per cent is known to no more than that."""
 MOST_ACCURACY = 0.3
 KNOWS = 0.2
-"""An evaluation loss this share below that of a guess is no guess's, whatever dropout adds to the training loss."""
+"""A model whose evaluation loss is this share below that of a guess does not guess, whatever dropout adds in
+training."""
 LEAST_ACCURACIES = 4
 
 
@@ -38,10 +39,10 @@ LEAST_ACCURACIES = 4
 def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.
 
-    Not this when: the log ends after a few steps; the loss is no cross-entropy, is summed (`loss_scale_suspicious`) or
-    has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess. Unknown where neither the
-    number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform guess
-    does.
+    Not this when: the log ends after a few steps; the loss is not a cross-entropy, is summed (`loss_scale_suspicious`)
+    or has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess. Unknown where neither
+    the number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform
+    guess does.
     """
     loss = run["loss"].finite
     start, end, uniform = start_level(loss.value), end_level(loss.value), uniform_loss(run)
@@ -64,7 +65,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
 
 
 def _evaluation_knows_more(run: Run, uniform: float) -> bool:
-    """Say whether the last evaluation loss lies clearly below that of a guess: then the same model makes none."""
+    """Say whether the last evaluation loss lies clearly below that of a guess: then the model does not guess."""
     evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     return len(evaluation) > 0 and float(evaluation[-1]) < (1 - KNOWS) * uniform
 

@@ -1,4 +1,4 @@
-"""Loss of answers that are all sure, and wrong as often as the accuracy says."""
+"""Loss of saturated outputs, wrong as often as the accuracy says."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def loss_at_clip(run: Run) -> Evidence | None:
     """The training loss is that of answers of probability 0 or 1, clipped, wrong as often as the accuracy says.
 
     The outputs are saturated: no gradient comes through, and a single answer is given to all. (1 - accuracy) times
-    -ln(1e-7) is 8.06 at an accuracy of a half. Not this when: the loss only comes by such a value; the answers are
-    merely sure and mostly right.
+    -ln(1e-7) is 8.06 at an accuracy of a half. Not this when: the loss only passes such a value; the answers are
+    confident but mostly right.
     """
     loss = run["loss"].finite
     if "accuracy" in run and len(pair := aligned(run["accuracy"].finite, loss)[1]) >= LEAST:

@@ -18,7 +18,7 @@ def loss_climbs_to_nan(run: Run) -> Evidence | None:
     """The loss rises to many times its earlier level in the records just before it becomes NaN or infinite.
 
     Not this when: it is NaN from one record to the next, at an ordinary level: then one operation or one batch gives
-    the NaN, not a run that goes astray. Judged only where the loss becomes NaN after at least four finite records.
+    the NaN, not an unstable run. Judged only where the loss becomes NaN after at least four finite records.
     """
     loss = run["loss"]
     bad = ~np.isfinite(loss.value)

@@ -18,11 +18,11 @@ so much of the start: a loss printed with one digit is soon 0.0. Chosen by hand.
 
 @symptom(needs=("loss",), points=2, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.001)
 def loss_drops_to_zero(run: Run) -> Evidence | None:
-    """The training loss is well above zero, exactly zero at the next record, and zero ever after.
+    """The training loss is well above zero, exactly zero at the next record, and zero from there on.
 
-    So a trainer prints losses that are not finite (`logging_nan_inf_filter` of the Hugging Face Trainer), whenever they
-    began. Not this when: it is zero from the first record (`loss_zero`); it has come down by learning; the gradient
-    norm goes on being above zero.
+    This is how a trainer prints losses that are not finite (`logging_nan_inf_filter` of the Hugging Face Trainer),
+    whenever they began. Not this when: it is zero from the first record (`loss_zero`); it has come down by learning;
+    the gradient norm stays above zero.
     """
     loss = run["loss"]
     zero = loss.value == 0

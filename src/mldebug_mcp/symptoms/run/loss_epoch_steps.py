@@ -16,7 +16,7 @@ SHARE = 0.5
 LEAST_DROP = 0.04
 """... and a typical drop is this share of the level."""
 MUCH = 0.125
-"""Below this share it is a remark: sound fine-tunes over several epochs lose 5 to 10 % at each boundary."""
+"""Below this share it is a remark: healthy fine-tunes over several epochs lose 5 to 10 % at each boundary."""
 SIGMAS = 4.0
 
 
@@ -24,7 +24,7 @@ SIGMAS = 4.0
 def loss_epoch_steps(run: Run) -> Evidence | None:
     """The training loss falls in a step at each epoch boundary and is flat in between.
 
-    Many sound fine-tunes over several epochs show it: small steps are a remark. Not this when: it falls evenly; the
+    Many healthy fine-tunes over several epochs show it: small steps are a remark. Not this when: it falls evenly; the
     learning rate is cut there; the records are means over whole epochs. Needs the epoch of each record or the steps
     per epoch. The shares were chosen on synthetic curves.
     """

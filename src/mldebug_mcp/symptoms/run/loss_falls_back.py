@@ -20,7 +20,7 @@ STEADY = 0.6
 BELOW = 0.3
 """Of the fall: by so much it may fail to go below all that came shortly before."""
 NEAR_ZERO = 0.3
-"""Of the loss at the start: what it falls from. Where the loss has nearly gone, it falls by half again and again."""
+"""Of the loss at the start: what it falls from. A loss near zero falls by half again and again."""
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut."""
 
@@ -35,8 +35,8 @@ that it takes grow with the square of the points."""
 def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.
 
-    So it looks where the data start over, from rows that were seen or are easier. Not this when: the learning rate is
-    cut there; the fall is the end of a spike or of a stretch of bad data; it is at an epoch boundary
+    This happens where the data start over, with rows that were seen before or are easier. Not this when: the learning
+    rate is cut there; the fall is the end of a spike or of a stretch of bad data; it is at an epoch boundary
     (`loss_epoch_steps`); the loss stays low. The numbers were chosen by hand.
     """
     loss = run["loss"].finite

@@ -1,4 +1,4 @@
-"""Training loss that has nearly gone after some epochs, with no evaluation beside it."""
+"""Training loss near zero after some epochs, with no evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mldebug_mcp.text import figure
 LEFT = 0.05
 """Of what it was at first."""
 EPOCHS = 3.0
-"""Epochs at least: rows that are seen for the first time are not known by heart. Both were chosen by hand."""
+"""At least this many epochs: rows that are seen for the first time are not memorised. Both chosen by hand."""
 
 
 @symptom(
@@ -25,10 +25,9 @@ EPOCHS = 3.0
     follows=("loss_zero", "loss_constant"),
 )
 def loss_gone_by_epochs(run: Run) -> Evidence | None:
-    """The training loss has nearly gone after several epochs, and nothing is evaluated on rows that were held out.
+    """The training loss is near zero after several epochs, and no held-out rows are evaluated.
 
-    Not this when: there is an evaluation loss, which tells whether it was learnt or learnt by heart; the data are gone
-    through less than three times.
+    Not this when: there is an evaluation loss, which tells learning from memorising; there are fewer than three epochs.
     """
     if _evaluated(run):
         raise CannotTell("an evaluation tells more")

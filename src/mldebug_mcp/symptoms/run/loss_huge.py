@@ -1,4 +1,4 @@
-"""Loss of a size that no computation is meant to have."""
+"""Loss of a size that no sound computation gives."""
 
 from __future__ import annotations
 

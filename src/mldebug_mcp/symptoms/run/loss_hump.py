@@ -8,7 +8,7 @@ from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
 from mldebug_mcp.text import figure
 
 HEIGHT = 1.4
-"""The top stands at this multiple of the level at the start. A loss that was initialised well begins near its worst."""
+"""The top stands at this multiple of the level at the start. A well initialised model begins near its worst loss."""
 SIGMAS = 6.0
 """... and this far above the noise of block medians."""
 WAY_BACK = 0.5

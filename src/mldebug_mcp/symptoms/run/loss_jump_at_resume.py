@@ -15,7 +15,7 @@ from mldebug_mcp.text import figure
 SHARE = 0.05
 SIGMAS = 5.0
 AROUND = 10
-"""Records before the join that stand for the level there; of those after it, half as many: a jump may heal."""
+"""Records before the join that stand for the level there; of those after it, half as many: a jump may recover."""
 GAP = 5.0
 """Times the usual distance between records: so long a gap in the steps is a part of the log that is missing."""
 
@@ -92,7 +92,7 @@ def _resumes(run: Run) -> list[Join | None]:
 
 
 def _gaps(run: Run) -> list[Join | None]:
-    loss = run["loss"]  # a stretch of NaN is no gap
+    loss = run["loss"]  # a stretch of NaN is not a gap
     gap = np.diff(loss.step)
     if len(gap) < 8 or run.step_name != "step":
         return []

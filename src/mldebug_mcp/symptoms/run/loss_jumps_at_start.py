@@ -12,10 +12,10 @@ from mldebug_mcp.text import figure
 FACTOR, FACTOR_OF_ONE = 1.25, 1.4
 """Times the first record: two records of the beginning, or a single one where the log is short."""
 SIGMAS, SIGMAS_ON_LOG = 8.0, 6.0
-"""Standard deviations of the noise later on, as it is and on the logarithm: one low first record is no jump."""
+"""Standard deviations of the noise later on, as it is and on the logarithm: one low first record is not a jump."""
 ABOVE_ALL, HIGH_START = 1.15, 1.5
-"""Times all that comes after the first third; unless the first record is itself so many times the later level (the
-second number), so that it is no chance low."""
+"""The peak is this many times everything after the first third, unless the first record is itself this many times the
+later level (the second number), so that it is not low by chance."""
 SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
 
 
@@ -31,9 +31,8 @@ SHORT, LEAST_WINDOW, MOST_WINDOW = 100, 6, 39
 def loss_jumps_at_start(run: Run) -> Evidence | None:
     """The training loss leaps far above its first record within the first records, and comes down from there.
 
-    The first steps make the model worse than it was. Not this when: the first record is merely a low one in noise; the
-    loss climbs over a longer stretch (`loss_hump`). The numbers were chosen by hand: 2 in 1000 simulated healthy runs
-    show it.
+    The first steps make the model worse than it was. Not this when: the first record is low by noise; the loss climbs
+    over a longer stretch (`loss_hump`). The numbers were chosen by hand: 2 in 1000 simulated healthy runs show it.
     """
     loss = run["loss"].finite
     values, count = loss.value, len(loss)

@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.statistics import mad, positive
 from mldebug_mcp.text import figure
 
 PERIODS = 4
-"""A pattern must have come round this often."""
+"""A pattern must have repeated this often."""
 LEAST = 0.25
 """Autocorrelation at the period: the pattern makes at least a quarter of the variance that is left."""
 SIGMAS = 5.0
@@ -26,10 +26,9 @@ MOST_LEVEL = 0.6
 def loss_periodic(run: Run) -> Evidence | None:
     """The training loss goes up and down with a fixed period.
 
-    Not this when: the noise has a memory but no period (a running mean); the pattern came round fewer than 4 times;
-    the records are not evenly spaced; the loss only steps down once a period and is level in between
-    (`loss_epoch_steps`). Judged on the autocorrelation of the loss without its trend; the thresholds
-    were chosen on synthetic curves.
+    Not this when: the noise has a memory but no period (a running mean); the pattern repeated fewer than 4 times; the
+    records are not evenly spaced; the loss only steps down once a period and is level in between (`loss_epoch_steps`).
+    Judged on the autocorrelation of the loss without its trend; the thresholds were chosen on synthetic curves.
     """
     loss = run["loss"].finite
     values = loss.value[-MAX_POINTS:]
@@ -60,7 +59,7 @@ def _without_trend(values: Floats) -> Floats:
     """Return the curve less its trend, without the first twentieth, shape (m,).
 
     The trend is a cubic in time and a square in its logarithm: it bends as learning curves do and too little to follow
-    a pattern that comes round four times. It is fitted again without the outliers of the first fit.
+    a pattern that repeats four times. It is fitted again without the outliers of the first fit.
     """
     time = (np.arange(len(values)) + 1) / len(values)
     basis = np.stack([np.ones_like(time), time, time**2, time**3, np.log(time), np.log(time) ** 2], axis=1)

@@ -29,12 +29,13 @@ NEAR_CHANCE = 0.02
 SETTLING = 1.5
 """The loss of a new classifier may begin this many times above ln(classes) and fall to it without any learning."""
 SETTLING_GUESSED = 1.15
-"""... and so many times where the number of classes is a guess: a loss that falls from far may come by. Both chosen."""
+"""... and this many times if the number of classes is guessed: a loss that falls from far may pass by. Both chosen by
+hand."""
 KNOWS = 0.75
 """An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
 STANDS = 0.01
-"""An evaluation loss within 1 % of its level stands still: on a fixed set it has no sampling noise."""
+"""An evaluation loss within 1 % of its level does not move: on a fixed set it has no sampling noise."""
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 
 
@@ -53,7 +54,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first evaluation is
     right nearly always; it is exactly constant (`loss_constant`); the evaluation loss falls, where the training loss
     is too noisy to show it. The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred
-    records pass. Where the noise could hide such progress, an evaluation loss that stands still decides; without one
+    records pass. Where the noise could hide such progress, an evaluation loss that does not move decides; without one
     it cannot be told.
     """
     loss = run["loss"].finite
@@ -67,7 +68,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     if end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error):
         return None  # it rises
     if gained > max(LEAST_PROGRESS * start, 3 * error):
-        # A fall that ends where guessing is no progress.
+        # A fall that ends at the loss of a guess is not progress.
         end, above = end_level(loss.value), SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED
         if chance is None or start > above * chance or abs(end - chance) > NEAR_CHANCE * chance:
             return None
@@ -77,7 +78,7 @@ def loss_plateau(run: Run) -> Evidence | None:
             return None
         _refuse_to_judge(run, loss, doubt)
         if _right_from_the_start(run):
-            raise CannotTell("the first evaluations are right already: there may be no more to learn")
+            raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
         f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "

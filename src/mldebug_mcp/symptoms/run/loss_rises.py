@@ -13,7 +13,7 @@ from mldebug_mcp.text import figure
 LEAST = 0.005
 """The straight line through the curve rises by this share of its level ..."""
 SIGMAS = 6.0
-"""... and by so many times its error ..."""
+"""... and by this many times its error ..."""
 ALIKE = 0.5
 """... and the medians of twenty stretches go up in order (Spearman's rank correlation).
 

@@ -32,8 +32,8 @@ LAST = 3
 def loss_rises_in_warmup(run: Run) -> Evidence | None:
     """The training loss falls while the learning rate is small, and climbs as warmup takes the rate to its peak.
 
-    What a small rate had learnt, a larger one takes away again. Not this when: there is no warmup, or it is too short
-    to see; the climb is within the noise; data that get harder come just then. The shares were chosen by hand.
+    A larger rate undoes what a small one had learnt. Not this when: there is no warmup, or it is too short to see; the
+    climb is within the noise; the data get harder at that time. The shares were chosen by hand.
     """
     rate, loss = run["learning_rate"].finite, run["loss"].finite
     top = int(np.argmax(rate.value))

@@ -14,9 +14,9 @@ from mldebug_mcp.text import figure
 LEAST_HEALTHY = 1.0
 """OPT-175B restarted only from where the scale was at least 1."""
 OCTAVES = 6
-"""A healthy scaler goes up and down by one or two halvings; so many net are a fall. Chosen by hand."""
+"""A healthy scaler goes up and down by one or two halvings; this many net are a fall. Chosen by hand."""
 AGAIN = 3
-"""Overflows at the smallest scale that are no probing; chosen by hand."""
+"""Overflows at the smallest scale that are more than probing; chosen by hand."""
 SHORT, STILL_FALLS = 20, 2
 """In so few records a scale that is so many halvings down at the end may be on its way to nothing; chosen by hand."""
 PROBING = 0.05

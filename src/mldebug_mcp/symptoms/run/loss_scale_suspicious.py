@@ -18,7 +18,7 @@ NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 NEAR_EVALUATION = 0.25
 """How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
 FAR = 2.5
-"""Above this quotient, time after time from the first evaluation on, regularisation is no likely reason."""
+"""Above this quotient, time after time from the first evaluation on, regularisation is an unlikely reason."""
 STEADY = 0.5
 """Natural logarithms by which the quotients of one run differ at most where the number is not configured."""
 GUESSES = (4, 8, 16, 32, 64, 128)
@@ -37,9 +37,9 @@ PLAUSIBLE = (0.3, 4.5)
 def loss_scale_suspicious(run: Run) -> Evidence | None:
     """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
 
-    Not this when: the two are on the same scale; the quotient is no usual or configured number of accumulated
-    micro-batches; dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must
-    come was chosen by hand.
+    Not this when: the two are on the same scale; the quotient is neither a usual nor the configured number of
+    accumulated micro-batches; dropout or augmentation keeps the training loss above by a modest factor. How near the
+    quotient must come was chosen by hand.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -62,7 +62,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     keep = (train > 0) & (evaluation > 0)
     if not keep.any():
         return None
-    # The earlier half: later on rows that are known by heart lower the training loss alone.
+    # The earlier half: later on memorised rows lower the training loss alone.
     keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
     quotient = train[keep] / evaluation[keep]
     factor = float(np.median(quotient))

@@ -15,7 +15,7 @@ LEAST, MOST = 0.005, 0.4
 EVEN = 0.35
 """Share of the progress that falls into the later half of the training.
 
-A learning curve bends: an exponential or a power law that starts anew has less than a quarter there, a straight line
+A learning curve bends: an exponential or a power law from its start has less than a quarter there, a straight line
 a half.
 """
 KNOWS = 0.8
@@ -84,7 +84,7 @@ def loss_slow(run: Run) -> Evidence | None:
 
 
 def _before_decay(run: Run) -> Series:
-    """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is no slow progress."""
+    """Return the loss up to where the rate has fallen in steps: what a drop of the rate brings is not slow progress."""
     loss = run["loss"].finite
     rate = run["learning_rate"].finite if "learning_rate" in run else None
     if rate is None or len(rate) < 3 or not len(loss):

@@ -52,14 +52,14 @@ SHORT = 12
     sources=("axolotl_stability",),
     points=3,
     not_for=("grpo", "ppo", "rl"),
-    background=0.1,  # a large sound run has twenty (palm_2022)
+    background=0.1,  # a large healthy run has twenty (palm_2022)
     as_chosen=True,
 )
 def loss_spike(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level and comes back.
 
-    Not this when: the curve is merely noisy (many such points, or heavy tails); it stays up (`loss_divergence`). A
-    jump at the very end of the log counts, and it is said that the log ends there. The factors were chosen on
+    Not this when: the curve is just noisy (many such points, or heavy tails); it stays up (`loss_divergence`). A
+    jump at the very end of the log counts, and the summary says that the log ends there. The factors were chosen on
     synthetic curves with normal, lognormal and heavy-tailed noise (`benchmarks/symptoms.py`).
     """
     loss = run["loss"].finite

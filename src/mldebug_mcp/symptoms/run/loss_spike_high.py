@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_START = 0.2
-"""Of the loss at the start: a jump of this height. Hard batches of sound runs make lower ones. Chosen by hand."""
+"""Of the loss at the start: a jump of this height. Hard batches of healthy runs make lower ones. Chosen by hand."""
 
 
 @symptom(needs=("loss",), sources=("palm_2022",), points=12, not_for=("grpo", "ppo", "rl"), background=0.3)

@@ -18,8 +18,8 @@ SHOWN = 6
 def loss_spikes_recur(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level more than once.
 
-    Not this when: the noise is heavy-tailed (`loss_noisy`). What counts as a jump is told under `loss_spike`;
-    judged only where the loss jumps at all, so that one jump does not count twice.
+    Not this when: the noise is heavy-tailed (`loss_noisy`). `loss_spike` says what counts as a jump; judged only where
+    the loss jumps at all, so that one jump does not count twice.
     """
     loss = run["loss"].finite
     found = jumps(run)

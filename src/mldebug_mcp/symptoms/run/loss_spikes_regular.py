@@ -16,10 +16,10 @@ EVEN = 0.1
 
 @symptom(needs=("loss",), sources=("bekman_mle",), points=20, not_for=("grpo", "ppo", "rl"), background=0.1)
 def loss_spikes_regular(run: Run) -> Evidence | None:
-    """The training loss jumps at even distances, as where the same data comes round again.
+    """The training loss jumps at even distances, as when the same data comes again.
 
-    Not this when: the distance is that of evaluations or checkpoints; whether it is that of evaluations or epochs is
-    told. Judged only where the loss jumps three times.
+    Not this when: the distance is that of evaluations or checkpoints; the summary says whether it is that of
+    evaluations or epochs. Judged only where the loss jumps three times.
     """
     loss = run["loss"].finite
     found = jumps(run)
@@ -30,7 +30,7 @@ def loss_spikes_regular(run: Run) -> Evidence | None:
     if float(gaps.std()) > EVEN * float(gaps.mean()):
         return None
     return Evidence(
-        f"the {len(found)} jumps stand {figure(float(gaps.mean()))} {run.step_name}s apart, the first at "
+        f"the {len(found)} jumps are {figure(float(gaps.mean()))} {run.step_name}s apart, the first at "
         f"{figure(float(steps[0]))}{_rhythm(run, float(gaps.mean()))}",
         steps=tuple(float(step) for step in steps[:10]),
         values={"distance": float(gaps.mean()), "count": len(found)},
@@ -38,7 +38,7 @@ def loss_spikes_regular(run: Run) -> Evidence | None:
 
 
 def _rhythm(run: Run, distance: float) -> str:
-    """Say what else comes round at this distance, or a whole number of times in it: epochs, evaluations."""
+    """Say what else happens at this distance, or a whole number of times in it: epochs, evaluations."""
     said = []
     epoch = run["epoch"].finite if "epoch" in run and run.step_name == "step" else None
     if epoch is not None and len(epoch) > 1 and epoch.value[-1] > epoch.value[0]:

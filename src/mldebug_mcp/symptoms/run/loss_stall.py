@@ -30,7 +30,7 @@ Unigram statistics of text lie near 0.6.
     follows=("loss_plateau",),
 )
 def loss_stall(run: Run) -> Evidence | None:
-    """The training loss falls at first, then stays put, still near what a guess by frequency would give.
+    """The training loss falls at first, then stops, still near what a guess by frequency would give.
 
     Not this when: the loss is low already (it is done); the learning rate has decayed; it never fell
     (`loss_plateau`). Where it should be is known only if the number of classes or tokens is; the shares were chosen
@@ -50,7 +50,7 @@ def loss_stall(run: Run) -> Evidence | None:
         if run.kind in LANGUAGE_MODELS or end < 0.6:
             return None
         raise CannotTell(
-            "the loss stands still, but without the number of classes or tokens it cannot be said where it should be"
+            "the loss does not move, but without the number of classes or tokens it is not known where it should be"
         )
     if end < HIGH_SHARE * uniform:
         return None

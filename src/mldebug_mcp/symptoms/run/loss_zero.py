@@ -23,7 +23,7 @@ AT_ONCE = 0.05
 
 @symptom(needs=("loss",), sources=("unsloth_faq",), not_for=("grpo", "ppo", "rl"), background=0.002)
 def loss_zero(run: Run) -> Evidence | None:
-    """The training loss is zero, or nearly, from early on, and was not learnt to be so.
+    """The training loss is zero, or nearly, from early on, and did not get there by learning.
 
     Not this when: the loss falls to zero record by record, by memorising, or late; it was above zero at first and is
     zero at once (`loss_drops_to_zero`); the run is RL, where a policy loss of zero is normal; a single record is all

@@ -1,4 +1,4 @@
-"""Learning rate beyond anything that is usual."""
+"""Learning rate far beyond the usual range."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mldebug_mcp.symptoms.run.lr_high import extreme, too_high
 def lr_extreme(run: Run) -> Evidence | None:
     """The peak learning rate lies more than an order of magnitude above the range that is usual for such a run.
 
-    Not this when: it is some times above the range, as for small models (`lr_high`); what is usual is not known.
+    Not this when: it is a few times above the range, as for small models (`lr_high`); the usual range is not known.
     """
     found = too_high(run)
     return found if found is not None and extreme(found) else None

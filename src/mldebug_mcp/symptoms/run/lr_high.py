@@ -10,7 +10,7 @@ from mldebug_mcp.text import figure
 EXTREME = 15.0
 """Times the upper end of what is usual: three times the margin that makes a rate high. Chosen by hand."""
 SMALLEST_MODELS = 3e-3
-"""... and above this: a model of a few layers, made from scratch, takes what is far too much for a large one."""
+"""... and above this: a model of a few layers, trained from scratch, takes a rate far too high for a large one."""
 
 
 @symptom(
@@ -23,7 +23,7 @@ SMALLEST_MODELS = 3e-3
 def lr_high(run: Run) -> Evidence | None:
     """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
 
-    Not this when: the optimizer is none of the Adam family, whose rates have other scales; LoRA is trained, for which
+    Not this when: the optimizer is not of the Adam family, whose rates have other scales; LoRA is trained, for which
     ten times the rate of full fine-tuning is usual. Five times the upper end counts as far above. Where it is so far
     above that `lr_extreme` says more, this is unknown.
     """

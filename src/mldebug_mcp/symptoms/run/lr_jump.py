@@ -20,7 +20,7 @@ def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warmup; the schedule goes down in stages; restarts are configured
-    (`cosine_with_restarts`), which is remarked only. The factors, 1.5 up and 3 down, were chosen by hand.
+    (`cosine_with_restarts`; a remark). The factors, 1.5 up and 3 down, were chosen by hand.
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)

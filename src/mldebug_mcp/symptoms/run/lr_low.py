@@ -23,7 +23,7 @@ def lr_low(run: Run) -> Evidence | None:
     """The peak learning rate lies far below the range that is usual for this kind of run and tuning.
 
     Not this when: the log ends within the warmup; the model is so large that a few times less is usual; the optimizer
-    is none of the Adam family. A tenth of the lower end counts as far below.
+    is not of the Adam family. A tenth of the lower end counts as far below.
     """
     ranges = usual_rates(run)
     peak, step = peak_rate(run)

@@ -9,7 +9,8 @@ from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
 SHARE = 0.1
-"""A cosine is within a thousandth of its peak of its end for the last 2 % of its length, so a tenth is no schedule."""
+"""A cosine is within a thousandth of its peak of its end for the last 2 % of its length, so a tenth is more than a
+schedule gives."""
 SMOOTH = 5
 """Rates between the peak and the floor that make a decay gradual: a step schedule may well end in a long last stage."""
 

@@ -1,4 +1,4 @@
-"""The configuration takes the loss over the prompts too."""
+"""The configuration counts prompts in the loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = {"completion_only_loss": False, "train_on_inputs": True, "train_on_pr
 def prompt_in_loss(run: Run) -> Evidence | None:
     """The configuration of a fine-tune counts prompt tokens in the loss.
 
-    Not this when: only completions count; unknown where no such setting is given, for defaults differ. With short
+    Not this when: only completions count; unknown where no such setting is given, because defaults differ. With short
     prompts and long answers it does little harm.
     """
     given = {name: run.config[name] for name in SETTINGS if run.config.get(name) is not None}

@@ -17,7 +17,7 @@ LEAST_RECORDS = 20
 def reward_constant(run: Run) -> Evidence | None:
     """The mean reward is exactly the same in every record.
 
-    Not this when: it is level but varies from batch to batch (`reward_flat`): then completions are told apart.
+    Not this when: it is level but varies from batch to batch (`reward_flat`): then rewards do tell completions apart.
     """
     rewards = reward(run)
     if len(rewards) < LEAST_RECORDS:

@@ -23,7 +23,7 @@ SIGMAS = 6.0
 def reward_falls(run: Run) -> Evidence | None:
     """The mean reward falls far below the best level it had, and is still there at the end of the log.
 
-    Not this when: it dips and comes back; the returns of an agent merely swing; an agent is worse than random at first
+    Not this when: it dips and comes back; the returns of an agent only swing; an agent is worse than random at first
     and learns later. The shares were chosen on simulated curves.
     """
     rewards = averaged(run, reward(run))

@@ -21,7 +21,7 @@ SWINGS = 1.25
 MOSTLY_NOISE = 0.7
 """A share of the variance that makes rewards those of single episodes; chosen on simulated rises under noise."""
 SHARE_OF_SPREAD = 0.25
-"""A move below a quarter of the spread within groups of completions is no progress."""
+"""A move below a quarter of the spread within groups of completions is not progress."""
 
 
 @symptom(

@@ -23,7 +23,7 @@ MOST = 0.8
 def reward_std_zero(run: Run) -> Evidence | None:
     """Nearly all groups of completions have the same reward, record after record.
 
-    Not this when: it happens now and then; less than 80 % of the groups are concerned. At the end of a run that has
+    Not this when: it happens only sometimes, or in less than 80 % of the groups. At the end of a run that has
     solved its task it is expected: read it with the level of the reward.
     """
     series, dead = without_variance(run)

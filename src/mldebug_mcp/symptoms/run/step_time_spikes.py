@@ -13,14 +13,14 @@ from mldebug_mcp.text import figure
 FACTOR = 3.0
 LEAST = 3
 MOST_SHARE = 0.25
-"""A quarter of the steps is no exception any more. All three were chosen by hand."""
+"""If a quarter of the steps are slow, that is not an exception. All three chosen by hand."""
 
 
 @symptom(any_of=PACES, sources=("smol_playbook",), background=0.015)
 def step_time_spikes(run: Run) -> Evidence | None:
     """Several steps take at least three times as long as those around them.
 
-    Not this when: it is the first steps (compilation); slow steps stand at a fixed distance, as evaluations and
+    Not this when: it is the first steps (compilation); slow steps come at a fixed distance, as evaluations and
     checkpoints do (a remark); all steps are slow (`step_time_grows`).
     """
     times = step_times(run)

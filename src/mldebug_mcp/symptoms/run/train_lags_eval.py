@@ -10,13 +10,13 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 STAYS = 0.6
-"""Of what it was at first: the training loss keeps so much."""
+"""Share of its first level that the training loss keeps."""
 BELOW, ALWAYS = 1.17, 1.12
-"""The training loss is so many times the evaluation loss as a rule, and at each later evaluation."""
+"""The training loss is typically this many times the evaluation loss, and at each later evaluation this many."""
 GAP = 0.08
-"""Of the first training loss: so far apart are they."""
+"""How far apart they are, as a share of the first training loss."""
 GROWN = 1.2
-"""Times: so much farther apart than at the first evaluation. A set that is easier is so from the start."""
+"""How many times farther apart than at the first evaluation: an easier set is easier from the start."""
 LEAST_EVALUATIONS = 6
 
 
@@ -30,13 +30,13 @@ LEAST_EVALUATIONS = 6
 def train_lags_eval(run: Run) -> Evidence | None:
     """The training loss stays near where it began, while the evaluation loss falls well below it.
 
-    What is evaluated is learnt, and what is trained on cannot be fitted. Not this when: the training loss falls too
+    The evaluation rows are learnt, but the training rows cannot be fitted. Not this when: the training loss falls too
     (`eval_below_train`); the evaluation set is easier from the first evaluation on; the training loss is a multiple
     (`loss_scale_suspicious`). The numbers were chosen by hand on benchmarks/faults: none of its healthy runs has it.
     """
     both = compared(run, LEAST_EVALUATIONS)
     if not (both.evaluation > 0).all():
-        raise CannotTell("an evaluation loss is not above zero: there is no quotient to speak of")
+        raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
     start, level, reached = both.start, both.train_level, both.eval_level
     times = both.train / both.evaluation
     typical = float(np.median(times[both.later]))

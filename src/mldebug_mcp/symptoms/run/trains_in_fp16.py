@@ -28,8 +28,8 @@ KEYS = ("fp16", "mixed_precision", "precision", "dtype", "torch_dtype", "compute
 def trains_in_fp16(run: Run) -> Evidence | None:
     """Training runs in half precision (fp16), which holds no number above 65504.
 
-    Not this when: it runs in bf16 or fp32; unknown where the configuration does not say. By itself this is no fault: it
-    is what an overflow needs.
+    Not this when: it runs in bf16 or fp32; unknown where the configuration does not say. By itself this is not a
+    fault, but overflow needs it.
     """
     for key in KEYS:
         value = run.config.get(key)

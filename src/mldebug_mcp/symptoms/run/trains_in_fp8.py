@@ -14,7 +14,7 @@ def trains_in_fp8(run: Run) -> Evidence | None:
     """Training computes in 8-bit floats (fp8), whose scales are made from the data.
 
     Not this when: it runs in bf16, fp16 or fp32; unknown where the configuration does not name the precision. By itself
-    this is no fault: it is what a scale of zero needs.
+    this is not a fault, but a scale of zero needs it.
     """
     given = {key: run.config[key] for key in KEYS if run.config.get(key) is not None}
     for key, value in given.items():
