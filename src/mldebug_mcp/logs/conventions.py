@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names import canonical, is_telling
 from mldebug_mcp.logs.several import choose_run
 
 if TYPE_CHECKING:
@@ -84,6 +84,41 @@ def percentages(columns: Columns) -> str | None:
         and float(np.nanmax(np.append(column.values(), 0.0))) > 1.5
     ]
     return f"{', '.join(found[:3])}: in percent" if found else None
+
+
+_ERRORS = ("nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_NO_LOSS_OF_ITS_OWN = re.compile(
+    r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+)
+"""Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
+
+
+def named_loss(columns: Columns) -> str | None:
+    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other."""
+    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+        return None
+    told = []
+    for total, evaluated in (("loss", False), ("eval_loss", True)):
+        if any(canonical(name) == total for name in columns):
+            continue
+        names = {_bare(name): name for name in columns if canonical(name).startswith("eval_") == evaluated}
+        losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+        found = losses or [bare for bare in _ERRORS if bare in names][:1]
+        if len(found) == 1 and not _NO_LOSS_OF_ITS_OWN.search(found[0]):
+            columns[total] = columns.pop(names[found[0]])
+            told.append(f"{names[found[0]]!r} is read as the {total}")
+        elif not evaluated:
+            return None  # an evaluation alone is no training
+    return ", ".join(told) or None
+
+
+def _bare(name: str) -> str:
+    """Return a name without what says of which phase it is, or that it is a mean."""
+    bare = canonical(name).lower().removeprefix("eval_").replace(" ", "_")
+    while (shorter := _WORDS_OF_TRAINING.sub("", bare)) != bare and shorter:
+        bare = shorter
+    return bare
 
 
 def perplexity_alone(columns: Columns) -> str | None:
@@ -179,6 +214,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     time_and_data,
     clock,
     percentages,
+    named_loss,
     perplexity_alone,
     held_evaluation,
     batch_in_epoch,

@@ -45,7 +45,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
     follows=("loss_at_clip",),
-    instead=("loss_slow", "loss_stall", "loss_constant"),
+    instead=("loss_slow", "loss_stall", "loss_constant", "eval_learns_nothing"),
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
