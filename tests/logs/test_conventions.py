@@ -171,3 +171,10 @@ def test_a_single_loss_with_a_name_of_its_own_is_the_loss(tmp_path: Path, traini
 def test_where_several_or_only_a_part_are_logged_none_is_made_the_loss(tmp_path: Path, names: tuple[str, str]) -> None:
     run = _read(tmp_path, [{"step": step, names[0]: 3 - step / 20, names[1]: 1.5} for step in range(1, 20)], {})
     assert not _told(run, "is read as the loss")
+
+
+def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -> None:
+    rows = [{"step": step, "total": 3 - step / 20, "kd": 2.0, "ce": 1.0 - step / 30} for step in range(1, 20)]
+    assert _read(tmp_path, rows, {})["loss"].value[0] == pytest.approx(2.95)
+    rows = [{"step": step, "total": 500.0, "kd": 2.0, "ce": 1.0 - step / 30} for step in range(1, 20)]
+    assert _told(_read(tmp_path, rows, {}), "'ce' is read as the loss")

@@ -86,7 +86,7 @@ def percentages(columns: Columns) -> str | None:
     return f"{', '.join(found[:3])}: in percent" if found else None
 
 
-_ERRORS = ("nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _NO_LOSS_OF_ITS_OWN = re.compile(
     r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
 )
@@ -104,13 +104,19 @@ def named_loss(columns: Columns) -> str | None:
             continue
         names = {_bare(name): name for name in columns if canonical(name).startswith("eval_") == evaluated}
         losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
-        found = losses or [bare for bare in _ERRORS if bare in names][:1]
+        found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
         if len(found) == 1 and not _NO_LOSS_OF_ITS_OWN.search(found[0]):
             columns[total] = columns.pop(names[found[0]])
             told.append(f"{names[found[0]]!r} is read as the {total}")
         elif not evaluated:
             return None  # an evaluation alone is no training
     return ", ".join(told) or None
+
+
+def _is_measured(column: Column) -> bool:
+    """Say whether the values are no counts."""
+    values = column.values()
+    return bool(np.any(values != np.floor(values)))
 
 
 def _bare(name: str) -> str:

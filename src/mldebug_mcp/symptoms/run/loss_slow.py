@@ -18,6 +18,9 @@ EVEN = 0.35
 A learning curve bends: an exponential or a power law that starts anew has less than a quarter there, a straight line
 a half.
 """
+STRAIGHTER = 0.3
+"""Times the progress beyond a tenth: so much more of it must fall into the later half before much of it is slow. Chosen
+by hand."""
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
 LEAST_STEPS = 100
@@ -72,7 +75,7 @@ def loss_slow(run: Run) -> Evidence | None:
         )
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall
-    if later < EVEN or later > 1.0:
+    if later < EVEN + STRAIGHTER * max(0.0, fall / start - 0.1) or later > 1.0:
         return None
     step = float(loss.step[0])
     return Evidence(

@@ -99,8 +99,8 @@ def _sunk(run: Run, rewards: Series, move: float) -> Evidence | None:
     if highest > max(start, float(rewards.value[0])) + move / 2 or moved.change > 0 or end > start - move / 2:
         return None
     return Evidence(
-        f"reward goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}, and its "
-        f"level is never above {figure(highest)} after that",
+        f"reward goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}, and "
+        f"its level is never above {figure(highest)} after that",
         steps=(float(rewards.step[0]),),
         values={"start": start, "end": end, "highest": highest},
     )
