@@ -178,3 +178,8 @@ def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -
     assert _read(tmp_path, rows, {})["loss"].value[0] == pytest.approx(2.95)
     rows = [{"step": step, "total": 500.0, "kd": 2.0, "ce": 1.0 - step / 30} for step in range(1, 20)]
     assert _told(_read(tmp_path, rows, {}), "'ce' is read as the loss")
+
+
+def test_an_evaluation_by_another_measure_is_not_compared(tmp_path: Path) -> None:
+    rows = [{"step": step, "total": 3 - step / 20, "ce": 1.0, "val_ce": 1.1} for step in range(1, 20)]
+    assert "eval_loss" not in _read(tmp_path, rows, {})

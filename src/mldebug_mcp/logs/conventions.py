@@ -88,29 +88,31 @@ def percentages(columns: Columns) -> str | None:
 
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _NO_LOSS_OF_ITS_OWN = re.compile(
-    r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"summary/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
 
 
 def named_loss(columns: Columns) -> str | None:
-    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other."""
+    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other.
+
+    The same measure is that of evaluation; another one could not be compared with it.
+    """
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
-    told = []
-    for total, evaluated in (("loss", False), ("eval_loss", True)):
-        if any(canonical(name) == total for name in columns):
-            continue
-        names = {_bare(name): name for name in columns if canonical(name).startswith("eval_") == evaluated}
-        losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
-        found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
-        if len(found) == 1 and not _NO_LOSS_OF_ITS_OWN.search(found[0]):
-            columns[total] = columns.pop(names[found[0]])
-            told.append(f"{names[found[0]]!r} is read as the {total}")
-        elif not evaluated:
-            return None  # an evaluation alone is no training
-    return ", ".join(told) or None
+    names = {_bare(name): name for name in columns if not canonical(name).startswith("eval_")}
+    losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+    found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
+    if len(found) != 1 or _NO_LOSS_OF_ITS_OWN.search(found[0]):
+        return None
+    evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == found[0]]
+    columns["loss"] = columns.pop(names[found[0]])
+    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+        return f"{names[found[0]]!r} is read as the loss"
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
 
 
 def _is_measured(column: Column) -> bool:

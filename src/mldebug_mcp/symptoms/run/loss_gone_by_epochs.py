@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -27,7 +27,7 @@ EPOCHS = 3.0
 def loss_gone_by_epochs(run: Run) -> Evidence | None:
     """The training loss has nearly gone after several epochs, and nothing is evaluated on rows that were held out.
 
-    Not this when: there is an evaluation loss, which tells whether it was learnt or learnt by heart; the data are gone
+    Not this when: there is an evaluation, which tells whether it was learnt or learnt by heart; the data are gone
     through less than three times.
     """
     if _evaluated(run):
@@ -49,7 +49,10 @@ def loss_gone_by_epochs(run: Run) -> Evidence | None:
 
 
 def _evaluated(run: Run) -> bool:
-    try:
-        return any(len(series.finite) for series in evaluation_losses(run))
-    except CannotTell:
-        return False
+    for of_evaluation in (evaluation_losses, quality_metrics):
+        try:
+            if any(len(series.finite) for series in of_evaluation(run)):
+                return True
+        except CannotTell:
+            continue
+    return False
