@@ -14,8 +14,6 @@ from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
-LEAST_LATE = 10
-"""Records of the later half: its noise is judged beside its trend."""
 BEGINS = 0.05
 SHARE_OF_LEVEL = 0.05
 SWINGS = 1.25
@@ -51,7 +49,7 @@ def reward_flat(run: Run) -> Evidence | None:
     late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
     if run.kind == "rl" and _from_the_start(rewards) and (sunk := _sunk(run, rewards, whole.move)) is not None:
         return sunk
-    if run.kind == "rl" and len(late) >= LEAST_LATE and _from_the_start(rewards):
+    if run.kind == "rl" and len(late) >= LEAST_RECORDS and _from_the_start(rewards):
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
