@@ -121,7 +121,11 @@ def _evaluation_falls(run: Run) -> bool:
 
 def _evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss, which has hardly any noise, stands still from early on to the end."""
-    for series in evaluation_losses(run):
+    try:
+        logged = evaluation_losses(run)
+    except CannotTell:
+        return False
+    for series in logged:
         one = series.finite
         if len(one) >= LEAST_EVALUATIONS and one.step[0] <= MIDDLE * run.last_step:
             level = abs(float(np.median(one.value)))
