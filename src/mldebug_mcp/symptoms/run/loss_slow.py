@@ -41,7 +41,7 @@ EARLY = 0.05
     points=POINTS,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
-    follows=("loss_plateau",),
+    follows=("loss_plateau", "eval_learns_nothing"),
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
