@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runs import noisy
 
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Diagnosis, State
 from mldebug_mcp.symptoms import symptoms
-from tests.runs import noisy
 
 CASES = [
     ("loss_spike", "loss_spike", 250, {"bad_batch", "bad_data_pocket"}),
