@@ -183,3 +183,9 @@ def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -
 def test_an_evaluation_by_another_measure_is_not_compared(tmp_path: Path) -> None:
     rows = [{"step": step, "total": 3 - step / 20, "ce": 1.0, "val_ce": 1.1} for step in range(1, 20)]
     assert "eval_loss" not in _read(tmp_path, rows, {})
+
+
+def test_an_error_that_is_infinite_from_the_first_record_on_is_the_loss(tmp_path: Path) -> None:
+    log = tmp_path / "results.csv"
+    log.write_text("epoch,train_mse,val_mse\n" + "".join(f"{epoch},inf,inf\n" for epoch in range(6)))
+    assert read_run(log)["loss"].value.tolist() == [math.inf] * 6

@@ -118,7 +118,7 @@ def named_loss(columns: Columns) -> str | None:
 def _is_measured(column: Column) -> bool:
     """Say whether the values are no counts."""
     values = column.values()
-    return bool(np.any(values != np.floor(values)))
+    return bool(np.any(~np.isfinite(values) | (values != np.floor(values))))
 
 
 def _bare(name: str) -> str:
