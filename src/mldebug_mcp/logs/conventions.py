@@ -88,7 +88,7 @@ def percentages(columns: Columns) -> str | None:
 
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _NO_LOSS_OF_ITS_OWN = re.compile(
-    r"summary/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"^(?!loss)\w+/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
     r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
