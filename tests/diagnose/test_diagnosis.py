@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.runs import noisy
 
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.errors import InputError
@@ -113,3 +115,24 @@ def test_what_a_nan_brings_with_it_counts_once(tmp_path: Path) -> None:
     assert "loss_nonfinite" in bits
     assert "grad_norm_nonfinite" not in bits
     assert one.hypotheses[0].cause == other.hypotheses[0].cause
+
+
+def test_labels_learnt_by_heart_are_no_slow_progress(tmp_path: Path) -> None:
+    rows = ["epoch,loss,val_loss,val_accuracy"]
+    rows += [f"{at},{2.32 - 0.018 * at + 0.003 * (at % 3):.4f},{2.30 + 0.004 * at:.4f},0.1" for at in range(1, 26)]
+    (tmp_path / "history.csv").write_text("\n".join(rows))
+    diagnosis = diagnose_run(tmp_path / "history.csv")
+    assert {"eval_learns_nothing", "loss_slow"} <= present(diagnosis).keys()
+    assert diagnosis.hypotheses[0].cause == "no_signal"
+    assert not any("loss_slow" in reason for hypothesis in diagnosis.hypotheses for reason in hypothesis.because)
+
+
+def test_a_usual_loop_that_writes_its_evaluation_by_epoch_to_tensorboard_is_healthy(tmp_path: Path) -> None:
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter(str(tmp_path))
+    losses = noisy(2.3 / (1 + np.arange(200) / 15), 0.03)
+    for step in range(200):
+        writer.add_scalar("Loss/train", losses[step], step, walltime=1000.0 + step)
+        if step % 20 == 19:
+            writer.add_scalar("Loss/test", 2.4 / (1 + step / 15) + 0.05, step // 20, walltime=1000.5 + step)
+    writer.close()
+    assert diagnose_run(tmp_path).hypotheses[0].cause == "healthy"

@@ -143,3 +143,49 @@ def test_an_evaluation_from_before_the_log_began_is_left_out_and_told(tmp_path: 
 def test_an_evaluation_that_never_changes_over_epochs_is_kept(tmp_path: Path) -> None:
     run = read(tmp_path, "".join(f"Epoch {epoch}: loss: {3 - epoch / 100}, val_loss: 2.5\n" for epoch in range(1, 13)))
     assert run["eval_loss"].value.tolist() == [2.5] * 12
+
+
+@pytest.mark.parametrize(
+    ("training", "evaluation"),
+    [("contrastive_loss", "val_contrastive_loss"), ("Average triplet loss", "val_triplet_loss"), ("mse", "val_mse")],
+)
+def test_a_single_loss_with_a_name_of_its_own_is_the_loss(tmp_path: Path, training: str, evaluation: str) -> None:
+    rows = [{"step": step, training: 3 - step / 20, evaluation: 3.1 - step / 20} for step in range(1, 20)]
+    run = _read(tmp_path, rows, {})
+    assert run["loss"].value[-1] == pytest.approx(2.05)
+    assert run["eval_loss"].value[-1] == pytest.approx(2.15)
+    assert _told(run, f"{training!r} is read as the loss")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("loss", "mse"),
+        ("recon_loss", "percep_loss"),
+        ("Loss_D", "Loss_G"),
+        ("kl_loss", "lr"),
+        ("val_mse", "lr"),
+        ("policy_loss", "mse"),
+    ],
+)
+def test_where_several_or_only_a_part_are_logged_none_is_made_the_loss(tmp_path: Path, names: tuple[str, str]) -> None:
+    run = _read(tmp_path, [{"step": step, names[0]: 3 - step / 20, names[1]: 1.5} for step in range(1, 20)], {})
+    assert not _told(run, "is read as the loss")
+
+
+def test_a_total_beside_its_parts_is_the_loss_unless_it_counts(tmp_path: Path) -> None:
+    rows = [{"step": step, "total": 3 - step / 20, "kd": 2.0, "ce": 1.0 - step / 30} for step in range(1, 20)]
+    assert _read(tmp_path, rows, {})["loss"].value[0] == pytest.approx(2.95)
+    rows = [{"step": step, "total": 500.0, "kd": 2.0, "ce": 1.0 - step / 30} for step in range(1, 20)]
+    assert _told(_read(tmp_path, rows, {}), "'ce' is read as the loss")
+
+
+def test_an_evaluation_by_another_measure_is_not_compared(tmp_path: Path) -> None:
+    rows = [{"step": step, "total": 3 - step / 20, "ce": 1.0, "val_ce": 1.1} for step in range(1, 20)]
+    assert "eval_loss" not in _read(tmp_path, rows, {})
+
+
+def test_an_error_that_is_infinite_from_the_first_record_on_is_the_loss(tmp_path: Path) -> None:
+    log = tmp_path / "results.csv"
+    log.write_text("epoch,train_mse,val_mse\n" + "".join(f"{epoch},inf,inf\n" for epoch in range(6)))
+    assert read_run(log)["loss"].value.tolist() == [math.inf] * 6

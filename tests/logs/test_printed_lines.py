@@ -256,3 +256,13 @@ def test_an_accuracy_of_boosted_trees_is_no_loss(tmp_path: Path) -> None:
         for step in range(4)
     )
     assert not {"loss", "eval_loss"} & read(tmp_path, text).series.keys()
+
+
+def test_what_follows_the_first_metric_of_an_evaluation_is_of_that_evaluation(tmp_path: Path) -> None:
+    lines = []
+    for epoch in range(6):
+        lines += [f"[INFO] epoch={epoch} total={3.5 - epoch / 4} acc={0.3 + epoch / 20}"]
+        lines += [f"[INFO] epoch={epoch} VALIDATION ce={2.5 - epoch / 4} acc={0.2 + epoch / 20}"]
+    run = read(tmp_path, "\n".join(lines))
+    assert run["accuracy"].value.tolist() == pytest.approx([0.3 + epoch / 20 for epoch in range(6)])
+    assert run["eval_accuracy"].value.tolist() == pytest.approx([0.2 + epoch / 20 for epoch in range(6)])

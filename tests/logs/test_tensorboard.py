@@ -134,7 +134,7 @@ def test_the_values_are_those_of_tensorboards_own_reader(tmp_path: Path) -> None
         theirs = accumulator.EventAccumulator(str(file), size_guidance={"scalars": 0, "tensors": 0})
         theirs.Reload()
         ours = read_run(file)
-        names = {"train/loss": "loss", "eval/loss": "eval_loss"}
+        names = {"train/loss": "loss", "eval/loss": "eval_loss", "losses": "loss"}
         for tag in theirs.Tags()["scalars"]:
             expected = [(event.step, event.value) for event in theirs.Scalars(tag)]
             series = ours[names.get(tag, tag)]
@@ -144,3 +144,34 @@ def test_the_values_are_those_of_tensorboards_own_reader(tmp_path: Path) -> None
             values = [event.tensor_proto.float_val[0] for event in theirs.Tensors("eval/loss")]
             assert ours["eval_loss"].value.tolist() == values
         assert "weights" not in ours
+
+
+def _loop(epochs: int, steps: int, evaluated_at: str) -> bytes:
+    """Return what a usual loop writes: training by step, evaluation by epoch or by step."""
+    events = []
+    for epoch in range(epochs):
+        every = range(epoch * steps, (epoch + 1) * steps)
+        events += [scalar(1000 + step, step, "Loss/train", 2 / (1 + step / 20)) for step in every]
+        at = epoch if evaluated_at == "epoch" else (epoch + 1) * steps - 1
+        events.append(scalar(1000 + (epoch + 1) * steps - 0.5, at, "Loss/test", 2.1 / (1 + at / 20)))
+    return event_file(events)
+
+
+def test_an_evaluation_that_counts_epochs_stands_at_the_training_step_before_it(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1.host.2.0").write_bytes(_loop(6, 30, "epoch"))
+    run = read_run(tmp_path)
+    assert run["eval_loss"].step.tolist() == [29, 59, 89, 119, 149, 179]
+    assert any("count epochs" in note and "Loss/test" in note for note in run.notes)
+
+
+def test_an_evaluation_by_training_steps_stays_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1.host.2.0").write_bytes(_loop(6, 30, "step"))
+    run = read_run(tmp_path)
+    assert run["eval_loss"].step.tolist() == [29, 59, 89, 119, 149, 179]
+    assert not any("count epochs" in note for note in run.notes)
+
+
+def test_training_and_evaluation_that_both_count_epochs_stay_so(tmp_path: Path) -> None:
+    events = [scalar(1000 + epoch, epoch, tag, 1.0) for epoch in range(8) for tag in ("Loss/train", "Loss/test")]
+    (tmp_path / "events.out.tfevents.1.host.2.0").write_bytes(event_file(events))
+    assert read_run(tmp_path)["eval_loss"].step.tolist() == list(range(8))

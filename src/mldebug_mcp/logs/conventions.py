@@ -13,7 +13,7 @@ import numpy as np
 
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names import canonical, is_telling
 from mldebug_mcp.logs.several import choose_run
 
 if TYPE_CHECKING:
@@ -84,6 +84,49 @@ def percentages(columns: Columns) -> str | None:
         and float(np.nanmax(np.append(column.values(), 0.0))) > 1.5
     ]
     return f"{', '.join(found[:3])}: in percent" if found else None
+
+
+_ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_NO_LOSS_OF_ITS_OWN = re.compile(
+    r"^(?!loss)\w+/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
+)
+"""Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
+
+
+def named_loss(columns: Columns) -> str | None:
+    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other.
+
+    The same measure is that of evaluation; another one could not be compared with it.
+    """
+    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+        return None
+    names = {_bare(name): name for name in columns if not canonical(name).startswith("eval_")}
+    losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+    found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
+    if len(found) != 1 or _NO_LOSS_OF_ITS_OWN.search(found[0]):
+        return None
+    evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == found[0]]
+    columns["loss"] = columns.pop(names[found[0]])
+    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+        return f"{names[found[0]]!r} is read as the loss"
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_measured(column: Column) -> bool:
+    """Say whether the values are no counts."""
+    values = column.values()
+    return bool(np.any(~np.isfinite(values) | (values != np.floor(values))))
+
+
+def _bare(name: str) -> str:
+    """Return a name without what says of which phase it is, or that it is a mean."""
+    bare = canonical(name).lower().removeprefix("eval_").replace(" ", "_")
+    while (shorter := _WORDS_OF_TRAINING.sub("", bare)) != bare and shorter:
+        bare = shorter
+    return bare
 
 
 def perplexity_alone(columns: Columns) -> str | None:
@@ -179,6 +222,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     time_and_data,
     clock,
     percentages,
+    named_loss,
     perplexity_alone,
     held_evaluation,
     batch_in_epoch,

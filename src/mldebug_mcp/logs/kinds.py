@@ -60,9 +60,14 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+OF_A_REWARD_MODEL = ("margin", "min_reward", "max_reward")
+"""What TRL's RewardTrainer logs of pairs that a model scores."""
+
+
 def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     """Return the kind of run, or "unknown"."""
     words = _configured_words(config)
+    scored = all(name in metrics for name in OF_A_REWARD_MODEL)
     for kind, hints in (
         ("preference", ("dpo", "kto", "orpo", "rm", "reward_modeling")),
         ("grpo", ("grpo", "rloo", "dapo")),
@@ -70,7 +75,7 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
         ("sft", ("sft",)),
         ("pretraining", ("pt", "pretrain", "pretraining")),
     ):
-        if any(hint in words for hint in hints):
+        if any(hint in words for hint in hints) or (scored and kind == "preference"):
             return kind
     if any(name in config for name in _FINE_TUNING_SETTINGS):
         return "sft"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, seen, state
+from tests.runs import run_of, run_of_records, seen, state
 
 NAME = "loss_falls_back"
 DICE = np.random.default_rng(0)
@@ -48,3 +48,9 @@ def test_a_smooth_descent_in_noise_is_sound() -> None:
 
 def test_a_short_log_cannot_tell() -> None:
     assert state(NAME, run_of(loss=CLIMB[140:170])) is State.UNKNOWN
+
+
+def test_means_of_whole_epochs_cannot_tell() -> None:
+    losses = [*np.linspace(2.0, 1.5, 40), *np.linspace(1.1, 1.4, 40)]
+    records = [{"epoch": at, "loss": float(loss)} for at, loss in enumerate(losses)]
+    assert state("loss_falls_back", run_of_records(records)) is State.UNKNOWN

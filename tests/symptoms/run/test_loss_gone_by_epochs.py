@@ -35,3 +35,8 @@ def test_without_epochs_it_cannot_be_told() -> None:
 def test_four_records_over_many_epochs_are_enough() -> None:
     run = run_of_records([{"epoch": 4.0 * at, "loss": one} for at, one in ((1, 6.5), (2, 2.1), (3, 0.6), (4, 0.2))])
     assert state("loss_gone_by_epochs", run) is State.PRESENT
+
+
+def test_an_accuracy_of_evaluation_tells_more_too() -> None:
+    rows = [{"epoch": at, "loss": 3.0 / 4**at, "eval_accuracy": 0.9} for at in range(8)]
+    assert state("loss_gone_by_epochs", run_of_records(rows)) is State.UNKNOWN

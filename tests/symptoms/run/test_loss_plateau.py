@@ -99,3 +99,9 @@ def test_a_loss_that_falls_and_ends_where_few_classes_would_be_guessed_is_no_pla
     assert state("loss_plateau", run_of(loss=noisy(decay(200, 1.4 * end, end, 40), 0.004))) is State.ABSENT
     known = run_of(loss=noisy(decay(200, 1.4 * end, end, 10), 0.004), config={"num_labels": round(np.exp(end))})
     assert state("loss_plateau", known) is State.PRESENT
+
+
+def test_what_keeps_a_noisy_flat_log_from_being_judged_is_its_noise() -> None:
+    finding = seen("loss_plateau", run_of(loss=noisy([10.0] * 16, 1.6)))
+    assert finding.state is State.UNKNOWN
+    assert "noise could hide progress" in finding.summary

@@ -60,3 +60,9 @@ def test_what_a_drop_of_the_rate_brings_is_no_slow_progress() -> None:
 def test_a_drop_of_the_rate_after_a_few_records_cannot_tell() -> None:
     run = run_of(loss=np.linspace(1, 0.8, 40), learning_rate=np.where(np.arange(40) < 10, 1e-2, 1e-3), every=100)
     assert state("loss_slow", run) is State.UNKNOWN
+
+
+def test_much_progress_of_which_a_good_third_comes_late_is_not_slow() -> None:
+    falling = 3.3 - 1.25 * (1 - np.exp(-np.arange(160) / 90)) / (1 - np.exp(-160 / 90))
+    run = run_of(loss=noisy(falling, 0.02), learning_rate=[4e-3] * 160)
+    assert state("loss_slow", run) is State.ABSENT

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -63,3 +65,19 @@ def test_a_second_warmup_begins_where_the_rate_drops() -> None:
     assert finding.state is State.PRESENT
     assert finding.steps == [101]
     assert "back up to" in finding.summary
+
+
+def test_a_triangular_cycle_is_no_jump() -> None:
+    cycle = [1e-4 + 1e-3 * abs(1 - (at * 0.06) % 2) for at in range(150)]
+    assert state("lr_jump", run_of(learning_rate=cycle)) is State.ABSENT
+
+
+@pytest.mark.parametrize("lengths", [(40, 40, 40, 40), (20, 40, 80)])
+def test_restarts_at_even_or_doubling_distances_are_a_plan(lengths: tuple[int, ...]) -> None:
+    rates = [1e-3 * (1 + math.cos(math.pi * at / length)) for length in lengths for at in range(length)]
+    assert state("lr_jump", run_of(learning_rate=rates)) is State.ABSENT
+
+
+def test_a_rate_that_goes_above_its_first_peak_at_even_distances_is_no_plan() -> None:
+    rates = [10**again * 1e-3 * (1 + math.cos(math.pi * at / 40)) for again in range(3) for at in range(40)]
+    assert state("lr_jump", run_of(learning_rate=rates)) is State.PRESENT

@@ -45,3 +45,17 @@ def test_one_near_the_accuracy_is_not() -> None:
 
 def test_the_accuracy_alone_cannot_tell() -> None:
     assert state(NAME, evaluated(accuracy=[0.97] * 5)) is State.UNKNOWN
+
+
+def test_an_f1_near_zero_beside_a_good_accuracy_is_seen() -> None:
+    run = evaluated(accuracy=[0.79, 0.79, 0.79, 0.79, 0.79, 0.8], f1=[0, 0, 0, 0, 0.02, 0.04])
+    assert state(NAME, run) is State.PRESENT
+
+
+def test_an_f1_that_comes_up_in_the_end_is_not() -> None:
+    run = evaluated(accuracy=[0.79, 0.79, 0.8, 0.82, 0.84, 0.86], f1=[0, 0, 0.1, 0.3, 0.5, 0.6])
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_an_f1_near_zero_beside_an_accuracy_of_a_half_is_another_fault() -> None:
+    assert state(NAME, evaluated(accuracy=[0.49] * 6, f1=[0.0] * 6)) is State.ABSENT

@@ -90,3 +90,14 @@ def test_swings_are_told_as_swings() -> None:
 def test_the_end_of_the_log_of_an_agent_that_may_have_learnt_before_is_unknown() -> None:
     last = {float(8300 + at): value for at, value in enumerate(noisy([25.0] * 90, 0.01))}
     assert state("reward_flat", run_of(reward=last, kind="rl")) is State.UNKNOWN
+
+
+def test_an_agent_that_only_gets_worse_is_present_and_its_fall_is_told() -> None:
+    finding = seen("reward_flat", run_of(reward=10 + 12 * np.exp(-np.arange(30) / 4), kind="rl"))
+    assert finding.state is State.PRESENT
+    assert "reward goes from 19.35" in finding.summary
+
+
+def test_an_agent_that_falls_at_first_and_learns_then_is_absent() -> None:
+    reward = np.concatenate([np.linspace(20, 12, 8), np.linspace(12, 90, 22)])
+    assert state("reward_flat", run_of(reward=reward, kind="rl")) is State.ABSENT

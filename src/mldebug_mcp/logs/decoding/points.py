@@ -1,7 +1,8 @@
 """Single points, as TensorBoard, MLflow and Trackio keep them, → records.
 
 These stores hold each metric by itself. Points of one step become one record. A restart shows where the step of a
-metric falls while time goes on.
+metric falls while time goes on. Evaluations that count epochs beside a training that counts steps are placed by the
+clock.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.text import shorten
+
+BEHIND = 2.0
+"""Times: so far is training ahead of a metric that counts epochs beside it, at each of them. Chosen by hand: the clock
+puts a metric of the same counter within a few steps of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ def add_points(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:
     starts = _restarts(list(ordered.values()))
     for first, last in pairwise([-np.inf, *starts, np.inf]):
         part = {name: _between(points, first, last) for name, points in ordered.items()}
-        _add_part(builder, {name: points for name, points in part.items() if len(points)})
+        _add_part(builder, _on_one_axis(builder, {name: points for name, points in part.items() if len(points)}))
 
 
 def _in_time(points: Points) -> Points:
@@ -71,6 +78,30 @@ def _restarts(metrics: list[Points]) -> list[float]:
         if not restarts or before >= restarts[-1]:
             restarts.append(time)
     return restarts
+
+
+def _on_one_axis(builder: RunBuilder, metrics: Mapping[str, Points]) -> Mapping[str, Points]:
+    """Place metrics that count 0, 1, 2 ... by themselves at the training step that was logged before them.
+
+    A usual loop writes its training loss with a step and its evaluation with the epoch.
+    """
+    if not metrics:
+        return metrics
+    training = [name for name in metrics if canonical(name) == "loss"]
+    leading = max((metrics[name] for name in training or metrics), key=len)
+    placed: dict[str, Points] = {}
+    for name, points in metrics.items():
+        reached = np.searchsorted(leading.time, points.time, side="right") - 1
+        steps = leading.step[np.maximum(reached, 0)]
+        counts = len(points) > 1 and points.step[0] in (0, 1) and bool(np.all(np.diff(points.step) == 1))
+        if counts and bool(np.all(np.diff(steps) > 0)) and bool(np.all(steps[1:] >= BEHIND * points.step[1:])):
+            placed[name] = Points(points.time, steps, points.value)
+    if placed:
+        builder.note(
+            f"{len(placed)} metric(s) count epochs where training counts steps ({shorten(', '.join(placed), 80)}): "
+            "each point is placed at the training step logged before it, by the clock"
+        )
+    return {**metrics, **placed}
 
 
 def _add_part(builder: RunBuilder, metrics: Mapping[str, Points]) -> None:

@@ -35,6 +35,7 @@ _NO_METRICS = frozenset(
     {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu"}
 )  # "device='cuda:0'"
 _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
+_EVALUATION_WORD = re.compile(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
@@ -55,7 +56,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     named: set[str] = set()
     shared = ""
     turns = turns_in(line)
-    carried = False
+    carried = leads = False
     again: dict[str, float] = {}
     for match in _PAIR.finditer(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
@@ -78,8 +79,10 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         known = canonical(name)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
             carried = known.startswith("eval_")
-        elif of_evaluation or (carried and known in named):  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5"
-            name = _phased(name)
+        elif of_evaluation or (carried and (known in named or (leads and is_telling(known)))):
+            name = _phased(name)  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5", "VALIDATION loss=1.9 acc=0.5"
+        if not named and carried:
+            leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)
         (again if name in record else record).setdefault(name, number)
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation

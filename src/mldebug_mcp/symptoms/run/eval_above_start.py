@@ -22,8 +22,8 @@ ABOVE = 1.25
 def eval_above_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss, and above what the training loss was at first.
 
-    Training makes held-out rows worse than no training at all, although the training rows are not memorised. Not this
-    when: the training loss is near zero; the evaluation loss stays below where training began
+    Training makes held-out rows worse than no training at all, although the training rows are not memorised.
+    Not this when: the training loss is near zero; the evaluation loss stays below where training began
     (`eval_gap_wide`).
     """
     wide = eval_gap_wide(run)

@@ -21,13 +21,14 @@ DIGITS = 5
     not_for=("grpo", "ppo", "rl"),
     whole_run=True,
     background=0.002,
-    follows=("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero"),
+    follows=("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero", "loss_at_clip"),
 )
 def eval_loss_constant(run: Run) -> Evidence | None:
     """The evaluation loss is the same number at every evaluation, to all its digits.
 
     The model that is evaluated is one and the same: its weights do not change, or it is not the one that is trained.
-    Not this when: it changes however little, as under a rate that is too low; it is logged with too few digits to tell.
+    Not this when: it changes however little, as under a rate that is too low; it is logged with too few digits to tell;
+    answers of probability 0 or 1 are scored, which stay what they are while weights change (`loss_at_clip`).
     """
     losses = [one for one in (series.finite for series in evaluation_losses(run)) if len(one) >= LEAST]
     if not losses:

@@ -61,9 +61,10 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     rises = end > (1 + STILL) * float(level.min())
     if falls or rises or end < max(LEAST_SHARE * most, most + LEAST_GAP):
         return None
+    counted = "" if run.setting("num_labels") == classes else ", as many as the first losses speak of,"
     return Evidence(
         f"{loss.name} is {figure(end)} where {accuracy.name} is {figure(share)}: a calibrated model over {classes} "
-        f"classes that is right as often has at most {figure(most)}",
+        f"classes{counted} that is right as often has at most {figure(most)}",
         steps=(float(loss.step[0]),),
         values={"loss": end, "accuracy": share, "calibrated_at_most": most, "classes": float(classes)},
     )

@@ -35,6 +35,7 @@ LEAST_ACCURACIES = 4
     points=10,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.002,
+    instead=("eval_learns_nothing",),
 )
 def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.

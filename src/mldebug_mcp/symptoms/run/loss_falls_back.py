@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
 from mldebug_mcp.text import figure
 
@@ -35,11 +35,14 @@ that it takes grow with the square of the points."""
 def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.
 
-    This happens where the data start over, with rows that were seen before or are easier. Not this when: the learning
-    rate is cut there; the fall is the end of a spike or of a stretch of bad data; it is at an epoch boundary
-    (`loss_epoch_steps`); the loss stays low. The numbers were chosen by hand.
+    This happens where the data start over, with rows that were seen before or are easier.
+    Not this when: the learning rate is cut there; the fall is the end of a spike or of a stretch of bad data; it is at
+    an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays low. The numbers
+    were chosen by hand.
     """
     loss = run["loss"].finite
+    if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
+        raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
     stride = -(-len(loss) // MOST)
     curve = _thinned(loss.value, stride)
     falls: dict[int, tuple[float, float]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -27,7 +27,7 @@ EPOCHS = 3.0
 def loss_gone_by_epochs(run: Run) -> Evidence | None:
     """The training loss is near zero after several epochs, and no held-out rows are evaluated.
 
-    Not this when: there is an evaluation loss, which tells learning from memorising; there are fewer than three epochs.
+    Not this when: there is an evaluation, which tells learning from memorising; there are fewer than three epochs.
     """
     if _evaluated(run):
         raise CannotTell("an evaluation tells more")
@@ -48,7 +48,10 @@ def loss_gone_by_epochs(run: Run) -> Evidence | None:
 
 
 def _evaluated(run: Run) -> bool:
-    try:
-        return any(len(series.finite) for series in evaluation_losses(run))
-    except CannotTell:
-        return False
+    for of_evaluation in (evaluation_losses, quality_metrics):
+        try:
+            if any(len(series.finite) for series in of_evaluation(run)):
+                return True
+        except CannotTell:
+            continue
+    return False

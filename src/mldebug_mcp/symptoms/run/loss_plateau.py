@@ -46,7 +46,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
     follows=("loss_at_clip",),
-    instead=("loss_slow", "loss_stall", "loss_constant"),
+    instead=("loss_slow", "loss_stall", "loss_constant", "eval_learns_nothing"),
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
@@ -122,7 +122,11 @@ def _evaluation_falls(run: Run) -> bool:
 
 def _evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss, which has hardly any noise, stands still from early on to the end."""
-    for series in evaluation_losses(run):
+    try:
+        logged = evaluation_losses(run)
+    except CannotTell:
+        return False
+    for series in logged:
         one = series.finite
         if len(one) >= LEAST_EVALUATIONS and one.step[0] <= MIDDLE * run.last_step:
             level = abs(float(np.median(one.value)))

@@ -18,6 +18,9 @@ EVEN = 0.35
 A learning curve bends: an exponential or a power law from its start has less than a quarter there, a straight line
 a half.
 """
+STRAIGHTER = 0.3
+"""Times the progress beyond a tenth: so much more of it must fall into the later half before much of it is slow. Chosen
+by hand."""
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
 LEAST_STEPS = 100
@@ -38,7 +41,7 @@ EARLY = 0.05
     points=POINTS,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
-    follows=("loss_plateau",),
+    follows=("loss_plateau", "eval_learns_nothing"),
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.
@@ -72,7 +75,7 @@ def loss_slow(run: Run) -> Evidence | None:
         )
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall
-    if later < EVEN or later > 1.0:
+    if later < EVEN + STRAIGHTER * max(0.0, fall / start - 0.1) or later > 1.0:
         return None
     step = float(loss.step[0])
     return Evidence(

@@ -11,6 +11,13 @@ from mldebug_mcp.text import figure
 FACTOR = 1.5
 SHARE = 0.02
 """A jump takes no more than this share of the log, or three records."""
+STEEP = 3.0
+"""Times the usual change of the schedule from one record to the next: what goes up as steadily as it goes down, as a
+triangular cycle does, is no jump. Chosen by hand."""
+ALIKE = 0.15
+"""Distances between restarts of a plan agree to within this share, or double each time ..."""
+ABOVE = 1.2
+"""... and none goes further than so many times the first peak. Both chosen by hand."""
 STAGES = 8
 """With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
 
@@ -20,7 +27,8 @@ def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warmup; the schedule goes down in stages; restarts are configured
-    (`cosine_with_restarts`; a remark). The factors, 1.5 up and 3 down, were chosen by hand.
+    (`cosine_with_restarts`), or come again at even distances to the height of the first peak, which is only a remark;
+    the rate goes up and down in even slopes (cyclic rates). The factors, 1.5 up and 3 down, were chosen by hand.
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)
@@ -31,14 +39,15 @@ def lr_jump(run: Run) -> Evidence | None:
         at = _fall(rate.value)
     if at is None:
         return None
-    planned = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
+    configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
+    planned = configured or _comes_again(rate.value)
     width = _width(rate.value)
     before, after = float(rate.value[at]), float(rate.value[min(at + width, len(rate) - 1)])
     lowest = float(rate.value[at + 1])
     through = f" and back up to {figure(after)}" if lowest < min(before, after) / FACTOR else ""
     after = lowest if through else after
     step = float(rate.step[at + 1])
-    remark = "; the configured schedule restarts" if planned else ""
+    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * planned
     return Evidence(
         f"learning_rate goes from {figure(before)} to {figure(after)} at {run.step_name} {figure(step)}"
         f"{through}{remark}",
@@ -66,10 +75,26 @@ def _rise(rate: Floats) -> int | None:
         return None
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
-        up = np.flatnonzero((after > FACTOR * before) & (after - before > 0.1 * peak) & rises[start:-distance])
+        least = max(0.1 * peak, STEEP * distance * float(np.median(np.abs(change[start:]))))
+        up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & rises[start:-distance])
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))
     return None
+
+
+def _comes_again(rate: Floats) -> bool:
+    """Say whether the rate is set back to its first peak time and again, at distances that are even or double."""
+    change = np.diff(rate)
+    first = int(np.argmax(change < 0))
+    peak = float(rate[: first + 1].max())
+    restarts = np.flatnonzero((change > 0.5 * peak) & (rate[1:] > FACTOR * rate[:-1]))
+    if len(restarts) < 2 or float(rate.max()) > ABOVE * peak:
+        return False
+    between = np.diff(np.concatenate([[first], restarts])).astype(np.float64)
+    if len(restarts) > 2:  # the first stretch holds a warmup, or misses it
+        between = between[1:]
+    growth = between[1:] / between[:-1]
+    return bool(np.all(np.abs(growth - 1) < ALIKE) or np.all(np.abs(growth - 2) < 2 * ALIKE))
 
 
 def _before_the_drop(rate: Floats, lowest: int) -> int:

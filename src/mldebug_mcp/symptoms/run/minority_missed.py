@@ -19,6 +19,10 @@ APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen by hand."""
 _RECALL = re.compile(r"eval_(?:.*[_/])?recall(?:[_/].+)?")
 _MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
+_OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
+"""Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
+RIGHT = 0.6
+"""An accuracy that answers of the commonest class alone reach. Chosen by hand."""
 _OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
 
 
@@ -26,7 +30,8 @@ _OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
 def minority_missed(run: Run) -> Evidence | None:
     """Some classes are hardly ever found at evaluation, to the end, while another nearly always is.
 
-    Judged by the recall of each class, or by a mean over classes (macro F1, balanced accuracy) far below the accuracy.
+    Judged by the recall of each class, or by a mean over classes (macro F1, balanced accuracy) far below the accuracy,
+    or by an F1 or a recall near zero beside an accuracy that is not.
     Not this when: all classes are found in the end; the model finds none of them well. The numbers were chosen by hand.
     """
     recalls = [run[name].finite for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)]
@@ -35,6 +40,11 @@ def minority_missed(run: Run) -> Evidence | None:
         return _by_recall(recalls)
     means = [run[name].finite for name in run.series if _OVER_CLASSES.fullmatch(name)]
     means = [one for one in means if len(one) >= LEAST]
+    found = next(
+        (run[name].finite for name in _OF_THE_POSITIVE if name in run and len(run[name].finite) >= LEAST), None
+    )
+    if not means and found is not None and "eval_accuracy" in run:
+        return _by_the_positive(found, run["eval_accuracy"].finite)
     if not means or "eval_accuracy" not in run:
         raise CannotTell("not logged: the recall of each class, or a mean over classes beside the accuracy")
     return _by_mean(means[0], run["eval_accuracy"].finite)
@@ -69,4 +79,19 @@ def _by_mean(mean: Series, accuracy: Series) -> Evidence | None:
         f"{mean.name} is {figure(here)} at the end while the accuracy is {figure(there)}",
         steps=(float(mean.step[0]),),
         values={"mean": here, "accuracy": there},
+    )
+
+
+def _by_the_positive(found: Series, accuracy: Series) -> Evidence | None:
+    if not len(accuracy):
+        raise CannotTell("no finite accuracy")
+    scale = 100.0 if float(accuracy.value.max()) > 1.5 else 1.0
+    later, right = found.value[len(found) // 2 :] / (100.0 if float(found.value.max()) > 1.5 else 1.0), _last(accuracy)
+    if float(later.max()) > MISSED or right / scale < RIGHT:
+        return None
+    return Evidence(
+        f"{found.name} is at most {figure(float(later.max()))} in the later half while the accuracy is "
+        f"{figure(right / scale)}",
+        steps=(float(found.step[0]),),
+        values={"found": float(later.max()), "accuracy": right / scale},
     )

@@ -33,7 +33,8 @@ def reward_flat(run: Run) -> Evidence | None:
     Not this when: it rises slowly but clearly; an agent is level in a log that begins in mid-run, where it may have
     learnt before; the log is too short or the reward too noisy to show a rise (then it is unknown); it moved and
     came back. What counts as a move - the noise between records, a quarter of `reward_std`, 5 % of the level,
-    whichever is largest - was chosen on simulated curves.
+    whichever is largest - was chosen on simulated curves. The reward of an agent that falls from where it began without
+    ever having been higher has made no progress either.
     """
     rewards = averaged(run, reward(run))
     if len(rewards) < LEAST_RECORDS:
@@ -46,6 +47,8 @@ def reward_flat(run: Run) -> Evidence | None:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
     late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
+    if run.kind == "rl" and _from_the_start(rewards) and (sunk := _sunk(run, rewards, whole.move)) is not None:
+        return sunk
     if run.kind == "rl" and len(late) >= LEAST_RECORDS and _from_the_start(rewards):
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
@@ -84,6 +87,21 @@ def _level(value: Floats, spread: float) -> _Level:
     doubtful = abs(moved.change) + 2 * moved.error > move
     hidden = still and doubtful and abs(moved.change) <= 2 * moved.error
     return _Level(level, moved.change, move, around, still and not doubtful, hidden)
+
+
+def _sunk(run: Run, rewards: Series, move: float) -> Evidence | None:
+    """Return what is seen of an agent that gets worse and was never better than at first."""
+    level, start = blocks(rewards.value, 10).level, start_level(rewards.value)
+    highest, end = float(level[1:].max()), float(level[-1])
+    moved = drift(rewards.value)
+    if highest > max(start, float(rewards.value[0])) + move / 2 or moved.change > 0 or end > start - move / 2:
+        return None
+    return Evidence(
+        f"reward goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}, and "
+        f"its level is never above {figure(highest)} after that",
+        steps=(float(rewards.step[0]),),
+        values={"start": start, "end": end, "highest": highest},
+    )
 
 
 def _swings(value: Floats) -> bool:

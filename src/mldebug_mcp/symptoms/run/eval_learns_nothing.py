@@ -1,0 +1,62 @@
+"""Evaluation that gains nothing while training gets better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.evaluation import as_share, compared
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+LEAST_EVALUATIONS = 4
+FALL = 0.03
+"""The training loss falls by this share, as one that learns does (`loss_plateau`)."""
+GAIN = 0.02
+"""The evaluation loss never falls this share below its first value ..."""
+UNTRAINED = 0.9
+"""... which is at least so many times the loss that training began with: nothing was learnt before it."""
+BETTER = 0.05
+POOR = 0.6
+"""The accuracy of the later evaluations is no more than so much above the first ones, and not good. All were chosen by
+hand."""
+
+
+@symptom(
+    needs=("loss", "eval_loss", "eval_accuracy"),
+    not_for=("grpo", "ppo", "rl", "preference", "sft"),  # what is fine-tuned on text begins where it may well stay
+    whole_run=True,
+    background=0.004,
+    follows=("loss_plateau", "loss_nonfinite", "loss_divergence"),
+)
+def eval_learns_nothing(run: Run) -> Evidence | None:
+    """Neither loss nor accuracy of the evaluation get better than at first, while the training loss falls.
+
+    What is learnt in training is of no use on held-out rows from the very beginning. Not this when: evaluation improves
+    first (`eval_gap_grows`); the first evaluation is better than training began, as of a model that comes trained.
+    """
+    both = compared(run, LEAST_EVALUATIONS)
+    loss, accuracy = both.evaluation, run["eval_accuracy"].finite.value
+    if len(accuracy) < LEAST_EVALUATIONS:
+        raise CannotTell(f"eval_accuracy has {len(accuracy)} finite value(s); {LEAST_EVALUATIONS} are needed")
+    trained = run["loss"].finite.value
+    start, end = both.start, float(np.median(trained[-3:]))
+    if start <= 0 or end > (1 - FALL) * start:
+        raise CannotTell("the training loss does not fall, so that evaluation need not either")
+    early, late = _ends(accuracy)
+    if float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * start or late > POOR or late - early > BETTER:
+        return None
+    return Evidence(
+        f"eval_loss is {figure(float(loss[0]))} at first and never below {figure(float(loss.min()))} in "
+        f"{len(loss)} evaluations, eval_accuracy {figure(early)} and {figure(late)}, while the training loss goes from "
+        f"{figure(start)} to {figure(end)}",
+        steps=(float(both.steps[0]),),
+        values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late},
+    )
+
+
+def _ends(accuracy: Floats) -> tuple[float, float]:
+    """Return the median of the first and of the later half, as shares."""
+    half = len(accuracy) // 2
+    shares = np.array([as_share(float(one)) for one in accuracy])
+    return float(np.median(shares[:half])), float(np.median(shares[half:]))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+NAME = "eval_learns_nothing"
+LEARNT_BY_HEART = np.linspace(2.32, 1.9, 100)
+AT = [10 * number for number in range(1, 11)]
+FLAT = dict(zip(AT, [2.30, 2.29, 2.31, 2.30, 2.32, 2.31, 2.33, 2.34, 2.33, 2.36], strict=True))
+GUESSES = dict(zip(AT, [0.10, 0.11, 0.09, 0.10, 0.12, 0.10, 0.11, 0.09, 0.12, 0.11], strict=True))
+
+
+def test_shuffled_labels_learnt_by_heart_are_seen() -> None:
+    assert state(NAME, run_of(loss=LEARNT_BY_HEART, eval_loss=FLAT, eval_accuracy=GUESSES)) is State.PRESENT
+
+
+def test_accuracies_in_per_cent_are_the_same() -> None:
+    percent = {at: 100 * share for at, share in GUESSES.items()}
+    assert state(NAME, run_of(loss=LEARNT_BY_HEART, eval_loss=FLAT, eval_accuracy=percent)) is State.PRESENT
+
+
+def test_an_evaluation_that_improves_before_it_rises_is_overfitting() -> None:
+    rising = dict(zip(AT, [2.3, 2.0, 1.8, 1.7, 1.8, 1.9, 2.0, 2.1, 2.2, 2.3], strict=True))
+    assert state(NAME, run_of(loss=LEARNT_BY_HEART, eval_loss=rising, eval_accuracy=GUESSES)) is State.ABSENT
+
+
+def test_answers_that_get_better_under_a_flat_loss_are_learning() -> None:
+    better = {at: 0.1 + at / 250 for at in AT}
+    assert state(NAME, run_of(loss=LEARNT_BY_HEART, eval_loss=FLAT, eval_accuracy=better)) is State.ABSENT
+
+
+def test_a_model_that_comes_trained_is_no_such_case() -> None:
+    known = {at: value / 2 for at, value in FLAT.items()}
+    assert state(NAME, run_of(loss=LEARNT_BY_HEART, eval_loss=known, eval_accuracy=GUESSES)) is State.ABSENT
+
+
+def test_where_training_stands_still_too_it_cannot_be_told() -> None:
+    run = run_of(loss=np.full(100, 2.3) + np.tile([0.01, -0.01], 50), eval_loss=FLAT, eval_accuracy=GUESSES)
+    assert state(NAME, run) is State.UNKNOWN
