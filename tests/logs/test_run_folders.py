@@ -43,7 +43,9 @@ def test_runs_beside_one_another_are_kept_apart_and_chosen_by_name(tmp_path: Pat
     run = read_run(tmp_path)
     assert run["loss"].value[0] == 2.9
     assert any("lr_1e-3 (3)" in note for note in run.notes)
-    assert read_run(tmp_path, run="lr_1e-3")["loss"].value.tolist() == [9.0, 9.0, 9.0]
+    chosen = read_run(tmp_path, run="lr_1e-3")
+    assert chosen["loss"].value.tolist() == [9.0, 9.0, 9.0]
+    assert not any("this folder itself" in note for note in chosen.notes)
 
 
 def test_a_run_that_is_not_there_is_an_error_that_lists_those_that_are(tmp_path: Path) -> None:
@@ -51,6 +53,21 @@ def test_a_run_that_is_not_there_is_an_error_that_lists_those_that_are(tmp_path:
     _jsonl(tmp_path / "b" / "metrics.jsonl", ROWS)
     with pytest.raises(InputError, match=r"no run 'c'.*a \(5.*b \(5"):
         read_run(tmp_path, run="c")
+
+
+def test_a_run_asked_for_in_a_log_of_one_run_is_told_to_be_not_looked_for(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    for path in (tmp_path, tmp_path / "metrics.jsonl"):
+        assert [note for note in read_run(path, run="c").notes if "single run" in note and "'c'" in note]
+        assert not any("single run" in note for note in read_run(path).notes)
+
+
+def test_a_run_asked_for_beside_folders_that_hold_no_log_is_an_error(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "a" / "metrics.jsonl", ROWS)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "log.csv").write_text("name,city\nann,rome\n")
+    with pytest.raises(InputError, match=r"no run 'b'; there are a \(5\)"):
+        read_run(tmp_path, run="b")
 
 
 def test_the_newest_trainer_state_stands_for_all_checkpoints(tmp_path: Path) -> None:

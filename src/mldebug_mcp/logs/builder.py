@@ -45,7 +45,7 @@ class RunBuilder:
     """Collects records in file order.
 
     Readers call `record` (or `columns`), `note` and `configure`; `build` makes the Run. `wanted_run` is the id or the
-    name of the run to read from a store that holds several.
+    name of the run to read from a store that holds several, `holds_runs` whether one had to be chosen.
     """
 
     def __init__(self) -> None:
@@ -58,6 +58,7 @@ class RunBuilder:
         self._messages: list[Message] = []
         self.formats: list[str] = []
         self.wanted_run = ""
+        self.holds_runs = False
         self.notes: list[str] = []
 
     @property

@@ -79,6 +79,9 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
     builder.wanted_run = wanted
     read_files([LogFile.open(one) for one in (path, *more)], builder)
     run = builder.build(str(path))
+    if wanted and not builder.holds_runs:
+        note = f"the log holds a single run, which is read; no run {shorten(wanted, 60)!r} is looked for in it"
+        run = replace(run, notes=(*run.notes, note))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -99,7 +102,7 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
         return builder.build(str(folder)), None
     places = runs_in(folder, notes)
     if len(places) == 1:
-        run = _read_place(places[0], wanted)
+        run = _read_place(places[0], "" if wanted == places[0].name else wanted)
         read = [] if run is None else [(places[0], run)]
     else:
         read = [(place, run) for place in places if (run := _read_place(place)) is not None]
@@ -109,13 +112,14 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
             "name the log file itself"
         )
-    if len(read) == 1:
+    if len(read) == 1 and (len(places) == 1 or not wanted):
         return read[0][1], read[0][0].config()
+    own = next((place.name for place, run in read if place.name == "." and run.series), "")
     builder = RunBuilder()
-    builder.wanted_run = wanted or next((place.name for place, run in read if place.name == "." and run.series), "")
+    builder.wanted_run = wanted or own
     chosen = choose_run(builder, str(folder), {place.name: run.records for place, run in read}, {})
     place, run = next(item for item in read if item[0].name == chosen)
-    if not builder.notes:
+    if own and not wanted:
         others = ", ".join(place.name for place, _ in read if place.name != chosen)
         builder.note(f"the run of this folder itself is read; runs below it: {shorten(others, 300)}")
     return replace(run, notes=(*run.notes, *builder.notes)), place.config()

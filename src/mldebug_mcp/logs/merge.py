@@ -37,7 +37,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         segments = [_with(segment, added, alone=len(segments) == 1) for segment in segments]
         formats += other.formats
         taken.append(other_name)
-        notes += other.notes
+        notes += [note for note in other.notes if note not in notes]
     if len(taken) > 1:
         notes.append(f"merged by {lead.step_name}: {', '.join(taken)}")
     elif len(ordered) > 1:

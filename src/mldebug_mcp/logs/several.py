@@ -26,6 +26,7 @@ def choose_run(builder: RunBuilder, where: str, points: Mapping[str, int], label
     Raises:
         InputError: there is no run, or not the one that was asked for.
     """
+    builder.holds_runs = True
     if not points:
         raise InputError(
             f"{shorten(where, 200)}: no run in it has logged a metric; name another store, or wait for the first metric"
