@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.text import clean, figure, shorten
+from mldebug_mcp.text import clean, figure, percent, shorten
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,20 @@ def test_shortened_text_is_one_encodable_line_within_the_limit(text: str, limit:
 )
 def test_a_figure_has_four_digits_and_a_whole_number_all(value: float, said: str) -> None:
     assert figure(value) == said
+
+
+@pytest.mark.parametrize(
+    ("probability", "said"),
+    [
+        (0.0, "0%"),
+        (0.0001, "<1%"),
+        (0.005, "<1%"),
+        (0.006, "1%"),
+        (0.826, "83%"),
+        (0.994, "99%"),
+        (0.9999, ">99%"),
+        (1.0, "100%"),
+    ],
+)
+def test_a_percentage_rules_nothing_out_and_makes_nothing_sure(probability: float, said: str) -> None:
+    assert percent(probability) == said

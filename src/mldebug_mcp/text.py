@@ -54,3 +54,12 @@ def figure(value: float) -> str:
     """
     whole = abs(value) < WHOLE and value == int(value)
     return f"{value:.0f}" if whole else f"{value:.4g}"
+
+
+def percent(probability: float) -> str:
+    """Return a probability as a whole percentage: below 1 % and above 99 % as such, as nothing is ruled out or sure."""
+    if 0 < probability <= 0.005:
+        return "<1%"
+    if 0.995 <= probability < 1:
+        return ">99%"
+    return f"{probability:.0%}"

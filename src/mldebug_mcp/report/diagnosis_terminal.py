@@ -23,7 +23,7 @@ from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.sparkline import sparkline
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import figure, percent
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
@@ -119,11 +119,11 @@ def _print_hypotheses(console: Console, diagnosis: Diagnosis) -> None:
     shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
     for one in shown:
         table.add_row(
-            Text(f"{one.probability:.0%}", style="bold"), Text(f"{one.credence}", style="dim"), _hypothesis(one)
+            Text(percent(one.probability), style="bold"), Text(f"{one.credence}", style="dim"), _hypothesis(one)
         )
     rest = sum(one.probability for one in diagnosis.hypotheses[SHOWN_HYPOTHESES:])
     table.add_row(
-        f"{rest:.0%}", "", Text(f"{len(diagnosis.hypotheses) - len(shown)} other causes together", style="dim")
+        percent(rest), "", Text(f"{len(diagnosis.hypotheses) - len(shown)} other causes together", style="dim")
     )
     console.print(Padding(table, (0, 0, 0, 2)))
 

@@ -15,7 +15,7 @@ from mldebug_mcp.models import ProbeResult, State
 from mldebug_mcp.probe import Progress
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.sparkline import sparkline
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import figure, percent
 
 STYLE = {"memorised": "bold green", "failed": "bold magenta"}
 SHOWN_CAUSES = 4
@@ -32,7 +32,7 @@ def print_probe(console: Console, result: ProbeResult) -> None:
     bad = result.first_nonfinite
     if bad is not None:
         _print_lines(console, "On the way to the first non-finite value", list(bad.before))
-    causes = [f"{one.probability:>4.0%}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
+    causes = [f"{percent(one.probability):>4}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
     _print_lines(console, "What it may be (hypotheses, not verdicts)", causes)
     leading = next((one for one in result.hypotheses if one.cause not in ("healthy", "unknown")), None)
     if leading is not None and result.causes and result.causes[0].cause == leading.cause:
