@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.batch import columns as names
-from mldebug_mcp.batch.columns import depth, row_count
 from mldebug_mcp.batch.ragged import Floats, Ints, Ragged
 from mldebug_mcp.batch.table import Table
 
@@ -45,7 +44,7 @@ def integer_columns(table: Table, notes: list[str]) -> dict[str, Ints]:
 def _class_images(table: Table) -> Ints | None:
     """Return the classes of each pixel, shape (rows, height, width), or None if the labels are something else."""
     column = table.columns.get("labels")
-    if column is None or "pixel_values" not in table.columns or depth(column) != 3 or names.is_float(column):
+    if column is None or "pixel_values" not in table.columns or names.depth(column) != 3 or names.is_float(column):
         return None
     try:
         return np.asarray(column, np.int64)
@@ -86,7 +85,7 @@ def rest_of(table: Table, floats: Mapping[str, Floats], rows: int) -> Rest | Non
         if isinstance(column, np.ndarray)
         else column
         for name, column in table.columns.items()
-        if name not in floats and name not in names.CLASS_NAMES and row_count(column) == rows
+        if name not in floats and name not in names.CLASS_NAMES and names.row_count(column) == rows
     ]
     if not columns:
         return None
