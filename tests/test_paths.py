@@ -29,6 +29,12 @@ def test_an_empty_path_is_not_the_working_directory(path: str) -> None:
         diagnose_run(path)
 
 
+@pytest.mark.parametrize("path", ["run\0.jsonl", "file:///run%00.jsonl"])
+def test_a_path_with_a_nul_byte_is_refused_in_one_line(path: str) -> None:
+    with pytest.raises(InputError, match="NUL byte"):
+        diagnose_run(path)
+
+
 @pytest.mark.parametrize("path", ["https://example.com/log.jsonl", "s3://bucket/run", "file://host/log.jsonl"])
 def test_a_url_is_named_as_it_was_written_and_not_fetched(path: str) -> None:
     with pytest.raises(InputError, match="nothing is fetched from the network") as problem:

@@ -16,7 +16,7 @@ def expanded(path: str | Path) -> Path:
     """Return a path with `~` as the home folder, or that of a file: URL; with the name of nobody it stays as it is.
 
     Raises:
-        InputError: it is empty, or a URL of something that is not here.
+        InputError: it is empty, holds a NUL byte, or is a URL of something that is not here.
     """
     text = str(path)
     if not text.strip():
@@ -28,6 +28,8 @@ def expanded(path: str | Path) -> Path:
                 f"{shorten(text, 200)}: a URL; nothing is fetched from the network: save it and name the file"
             )
         path = unquote(url.path)
+    if "\0" in str(path):
+        raise InputError(f"{shorten(text, 200)}: not a usable path (it holds a NUL byte); name a file or folder")
     try:
         return Path(path).expanduser()
     except RuntimeError:

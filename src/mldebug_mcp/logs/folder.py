@@ -36,10 +36,6 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         InputError: the path is missing, unreadable, binary, empty, or holds no metrics; or it has no such run.
     """
     place = expanded(path)
-    if "\0" in str(path):
-        raise InputError(
-            f"{shorten(str(path), 200)}: not a usable path (it holds a NUL byte); name a log file or a run folder"
-        )
     require(place)
     notes: list[str] = []
     try:
