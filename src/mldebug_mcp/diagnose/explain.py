@@ -83,7 +83,7 @@ def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
     return Explanation(
         id=one.id,
         kind="symptom",
-        title=one.doc.split("\n", 1)[0],
+        title=one.title,
         text=text,
         citations=known.cite(tuple(quotes[:3])),
         related=causes,
@@ -97,7 +97,7 @@ def _batch_check(one: BatchCheck) -> Explanation:
     return Explanation(
         id=one.id,
         kind="check",
-        title=one.doc.split("\n", 1)[0],
+        title=one.title,
         text=text,
         citations=known.cite(tuple(quote for quote in one.quotes if quote in known.quotes)),
     )
@@ -109,7 +109,7 @@ def _memory_symptom(one: MemorySymptom) -> Explanation:
     return Explanation(
         id=one.id,
         kind="symptom",
-        title=one.doc.split("\n", 1)[0],
+        title=one.title,
         text=f"{one.doc}\n\n**Fix:** {one.fix}\n\nSeverity: {one.severity}. {seen}",
         citations=known.cite(one.quotes),
         related=[c.id for c in known.causes.values() if any(effect.symptom == one.id for effect in c.effects)],

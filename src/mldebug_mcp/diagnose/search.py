@@ -179,9 +179,7 @@ def _of_menu(menu: Menu) -> Document:
 
 
 def _of_symptom(one: Symptom) -> Document:
-    return Document(
-        kind="symptom", id=one.id, title=one.id, summary=one.doc.split("\n", 1)[0], text=one.doc, tags=(one.id, one.id)
-    )
+    return Document(kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id))
 
 
 def _of_error(error: KnownError) -> Document:

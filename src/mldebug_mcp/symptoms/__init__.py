@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
 from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.symptoms.discovery import import_modules
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, Symptom, judge, registered
+from mldebug_mcp.symptoms.registry import SYMPTOMS, CannotTell, Evidence, Symptom, judge
 
 __all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
 
 
-@lru_cache(maxsize=1)
 def symptoms() -> Mapping[str, Symptom]:
-    """Return every symptom by id; the modules of `run/` are found and imported once."""
-    import_modules("mldebug_mcp.symptoms.run")
-    return dict(sorted(registered().items()))
+    """Return every symptom of a run by id; the modules of `run/` are imported on the first call."""
+    return SYMPTOMS.all()
 
 
 def examine(run: Run) -> tuple[list[Finding], list[str]]:

@@ -8,7 +8,6 @@ evidence.
 from __future__ import annotations
 
 import fnmatch
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
+from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.text import figure, shorten
 
 DEFAULT_BACKGROUND = 0.02
@@ -47,7 +47,7 @@ Detector = Callable[[Run], Evidence | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Documented):
     """A registered symptom; see `symptom` for the fields."""
 
     id: str
@@ -63,13 +63,8 @@ class Symptom:
     as_chosen: bool
     detect: Detector
 
-    @property
-    def doc(self) -> str:
-        """The documentation: the docstring of the function."""
-        return inspect.getdoc(self.detect) or ""
 
-
-_SYMPTOMS: dict[str, Symptom] = {}
+SYMPTOMS: Registry[Symptom] = Registry("mldebug_mcp.symptoms.run")
 
 
 def symptom(
@@ -105,18 +100,25 @@ def symptom(
 
     def register(detect: Detector) -> Detector:
         name = detect.__name__
-        assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
-        _SYMPTOMS[name] = Symptom(
-            name, needs, any_of, sources, points, not_for, whole_run, background, follows, instead, as_chosen, detect
+        SYMPTOMS.add(
+            Symptom(
+                name,
+                needs,
+                any_of,
+                sources,
+                points,
+                not_for,
+                whole_run,
+                background,
+                follows,
+                instead,
+                as_chosen,
+                detect,
+            )
         )
         return detect
 
     return register
-
-
-def registered() -> Mapping[str, Symptom]:
-    """Return what has been registered so far, by id."""
-    return _SYMPTOMS
 
 
 def judge(symptom: Symptom, run: Run) -> tuple[Finding, str | None]:

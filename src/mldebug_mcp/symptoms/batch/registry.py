@@ -6,7 +6,6 @@ None too where it cannot tell: an answer about a batch holds only what is there.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.role_losses import RoleLoss
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.symptoms.registry import note_on
 
 NO_ROWS: Ints = np.empty(0, np.int64)
@@ -56,11 +56,11 @@ class BatchEvidence:
     severity: Severity | None = None
 
 
-Judge = Callable[[Batch], BatchEvidence | None]
+Detector = Callable[[Batch], BatchEvidence | None]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCheck:
+class BatchCheck(Documented):
     """A registered check; see `batch_check` for the fields."""
 
     id: str
@@ -71,15 +71,10 @@ class BatchCheck:
     quotes: tuple[str, ...]
     purposes: tuple[Purpose, ...] | None
     whole: bool
-    judge: Judge
-
-    @property
-    def doc(self) -> str:
-        """The documentation: the docstring of the function."""
-        return inspect.getdoc(self.judge) or ""
+    detect: Detector
 
 
-_CHECKS: dict[str, BatchCheck] = {}
+CHECKS: Registry[BatchCheck] = Registry("mldebug_mcp.symptoms.batch")
 
 
 def batch_check(
@@ -91,7 +86,7 @@ def batch_check(
     quotes: tuple[str, ...] = (),
     purposes: tuple[Purpose, ...] | None = None,
     whole: bool = False,
-) -> Callable[[Judge], Judge]:
+) -> Callable[[Detector], Detector]:
     """Register a function as the check of its name.
 
     Args:
@@ -104,18 +99,11 @@ def batch_check(
         whole: Judge it once all of the data has been read, not piece by piece.
     """
 
-    def register(judge: Judge) -> Judge:
-        name = judge.__name__
-        assert name not in _CHECKS, name  # noqa: S101 - a programming error
-        _CHECKS[name] = BatchCheck(name, severity, why, fix, fixes or {}, quotes, purposes, whole, judge)
-        return judge
+    def register(detect: Detector) -> Detector:
+        CHECKS.add(BatchCheck(detect.__name__, severity, why, fix, fixes or {}, quotes, purposes, whole, detect))
+        return detect
 
     return register
-
-
-def registered_checks() -> Mapping[str, BatchCheck]:
-    """Return what has been registered so far, by id."""
-    return _CHECKS
 
 
 def judge_check(check: BatchCheck, batch: Batch) -> tuple[BatchEvidence | None, str | None]:
@@ -124,7 +112,7 @@ def judge_check(check: BatchCheck, batch: Batch) -> tuple[BatchEvidence | None, 
         return None, None
     try:
         with np.errstate(all="ignore"):  # NaN and Inf are what is looked for here
-            return check.judge(batch), None
+            return check.detect(batch), None
     except Exception as error:  # noqa: BLE001 - a broken check is a note, never a failed inspection
         return None, note_on(check.id, error)
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.symptoms.discovery import import_modules
-from mldebug_mcp.symptoms.memory.registry import Judged, MemoryEvidence, MemorySymptom, judge, registered
+from mldebug_mcp.symptoms.memory.registry import SYMPTOMS, Judged, MemoryEvidence, MemorySymptom, judge
 
 __all__ = ["Judged", "MemoryEvidence", "MemorySymptom", "examine_memory", "memory_symptoms"]
 
 
-@lru_cache(maxsize=1)
 def memory_symptoms() -> Mapping[str, MemorySymptom]:
-    """Return every memory symptom by id; the modules of this package are found and imported once."""
-    import_modules(__name__)
-    return dict(sorted(registered().items()))
+    """Return every memory symptom by id; the modules beside this one are imported on the first call."""
+    return SYMPTOMS.all()
 
 
 def examine_memory(snapshot: MemorySnapshot) -> tuple[list[Judged], list[str]]:

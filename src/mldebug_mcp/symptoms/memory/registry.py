@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.symptoms.registry import BROKEN, CannotTell, note_on
 
 
@@ -39,7 +39,7 @@ Detector = Callable[[MemorySnapshot], MemoryEvidence | None]
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySymptom:
+class MemorySymptom(Documented):
     """A registered memory symptom; see `memory_symptom` for the fields."""
 
     id: str
@@ -49,11 +49,6 @@ class MemorySymptom:
     history: bool
     background: float
     detect: Detector
-
-    @property
-    def doc(self) -> str:
-        """The documentation: the docstring of the function."""
-        return inspect.getdoc(self.detect) or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,7 @@ class Judged:
         return Finding(symptom=self.symptom.id, state=self.state, summary=summary, values=values)
 
 
-_SYMPTOMS: dict[str, MemorySymptom] = {}
+SYMPTOMS: Registry[MemorySymptom] = Registry("mldebug_mcp.symptoms.memory")
 
 
 def memory_symptom(
@@ -94,17 +89,10 @@ def memory_symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name = detect.__name__
-        assert name not in _SYMPTOMS, name  # noqa: S101 - a programming error
-        _SYMPTOMS[name] = MemorySymptom(name, severity, fix, quotes, history, background, detect)
+        SYMPTOMS.add(MemorySymptom(detect.__name__, severity, fix, quotes, history, background, detect))
         return detect
 
     return register
-
-
-def registered() -> Mapping[str, MemorySymptom]:
-    """Return what has been registered so far, by id."""
-    return _SYMPTOMS
 
 
 def judge(symptom: MemorySymptom, snapshot: MemorySnapshot) -> tuple[Judged, str | None]:

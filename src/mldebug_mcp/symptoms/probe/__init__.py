@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from mldebug_mcp.models import Finding
 from mldebug_mcp.probe.measured import Measured
-from mldebug_mcp.symptoms.discovery import import_modules
-from mldebug_mcp.symptoms.probe.registry import ProbeSymptom, judge, registered
+from mldebug_mcp.symptoms.probe.registry import SYMPTOMS, ProbeSymptom, judge
 
 __all__ = ["ProbeSymptom", "examine_probe", "probe_effects", "probe_symptoms"]
 
 
-@lru_cache(maxsize=1)
 def probe_symptoms() -> Mapping[str, ProbeSymptom]:
-    """Return every symptom of a probe by id; the modules beside this one are found and imported once."""
-    import_modules(__name__)
-    return dict(sorted(registered().items()))
+    """Return every symptom of a probe by id; the modules beside this one are imported on the first call."""
+    return SYMPTOMS.all()
 
 
 def examine_probe(seen: Measured) -> tuple[list[Finding], list[str]]:

@@ -6,13 +6,13 @@ can mean stands best beside it. The frequencies are guesses in the words of PLAY
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.symptoms.registry import Evidence, judged
 
 DEFAULT_BACKGROUND = 0.00002
@@ -22,7 +22,7 @@ Detector = Callable[[Measured], Evidence | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeSymptom:
+class ProbeSymptom(Documented):
     """A registered symptom; see `probe_symptom` for the fields."""
 
     id: str
@@ -32,13 +32,8 @@ class ProbeSymptom:
     background: float
     detect: Detector
 
-    @property
-    def doc(self) -> str:
-        """The documentation: the docstring of the function."""
-        return inspect.getdoc(self.detect) or ""
 
-
-_SYMPTOMS: dict[str, ProbeSymptom] = {}
+SYMPTOMS: Registry[ProbeSymptom] = Registry("mldebug_mcp.symptoms.probe")
 
 
 def probe_symptom(
@@ -58,18 +53,11 @@ def probe_symptom(
     """
 
     def register(detect: Detector) -> Detector:
-        name = detect.__name__
-        assert name not in _SYMPTOMS, name
         words = {cause: Frequency(word) for cause, word in effects.items()}
-        _SYMPTOMS[name] = ProbeSymptom(name, needs, words, sources, background, detect)
+        SYMPTOMS.add(ProbeSymptom(detect.__name__, needs, words, sources, background, detect))
         return detect
 
     return register
-
-
-def registered() -> Mapping[str, ProbeSymptom]:
-    """Return what has been registered so far, by id."""
-    return _SYMPTOMS
 
 
 def judge(symptom: ProbeSymptom, seen: Measured) -> tuple[Finding, str | None]:
