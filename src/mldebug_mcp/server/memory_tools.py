@@ -17,10 +17,8 @@ from mldebug_mcp.models.memory import (
     Sharding,
 )
 from mldebug_mcp.server.reply import Detail, reply
-from mldebug_mcp.server.strict import answers
 
 
-@answers
 def check_memory(
     path: Annotated[
         str,
@@ -54,7 +52,6 @@ def check_memory(
     return reply(check(path, against, focus), detail, concise_memory)
 
 
-@answers
 def estimate_memory(
     config: Annotated[str, Field(description="The model's config.json, or the folder that holds it")],
     *,

@@ -17,7 +17,6 @@ from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.server.progress import SECONDS
 from mldebug_mcp.server.reply import Detail, reply
-from mldebug_mcp.server.strict import answers
 
 if TYPE_CHECKING:
     from mldebug_mcp.probe import Progress
@@ -28,7 +27,6 @@ AT_ONCE = anyio.CapacityLimiter(2)
 """Probes that run at the same time: each may take most of the machine's memory and cores. Chosen."""
 
 
-@answers
 async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     context: Context[Any, Any],
     batch: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mcp.server import MCPServer
@@ -12,17 +12,24 @@ from mcp_types import Completion, CompletionArgument, CompletionContext, PromptR
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.text import clean
 
-
-def _listing(entries: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {name}: {summary}" for name, summary in entries)
-
-
 MARKDOWN = "text/markdown"
+LISTS = {
+    "causes": "Every cause that a run can be diagnosed with",
+    "symptoms": "Every symptom that is looked for",
+    "quotes": "Every quote: its id and source",
+    "sources": "Every source that is quoted",
+    "menus": "What to think of, by situation",
+    "errors": "Every error message that is known",
+}
+"""The lists by name, with their descriptions."""
 
 
 def add_resources(server: MCPServer[Any]) -> None:
     """Offer the catalogue on a server: its lists, and each entry by its id, with completion."""
-    _add_lists(server)
+    for name, description in LISTS.items():
+        server.resource(
+            f"mldebug://{name}", name=name, title=name.title(), description=description, mime_type=MARKDOWN
+        )(_lister(name))
     for kind in ("cause", "symptom", "quote", "source", "menu", "error"):
         server.resource(
             f"mldebug://{kind}/{{id}}",
@@ -34,62 +41,34 @@ def add_resources(server: MCPServer[Any]) -> None:
     server.completion()(_complete)  # type: ignore[no-untyped-call] # the SDK leaves it untyped
 
 
-def _add_lists(server: MCPServer[Any]) -> None:
+def _lister(name: str) -> Callable[[], str]:
+    def entries() -> str:
+        return "\n".join(f"- {one}: {summary}" for one, summary in _entries(name))
 
-    @server.resource(
-        "mldebug://causes",
-        title="Causes",
-        description="Every cause that a run can be diagnosed with",
-        mime_type=MARKDOWN,
-    )
-    def causes() -> str:
-        from mldebug_mcp.knowledge import catalogue
-        from mldebug_mcp.knowledge.playbook import plain
+    return entries
 
-        return _listing((cause.id, plain(cause.summary)) for cause in catalogue().causes.values())
 
-    @server.resource(
-        "mldebug://symptoms", title="Symptoms", description="Every symptom that is looked for", mime_type=MARKDOWN
-    )
-    def all_symptoms() -> str:
-        from mldebug_mcp.symptoms import symptoms
+def _entries(name: str) -> Iterator[tuple[str, str]]:
+    """Return the ids of a list of `LISTS`, each with its summary."""
+    from mldebug_mcp.knowledge import catalogue
+    from mldebug_mcp.knowledge.errors import known_errors
+    from mldebug_mcp.knowledge.playbook import plain
+    from mldebug_mcp.symptoms import symptoms
 
-        return _listing((one.id, one.doc.split("\n", 1)[0]) for one in symptoms().values())
-
-    @server.resource(
-        "mldebug://quotes", title="Quotes", description="Every quote: its id and source", mime_type=MARKDOWN
-    )
-    def quotes() -> str:
-        from mldebug_mcp.knowledge import catalogue
-
-        return _listing(
-            (quote.id, f"{quote.source.authors}, {quote.source.title}") for quote in catalogue().quotes.values()
-        )
-
-    @server.resource(
-        "mldebug://sources", title="Sources", description="Every source that is quoted", mime_type=MARKDOWN
-    )
-    def sources() -> str:
-        from mldebug_mcp.knowledge import catalogue
-
-        return _listing(
-            (one.id, f"{one.authors}, {one.title} ({one.year}) {one.url}") for one in catalogue().sources.values()
-        )
-
-    @server.resource("mldebug://menus", title="Menus", description="What to think of, by situation", mime_type=MARKDOWN)
-    def menus() -> str:
-        from mldebug_mcp.knowledge import catalogue
-        from mldebug_mcp.knowledge.playbook import plain
-
-        return _listing((menu.id, plain(menu.summary)) for menu in catalogue().menus.values())
-
-    @server.resource(
-        "mldebug://errors", title="Errors", description="Every error message that is known", mime_type=MARKDOWN
-    )
-    def errors() -> str:
-        from mldebug_mcp.knowledge.errors import known_errors
-
-        return _listing((error.id, error.message or error.cause) for error in known_errors().values())
+    known = catalogue()
+    match name:
+        case "causes":
+            return ((one.id, plain(one.summary)) for one in known.causes.values())
+        case "menus":
+            return ((one.id, plain(one.summary)) for one in known.menus.values())
+        case "symptoms":
+            return ((one.id, one.title) for one in symptoms().values())
+        case "quotes":
+            return ((one.id, f"{one.source.authors}, {one.source.title}") for one in known.quotes.values())
+        case "sources":
+            return ((one.id, f"{one.authors}, {one.title} ({one.year}) {one.url}") for one in known.sources.values())
+        case _:
+            return ((one.id, one.message or one.cause) for one in known_errors().values())
 
 
 def _reader(kind: str) -> Callable[[str], str]:

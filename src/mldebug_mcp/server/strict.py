@@ -6,7 +6,6 @@ can break the protocol.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 from collections.abc import Callable
@@ -86,6 +85,8 @@ class StrictTool(Tool):
             cause = error.__cause__
             if isinstance(cause, ValidationError):
                 raise ToolError(self._what_is_allowed(cause)) from None
+            if isinstance(cause, MLDebugError):  # written for users, so that the model may see it
+                raise ToolError(clean(f"{error}: {cause}")) from None
             raise ToolError(clean(str(error))) from cause
         except BaseException as error:
             if isinstance(error, Exception) or not is_failure(error):
@@ -116,26 +117,3 @@ def _schemas() -> dict[str, Any]:
     """Return the output schemas of the tools, as `docs/update_schemas.py` wrote them."""
     schemas: dict[str, Any] = json.loads(SCHEMAS.read_text(encoding="utf-8"))
     return schemas
-
-
-def answers(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn our own errors, which are written for users, into errors that the model sees."""
-    if inspect.iscoroutinefunction(verb):
-
-        @functools.wraps(verb)
-        async def answer_later(*args: object, **kwargs: object) -> object:
-            try:
-                return await verb(*args, **kwargs)
-            except MLDebugError as error:
-                raise ToolError(clean(str(error))) from None
-
-        return answer_later
-
-    @functools.wraps(verb)
-    def answer(*args: object, **kwargs: object) -> object:
-        try:
-            return verb(*args, **kwargs)
-        except MLDebugError as error:
-            raise ToolError(clean(str(error))) from None
-
-    return answer

@@ -11,10 +11,8 @@ from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Exp
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
-from mldebug_mcp.server.strict import answers
 
 
-@answers
 def diagnose_run(
     path: Annotated[
         str, Field(description="A training log (trainer_state.json, .jsonl, .csv, .tsv, .log, .txt) or a run folder")
@@ -49,7 +47,6 @@ def diagnose_run(
     return reply(diagnose(path, config, reference, run=run), detail, concise)
 
 
-@answers
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     outcomes: Annotated[
         dict[str, Literal["confirms", "refutes"]],
@@ -92,7 +89,6 @@ def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
     return reply(updated, detail, concise_update)
 
 
-@answers
 def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str,
@@ -136,7 +132,6 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     return reply(inspect(path, tokenizer, model, purpose, sample=sample, against=against), detail, concise_inspection)
 
 
-@answers
 def search_folklore(
     query: Annotated[
         str, Field(description="A question or keywords, such as 'loss spikes after warmup' or 'reward stays at zero'")
@@ -169,7 +164,6 @@ def search_folklore(
     return reply(search(query, domain, topic, kind, limit, whole=True), detail, within_size)
 
 
-@answers
 def explain(
     id: Annotated[  # noqa: A002 - the word that users see
         str, Field(description="An id from an answer, such as loss_spike, lr_too_high or a quote's id")
@@ -188,7 +182,6 @@ def explain(
     return reply(look_up(id), detail, concise_explanation)
 
 
-@answers
 def explain_error(
     text: Annotated[
         str, Field(description="An error message, a traceback or log text of any length, or the path of a log file")
