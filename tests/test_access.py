@@ -185,16 +185,16 @@ def test_a_file_swapped_for_a_link_after_it_was_checked_is_not_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = root / "train.jsonl"
-    real = access._real
+    realpath = os.path.realpath
 
     def then_swap(checked: Path) -> str:
-        found = real(checked)
+        found = realpath(checked)
         if checked == path and not path.is_symlink():
             path.unlink()
             path.symlink_to(root.parent / "outside" / "secret.jsonl")
         return found
 
-    monkeypatch.setattr(access, "_real", then_swap)
+    monkeypatch.setattr(os.path, "realpath", then_swap)
     with pytest.raises(OutsideError):
         open_input(path)
 
@@ -242,7 +242,7 @@ def test_a_folder_that_holds_itself_and_one_of_many_entries_are_bounded(
     (root / "again").symlink_to(root)
     (root / "round").symlink_to(root / "round")
     assert read_run(root).records == 39
-    monkeypatch.setattr("mldebug_mcp.access.MAX_ENTRIES", 3)
+    monkeypatch.setattr("mldebug_mcp.folders.MAX_ENTRIES", 3)
     for number in range(5):
         (root / f"a{number}.jsonl").write_text(RECORDS)
     assert any("only 3 entries of the folder" in note for note in read_run(root).notes)
@@ -340,8 +340,8 @@ OPENERS = {
     "listdir",
 }
 OWN_FILES = (
-    "access.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/", "probe/worker/",
-    "probe/host.py", "diagnose/calibrate.py",
+    "access.py", "folders.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/",
+    "probe/worker/", "probe/host.py", "diagnose/calibrate.py",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, or made by themselves."""
 KNOWN = {

@@ -21,9 +21,8 @@ from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 ROOTS_VARIABLE = "MLDEBUG_MCP_ROOTS"
-MAX_ENTRIES = 20_000
-"""Entries of a folder that are read."""
 LONGEST_PATH = 4096
+"""Characters: Linux takes no longer one (PATH_MAX)."""
 SPARSE_BYTES = 256 * 1024 * 1024
 SPARSE_SHARE = 100
 """A file larger than `SPARSE_BYTES`, of which less than one part in `SPARSE_SHARE` is on the disk, is made of holes.
@@ -117,7 +116,8 @@ def open_input(path: Path, buffering: int = -1) -> BinaryIO:
         InputError: it is not one, or lies outside the roots.
         OSError: it cannot be opened.
     """
-    descriptor = _open_place(path, folder=False)
+    require(path)
+    descriptor = _open_held(path, folder=False) if _BY_PLACE else _open_and_compare(path)
     try:
         _check_content(path, os.fstat(descriptor))
         return os.fdopen(descriptor, "rb", buffering)
@@ -153,86 +153,36 @@ def is_folder(path: Path) -> bool:
 
 
 def require(path: Path) -> None:
-    """Raise OutsideError if a path leads outside the roots, whether or not it exists."""
+    """Raise OutsideError if a path leads outside the roots, whether or not it exists; InputError if it can be none."""
+    if "\0" in str(path):
+        raise InputError(f"{shorten(str(path), 200)}: not a usable path; it holds a NUL byte")
     access = current()
     if access.roots is not None and not access.allows(_real(path)):
         raise OutsideError(_outside(path, access))
 
 
-def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
-    """Return the entries of a folder, sorted by name; only some if there are more than `limit`.
+@contextmanager
+def held_folder(folder: Path) -> Iterator[int | Path]:
+    """Hold a folder that may be read, and yield what `os.scandir` takes for that very folder.
 
     Raises:
         OutsideError: the folder lies outside the roots.
         OSError: it cannot be read.
     """
-    descriptor = _open_place(folder, folder=True)
+    require(folder)
+    if not _BY_PLACE:  # folders cannot be opened everywhere
+        _check_kind(folder, folder.stat().st_mode, folder=True)
+        yield folder
+        return
+    descriptor = _open_held(folder, folder=True)
     try:
-        found: list[Path] = []
-        with os.scandir(descriptor if _BY_PLACE else folder) as listed:
-            for entry in listed:
-                if len(found) >= limit:
-                    break
-                found.append(folder / entry.name)
-        return sorted(found)
+        yield descriptor
     finally:
-        os.close(descriptor) if descriptor >= 0 else None
+        os.close(descriptor)
 
 
-def matching(folder: Path, ending: str) -> list[Path]:
-    """Return the files in a folder whose names have an ending, sorted by name; none if it cannot be read."""
-    try:
-        return [path for path in entries(folder) if path.name.endswith(ending) and is_file(path)]
-    except (OSError, InputError):
-        return []
-
-
-def walk(
-    folder: Path,
-    depth: int = 6,
-    enters: Callable[[Path], bool] = lambda _: True,
-    notes: list[str] | None = None,
-) -> Iterator[Path]:
-    """Yield the files in a folder and below it, shallow ones first; links to folders are not followed.
-
-    Args:
-        folder: The folder.
-        depth: Levels that are read, its own included.
-        enters: Whether to descend into a folder below it.
-        notes: Gets a note if there are more than `MAX_ENTRIES` entries.
-    """
-    left = MAX_ENTRIES
-    level = [folder]
-    for _ in range(depth):
-        below: list[Path] = []
-        for place in level:
-            try:
-                found = entries(place, left)
-            except (OSError, InputError):
-                continue
-            left -= len(found)
-            for path in found:
-                if is_file(path):
-                    yield path
-                elif not path.is_symlink() and enters(path) and is_folder(path):
-                    below.append(path)
-            if left <= 0:
-                if notes is not None:
-                    notes.append(
-                        f"only {MAX_ENTRIES:,} entries of the folder were looked at; name the log itself if it was not "
-                        "found"
-                    )
-                return
-        level = below
-
-
-def _open_place(path: Path, *, folder: bool) -> int:
-    """Return a descriptor of a file or folder that may be read; -1 for a folder where folders cannot be opened."""
-    require(path)
-    if "\0" in str(path):
-        raise InputError(f"{shorten(str(path), 200)}: not a usable path; it holds a NUL byte")
-    if not _BY_PLACE:
-        return _open_and_compare(path, folder=folder)
+def _open_held(path: Path, *, folder: bool) -> int:
+    """Return a descriptor of what stands at a path now, if it is of the kind and may be read."""
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         _check_kind(path, os.fstat(place).st_mode, folder=folder)
@@ -245,11 +195,10 @@ def _open_place(path: Path, *, folder: bool) -> int:
         os.close(place)
 
 
-def _open_and_compare(path: Path, *, folder: bool) -> int:
+def _open_and_compare(path: Path) -> int:
+    """Return a descriptor of a file, where it cannot be held first."""
     real = _real(path)
-    _check_kind(path, os.stat(real).st_mode, folder=folder)  # noqa: PTH116 - a resolved path, as text
-    if folder:
-        return -1  # folders cannot be opened everywhere
+    _check_kind(path, os.stat(real).st_mode, folder=False)  # noqa: PTH116 - a resolved path, as text
     descriptor = os.open(real, _READ | getattr(os, "O_NOFOLLOW", 0))
     if not current().allows(os.path.realpath(real)) or not os.path.samestat(os.fstat(descriptor), os.lstat(real)):
         os.close(descriptor)
@@ -275,14 +224,14 @@ def _check_content(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _is(path: Path, kind: object) -> bool:
+def _is(path: Path, kind: Callable[[int], bool]) -> bool:
     try:
         access = current()
         if access.roots is not None and not access.allows(_real(path)):
             if path.is_symlink():
                 access.links.append(str(path))
             return False
-        return bool(kind(path.stat().st_mode))  # type: ignore[operator]
+        return kind(path.stat().st_mode)
     except (OSError, ValueError, InputError):
         return False
 
@@ -290,15 +239,11 @@ def _is(path: Path, kind: object) -> bool:
 def _real(path: Path) -> str:
     try:
         # Resolving a path takes time in proportion to the square of its length.
-        _check_length(path)
-        return os.path.realpath(path)
+        if len(str(path)) <= LONGEST_PATH:
+            return os.path.realpath(path)
     except (OSError, ValueError):
-        raise InputError(f"{shorten(str(path), 200)}: not a usable path; check its length and characters") from None
-
-
-def _check_length(path: Path) -> None:
-    if len(str(path)) > LONGEST_PATH:
-        raise ValueError
+        pass
+    raise InputError(f"{shorten(str(path), 200)}: not a usable path; check its length and characters")
 
 
 def _is_below(real: str, root: str) -> bool:

@@ -18,7 +18,6 @@ from mldebug_mcp.access import (
     EmptyFileError,
     confined,
     current,
-    entries,
     is_file,
     is_folder,
     read_bytes,
@@ -27,6 +26,7 @@ from mldebug_mcp.access import (
 from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.batch.time_limit import template_limit
 from mldebug_mcp.errors import InputError, MissingExtraError, is_failure
+from mldebug_mcp.folders import entries
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mldebug_mcp.access import walk
+from mldebug_mcp.folders import walk
 from mldebug_mcp.logs.config import FILE_NAMES, find_config
 
 LOG_SUFFIXES = (

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mldebug_mcp.access import is_folder, library_path, matching, open_input
+from mldebug_mcp.access import is_folder, library_path, open_input
 from mldebug_mcp.batch.formats.arrow import MOST_BYTES, Foreign, check_rows, pieces_of, require, table_of
 from mldebug_mcp.batch.part import Part, packed
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.folders import matching
 from mldebug_mcp.text import shorten
 
 NAME = "parquet"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.access import entries, is_file, is_folder, open_input, walk
+from mldebug_mcp.access import is_file, is_folder, open_input
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
 from mldebug_mcp.logs.config import settings
 from mldebug_mcp.logs.decoding.points import Points, add_points

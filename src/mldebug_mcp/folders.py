@@ -1,0 +1,72 @@
+"""Listing the folders that are named from outside, in bounded time and only inside the roots of `access`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from mldebug_mcp.access import held_folder, is_file, is_folder
+from mldebug_mcp.errors import InputError
+
+MAX_ENTRIES = 20_000
+"""Entries of a folder that are read."""
+
+
+def entries(folder: Path, limit: int = MAX_ENTRIES) -> list[Path]:
+    """Return the entries of a folder, sorted by name; only some if there are more than `limit`.
+
+    Raises:
+        OutsideError: the folder lies outside the roots.
+        OSError: it cannot be read.
+    """
+    with held_folder(folder) as place, os.scandir(place) as listed:
+        return sorted(folder / entry.name for entry in islice(listed, limit))
+
+
+def matching(folder: Path, ending: str) -> list[Path]:
+    """Return the files in a folder whose names have an ending, sorted by name; none if it cannot be read."""
+    try:
+        return [path for path in entries(folder) if path.name.endswith(ending) and is_file(path)]
+    except (OSError, InputError):
+        return []
+
+
+def walk(
+    folder: Path,
+    depth: int = 6,
+    enters: Callable[[Path], bool] = lambda _: True,
+    notes: list[str] | None = None,
+) -> Iterator[Path]:
+    """Yield the files in a folder and below it, shallow ones first; links to folders are not followed.
+
+    Args:
+        folder: The folder.
+        depth: Levels that are read, its own included.
+        enters: Whether to descend into a folder below it.
+        notes: Gets a note if there are more than `MAX_ENTRIES` entries.
+    """
+    left = MAX_ENTRIES
+    level = [folder]
+    for _ in range(depth):
+        below: list[Path] = []
+        for place in level:
+            try:
+                found = entries(place, left)
+            except (OSError, InputError):
+                continue
+            left -= len(found)
+            for path in found:
+                if is_file(path):
+                    yield path
+                elif not path.is_symlink() and enters(path) and is_folder(path):
+                    below.append(path)
+            if left <= 0:
+                if notes is not None:
+                    notes.append(
+                        f"only {MAX_ENTRIES:,} entries of the folder were looked at; name the log itself if it was not "
+                        "found"
+                    )
+                return
+        level = below
