@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
-from mldebug_mcp.report.batch_numbers import numbers
+from mldebug_mcp.report.batch_numbers import numbers, row_heading
 from mldebug_mcp.report.writing import write_file
 
 STYLE = """
@@ -89,11 +89,9 @@ def _template(template: TemplateView) -> str:
 
 
 def _row(row: RowView) -> str:
-    side = f" {row.side}" if row.side else ""
-    trained = "" if row.trained is None else f", {row.trained} trained on"
-    head = f"<b>row {row.row}{escape(side)}</b>: {row.tokens} tokens{trained}, {row.padding} padding"
+    name, counts = row_heading(row)
     pieces = "".join(map(_token, row.pieces)) if row.pieces else escape(row.text)
-    return f"<div>{head}<div class=row>{pieces}</div></div>"
+    return f"<div><b>{escape(name)}</b>: {counts}<div class=row>{pieces}</div></div>"
 
 
 def _token(token: TokenView) -> str:

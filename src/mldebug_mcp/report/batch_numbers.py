@@ -1,8 +1,8 @@
-"""The numbers of a batch as lines: what each is, and the number. The terminal and the page show the same."""
+"""The numbers of a batch and its rows in words, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
-from mldebug_mcp.models.batch import BatchSummary
+from mldebug_mcp.models.batch import BatchSummary, RowView
 from mldebug_mcp.text import figure
 
 BAR = 30
@@ -40,3 +40,9 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
         if len(lengths.histogram) > 1
     ]
     return lines
+
+
+def row_heading(row: RowView) -> tuple[str, str]:
+    """Return what a row is called, and its numbers."""
+    trained = "" if row.trained is None else f", {row.trained} trained on"
+    return f"row {row.row} {row.side}".rstrip(), f"{row.tokens} tokens{trained}, {row.padding} padding"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView
-from mldebug_mcp.report.batch_numbers import numbers
+from mldebug_mcp.report.batch_numbers import numbers, row_heading
 from mldebug_mcp.report.console import bullets, print_section
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
@@ -72,9 +72,7 @@ def _print_rows(console: Console, rows: list[RowView]) -> None:
         legend.append("  ", style="not underline").append(kind, style=f"not underline {KINDS[kind]}")
     console.print(legend if console.is_terminal else Text("\nRows: ⟦trained on⟧, masked, ‹padding›"))
     for row in rows:
-        side = f" {row.side}" if row.side else ""
-        trained = "" if row.trained is None else f", {row.trained} trained on"
-        console.print(Text(f"row {row.row}{side}: {row.tokens} tokens{trained}, {row.padding} padding", style="bold"))
+        console.print(Text(": ".join(row_heading(row)), style="bold"))
         console.print(Padding(coloured(row, plain=not console.is_terminal), (0, 0, 0, 2)))
 
 

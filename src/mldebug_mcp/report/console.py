@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 PLAIN_WIDTH = 100
@@ -26,6 +28,14 @@ def print_section(console: Console, title: str, lines: Sequence[RenderableType])
         console.print(Text(f"\n{title}", style="bold underline"))
         for line in lines:
             console.print(Padding(line, (0, 0, 0, 2)))
+
+
+def plain_table(*columns: Literal["left", "right", "text"]) -> Table:
+    """Return a table without lines and headings: cells of a "left" or "right" column stay on one line, "text" wraps."""
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    for column in columns:
+        table.add_column(justify="right" if column == "right" else "left", no_wrap=column != "text")
+    return table
 
 
 def bullets(notes: Iterable[str]) -> list[Text]:

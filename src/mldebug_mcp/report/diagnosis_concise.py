@@ -68,21 +68,17 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     """
     if is_clearly_healthy(diagnosis) and diagnosis.comparison is None:
         return _healthy(diagnosis)
-    left_out, folded = _unlikely(diagnosis.hypotheses)
-    kept = [one for one in diagnosis.hypotheses if one.cause not in left_out]
-    hypotheses = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
+    hypotheses, note = _likely(diagnosis.hypotheses)
     metrics = diagnosis.run.metrics
-    notes = diagnosis.notes[:MAX_NOTES]
-    if left_out:
-        notes.append(f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown")
+    notes = [*diagnosis.notes[:MAX_NOTES], *note]
     if len(metrics) > MAX_METRICS or len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all")
     return diagnosis.model_copy(
         update={
             "run": diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
             "findings": worth_showing(diagnosis.findings)[:MAX_FINDINGS],
-            "hypotheses": _best_first(hypotheses),
-            "next_steps": diagnosis.next_steps[: 1 if kept[0].cause == "healthy" else MAX_STEPS],
+            "hypotheses": hypotheses,
+            "next_steps": diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS],
             "what_to_log": diagnosis.what_to_log[:MAX_TO_LOG],
             "notes": notes,
         }
@@ -128,15 +124,23 @@ def _brief(run: RunSummary, most: int) -> RunSummary:
 
 def concise_update(update: Update) -> Update:
     """Return the update with the hypotheses that matter; causes that are left out are counted under `unknown`."""
-    left_out, folded = _unlikely(update.hypotheses)
-    kept = [one for one in update.hypotheses if one.cause not in left_out]
-    shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
-    notes = [*update.notes]
-    if left_out:
-        notes.append(f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown")
+    hypotheses, note = _likely(update.hypotheses)
     return update.model_copy(
-        update={"hypotheses": _best_first(shown), "next_steps": update.next_steps[:MAX_STEPS], "notes": notes}
+        update={
+            "hypotheses": hypotheses,
+            "next_steps": update.next_steps[:MAX_STEPS],
+            "notes": [*update.notes, *note],
+        }
     )
+
+
+def _likely(hypotheses: list[Hypothesis]) -> tuple[list[Hypothesis], list[str]]:
+    """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
+    left_out, folded = _unlikely(hypotheses)
+    kept = [one for one in hypotheses if one.cause not in left_out]
+    shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
+    note = f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"
+    return _best_first(shown), [note] if left_out else []
 
 
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:

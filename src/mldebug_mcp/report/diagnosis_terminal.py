@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
@@ -19,7 +18,7 @@ from mldebug_mcp.models import (
     NextStep,
     State,
 )
-from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.sparkline import sparkline
@@ -112,15 +111,10 @@ def _finding(finding: Finding) -> Text:
 
 def _print_hypotheses(console: Console, diagnosis: Diagnosis) -> None:
     console.print(Text("\nWhat it may be", style="bold underline"), Text("(hypotheses, not verdicts)", style="dim"))
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
+    table = plain_table("right", "left", "text")
     shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
     for one in shown:
-        table.add_row(
-            Text(percent(one.probability), style="bold"), Text(f"{one.credence}", style="dim"), _hypothesis(one)
-        )
+        table.add_row(Text(percent(one.probability), style="bold"), Text(one.credence, style="dim"), _hypothesis(one))
     rest = sum(one.probability for one in diagnosis.hypotheses[SHOWN_HYPOTHESES:])
     table.add_row(
         percent(rest), "", Text(f"{len(diagnosis.hypotheses) - len(shown)} other causes together", style="dim")

@@ -20,7 +20,7 @@ from mldebug_mcp.models.memory import (
     MemoryFinding,
     MemoryReport,
 )
-from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.symptoms.memory.sizes import size
 
@@ -54,10 +54,7 @@ def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
     """Print an estimate with its formulas."""
     settings = ", ".join(f"{name} {value}" for name, value in estimate.settings.items())
     console.print(Text.assemble((estimate.model, "bold"), f": {estimate.parameters:,} parameters; {settings}"))
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table = plain_table("left", "right", "text")
     for part in estimate.parts:
         table.add_row(part.part, size(part.bytes), Text(part.formula, style="dim"))
     table.add_row(Text("total", style="bold"), Text(size(estimate.total_bytes), style="bold"), "on each device")
@@ -89,11 +86,7 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
             Text.assemble("peak per step ", (curve, "cyan"), f" {device.steps_found} steps ({device.steps_from})")
         )
     if device.categories:
-        table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-        table.add_column(no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column()
+        table = plain_table("left", "right", "right", "text")
         for one in device.categories:
             table.add_row(
                 one.category, size(one.bytes), f"{one.share:.0%}", Text(f"{one.how} ({one.sure})", style="dim")
@@ -103,9 +96,7 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
 
 
 def _sites(sites: Sequence[CallSite]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    for justify in ("right", "right", "left", "left"):
-        table.add_column(justify=justify, no_wrap=justify == "right")
+    table = plain_table("right", "right", "text", "text")
     for one in sites:
         called = f"\nfrom {one.caller}" if one.caller else ""
         table.add_row(
@@ -118,10 +109,7 @@ def _sites(sites: Sequence[CallSite]) -> Table:
 
 
 def _levers(levers: Sequence[Lever]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
+    table = plain_table("right", "left", "text")
     for one in levers[:SHOWN_LEVERS]:
         enough = {True: " [enough alone]", False: " [not enough alone]", None: ""}[one.enough]
         table.add_row(size(one.saves_bytes), one.lever, Text.assemble((one.how, "dim"), enough))
