@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "mldebug_mcp"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
-    {"access", "config_json", "errors", "files", "folders", "models", "offline", "paths", "progress", "text"},
+    {"access", "config_json", "errors", "files", "folders", "lazy", "models", "offline", "paths", "progress", "text"},
     {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
     {"symptoms"},
     {"diagnose"},

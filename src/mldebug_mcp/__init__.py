@@ -5,8 +5,9 @@ The verbs are loaded on first use, so that importing the package, as the server 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from mldebug_mcp.lazy import lazily
 
 if TYPE_CHECKING:
     from mldebug_mcp.diagnose import diagnose_run
@@ -33,36 +34,6 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "diagnose_run": "diagnose",
-    "explain": "diagnose.explain",
-    "explain_error": "diagnose.explain_error",
-    "check_memory": "diagnose.memory",
-    "estimate_memory": "memory.estimate",
-    "MemoryEstimate": "models.memory",
-    "MemoryReport": "models.memory",
-    "update_diagnosis": "diagnose.update",
-    "search_folklore": "diagnose.search",
-    "probe_overfit": "diagnose.probe",
-    "Run": "logs",
-    "Series": "logs",
-    "read_run": "logs",
-    "CatalogueError": "errors",
-    "InputError": "errors",
-    "MLDebugError": "errors",
-    "MissingExtraError": "errors",
-    "UnknownIdError": "errors",
-    "Diagnosis": "models",
-    "ErrorExplanation": "models",
-    "Explanation": "models",
-    "Finding": "models",
-    "Hypothesis": "models",
-    "NextStep": "models",
-    "ProbeResult": "models",
-    "SearchResult": "models",
-    "State": "models",
-}
 
 __all__ = [
     "CatalogueError",
@@ -94,10 +65,35 @@ __all__ = [
     "update_diagnosis",
 ]
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazily(
+    __name__,
+    {
+        "diagnose_run": "diagnose",
+        "explain": "diagnose.explain",
+        "explain_error": "diagnose.explain_error",
+        "check_memory": "diagnose.memory",
+        "estimate_memory": "memory.estimate",
+        "MemoryEstimate": "models.memory",
+        "MemoryReport": "models.memory",
+        "update_diagnosis": "diagnose.update",
+        "search_folklore": "diagnose.search",
+        "probe_overfit": "diagnose.probe",
+        "Run": "logs",
+        "Series": "logs",
+        "read_run": "logs",
+        "CatalogueError": "errors",
+        "InputError": "errors",
+        "MLDebugError": "errors",
+        "MissingExtraError": "errors",
+        "UnknownIdError": "errors",
+        "Diagnosis": "models",
+        "ErrorExplanation": "models",
+        "Explanation": "models",
+        "Finding": "models",
+        "Hypothesis": "models",
+        "NextStep": "models",
+        "ProbeResult": "models",
+        "SearchResult": "models",
+        "State": "models",
+    },
+)

@@ -11,20 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.models import (
-    BatchFinding,
-    Call,
-    EntryHit,
-    ErrorMatch,
-    Explanation,
-    FirstError,
-    Hypothesis,
-    NextStep,
-    QuoteHit,
-)
+from mldebug_mcp.models import Call, EntryHit, Explanation, Hypothesis, NextStep, QuoteHit
 from mldebug_mcp.text import clean, shorten
 
 if TYPE_CHECKING:
+    from mldebug_mcp.models import BatchFinding, ErrorMatch, FirstError
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")

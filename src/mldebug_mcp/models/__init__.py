@@ -1,9 +1,14 @@
-"""Every type that leaves the process: the JSON contract of the library, the command line and the MCP server."""
+"""Every type that leaves the process: the JSON contract of the library, the command line and the MCP server.
+
+The answers of verbs other than `diagnose_run` are loaded on first use.
+"""
 
 from __future__ import annotations
 
-from mldebug_mcp.models.base import Model, Number, Text
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RowView
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.lazy import lazily
+from mldebug_mcp.models.base import Model, Number
 from mldebug_mcp.models.call import Call
 from mldebug_mcp.models.comparison import Comparison, Parting, SettingDifference
 from mldebug_mcp.models.diagnosis import (
@@ -17,16 +22,17 @@ from mldebug_mcp.models.diagnosis import (
     Tie,
     Update,
 )
-from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
-from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
-from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models.batch import BatchFinding, BatchInspection
+    from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
+    from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
+    from mldebug_mcp.models.probe import CurvePoint, ProbeResult, RankedCause
 
 __all__ = [
-    "BadOperation",
     "BatchFinding",
     "BatchInspection",
-    "BatchSummary",
     "Call",
     "Citation",
     "Comparison",
@@ -40,7 +46,6 @@ __all__ = [
     "Finding",
     "FirstError",
     "Hypothesis",
-    "Leak",
     "MetricToLog",
     "Model",
     "NextStep",
@@ -50,13 +55,26 @@ __all__ = [
     "QuoteCheck",
     "QuoteHit",
     "RankedCause",
-    "ResistingRow",
-    "RowView",
     "RunSummary",
     "SearchResult",
     "SettingDifference",
     "State",
-    "Text",
     "Tie",
     "Update",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "BatchFinding": "batch",
+        "BatchInspection": "batch",
+        "ErrorExplanation": "errors",
+        "ErrorMatch": "errors",
+        "FirstError": "errors",
+        "EvidenceReport": "evidence",
+        "QuoteCheck": "evidence",
+        "CurvePoint": "probe",
+        "ProbeResult": "probe",
+        "RankedCause": "probe",
+    },
+)

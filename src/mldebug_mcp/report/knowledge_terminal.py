@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from mldebug_mcp.models import (
-    Citation,
-    ErrorExplanation,
-    ErrorMatch,
-    EvidenceReport,
-    Explanation,
-    SearchResult,
-)
+from mldebug_mcp.models import Citation, Explanation, SearchResult
 from mldebug_mcp.report.console import bullets
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models import ErrorExplanation, ErrorMatch, EvidenceReport
 
 
 def print_search(console: Console, result: SearchResult) -> None:
