@@ -7,7 +7,16 @@ import pytest
 
 from mldebug_mcp.symptoms import lone_spike
 from mldebug_mcp.symptoms.lone_spike import level_around
-from mldebug_mcp.symptoms.statistics import row_medians
+from mldebug_mcp.symptoms.statistics import median, row_medians
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 1001])
+def test_a_median_is_that_of_numpy(count: int) -> None:
+    values = np.random.default_rng(count).normal(size=count).round(1)
+    assert median(values) == np.median(values)
+    assert median(np.arange(count)) == np.median(np.arange(count))
+    assert np.isnan(median(np.append(values, np.nan)))
+    assert np.isnan(median(np.empty(0)))
 
 
 @pytest.mark.parametrize("width", [1, 2, 6, 7, 50])

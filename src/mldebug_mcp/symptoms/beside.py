@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.statistics import mad, positive
+from mldebug_mcp.symptoms.statistics import mad, median, positive
 from mldebug_mcp.text import figure
 
 WATCHED = (
@@ -57,7 +57,7 @@ def moved(run: Run, first: float, last: float) -> list[Moved]:
 def level_and_extreme(series: Series, first: float, last: float) -> tuple[float, float] | None:
     """Return the median of the 20 records before `first` and the highest value up to `last`, where enough is logged."""
     before, during = series.where(series.step < first).value[-20:], series.between(first, last).value
-    return (float(np.median(before)), float(during.max())) if len(before) >= 3 and len(during) else None
+    return (median(before), float(during.max())) if len(before) >= 3 and len(during) else None
 
 
 def _watched(run: Run) -> Iterator[Series]:
@@ -78,7 +78,7 @@ def _moved(series: Series, first: float, last: float) -> Moved | None:
     curve, there = scale(past.value), scale(during)
     earlier, just_before = curve[-EARLIER - BEFORE : -BEFORE], curve[-BEFORE:]
     base = earlier if len(earlier) >= FEWEST else curve
-    level = float(np.median(base))
+    level = median(base)
     least = max(SIGMAS * mad(base), np.log(LEAST_FACTOR) if scale is np.log else (LEAST_FACTOR - 1) * abs(level), 1e-12)
     still = np.flatnonzero(np.abs(just_before - level) <= least)
     lead = len(just_before) - 1 - (int(still[-1]) if len(still) else -1)

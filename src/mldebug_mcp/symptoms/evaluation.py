@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.symptoms.statistics import row_medians, start_level
+from mldebug_mcp.symptoms.statistics import median, row_medians, start_level
 from mldebug_mcp.text import figure
 
 NEAR = 5
@@ -67,7 +67,7 @@ def as_share(accuracy: float) -> float:
 def begins_late(evaluation: Series) -> bool:
     """Say whether a log begins after evaluations that it does not hold: the first comes far later than one interval."""
     step = evaluation.finite.step
-    return len(step) > 2 and float(step[0]) > LATE * float(np.median(np.diff(step)))
+    return len(step) > 2 and float(step[0]) > LATE * median(np.diff(step))
 
 
 def refuse_after_explosion(run: Run, evaluation: Series) -> None:
@@ -127,12 +127,12 @@ class Compared:
     @property
     def train_level(self) -> float:
         """The median training level of the later half."""
-        return float(np.median(self.train[self.later]))
+        return median(self.train[self.later])
 
     @property
     def eval_level(self) -> float:
         """The median evaluation loss of the later half."""
-        return float(np.median(self.evaluation[self.later]))
+        return median(self.evaluation[self.later])
 
 
 def compared(run: Run, least: int) -> Compared:

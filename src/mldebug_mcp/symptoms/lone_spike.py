@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.symptoms.spikes import Spike
-from mldebug_mcp.symptoms.statistics import MAD_TO_STD, median_of_three, positive, start_level
+from mldebug_mcp.symptoms.statistics import MAD_TO_STD, median, median_of_three, positive, start_level
 
 SIGMAS, TIMES = 7.0, 4.0
 """A record, or two side by side, stand out if they are this many standard deviations off, and this many times as far
@@ -68,7 +68,7 @@ class _Farthest:
 
     def sigmas(self) -> float:
         """Return its distance in standard deviations of these distances."""
-        sigma = MAD_TO_STD * float(np.median(np.abs(self.away))) * (1 + 10 / len(self.away))
+        sigma = MAD_TO_STD * median(np.abs(self.away)) * (1 + 10 / len(self.away))
         return float(self.away[self.at]) / sigma if sigma > 0 else math.inf
 
 

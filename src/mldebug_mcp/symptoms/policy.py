@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.symptoms.statistics import median
 
 REWARDS = ("reward", "rewards/*/mean")
 """The reward, or its components where only they are logged."""
@@ -53,7 +54,7 @@ def entropy(run: Run) -> Series:
     require_policy(run)
     name = next(name for name in ENTROPIES if name in run)
     series = run[name].finite
-    if name == "entropy_loss" and len(series) and float(np.median(series.value)) < 0:
+    if name == "entropy_loss" and len(series) and median(series.value) < 0:
         return Series("entropy", series.step, -series.value)
     return series
 

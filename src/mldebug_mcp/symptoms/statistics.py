@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,22 @@ def sample(values: Floats, most: int = MAX_SAMPLE) -> Floats:
     return values[:: -(-len(values) // most)] if len(values) > most else values
 
 
+def median(values: NDArray[np.number[Any]]) -> float:
+    """Return the median, NaN if a value is NaN or there is none: numpy's number, sooner, as most curves are short."""
+    count = len(values)
+    if not count:
+        return math.nan
+    half = count // 2
+    ordered = np.partition(values, (half - 1, half, count - 1) if count > 1 else 0)
+    if np.isnan(ordered[-1]):
+        return math.nan
+    return float(ordered[half] if count % 2 else (ordered[half - 1] + ordered[half]) / 2)
+
+
 def mad(values: Floats) -> float:
     """Return the standard deviation that a normal distribution with this median absolute deviation has."""
     values = sample(values)
-    return MAD_TO_STD * float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0
+    return MAD_TO_STD * median(np.abs(values - median(values))) if len(values) else 0.0
 
 
 def noise(values: Floats) -> float:
@@ -63,12 +76,12 @@ def edge_width(count: int) -> int:
 
 def start_level(values: Floats) -> float:
     """Return the median of the first twentieth of a curve."""
-    return float(np.median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK)))
+    return median(sample(values[: edge_width(len(values))], MAX_IN_BLOCK))
 
 
 def end_level(values: Floats) -> float:
     """Return the median of the last twentieth of a curve."""
-    return float(np.median(sample(values[-edge_width(len(values)) :], MAX_IN_BLOCK)))
+    return median(sample(values[-edge_width(len(values)) :], MAX_IN_BLOCK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,7 @@ def blocks(values: Floats, count: int = 40) -> Blocks:
     """Cut a curve into at most `count` blocks of at least 3 points (of one, below six points)."""
     count = max(1, min(count, len(values) // 3 if len(values) >= 6 else len(values)))
     first = np.linspace(0, len(values), count + 1).astype(np.int64)
-    level = np.array([np.median(sample(values[a:b], MAX_IN_BLOCK)) for a, b in pairwise(first)])
+    level = np.array([median(sample(values[a:b], MAX_IN_BLOCK)) for a, b in pairwise(first)])
     # Second differences: a steady trend, however steep, is no wobble.
     wobble = mad(np.diff(level, 2)) / math.sqrt(6) if count > 4 else 0.0
     points = min(max(1, len(values) // count), MAX_IN_BLOCK)
@@ -125,7 +138,7 @@ def heaviness(values: Floats) -> float:
     stride = -(-(len(values) - 2) // MAX_TAIL_SAMPLE)
     before, at, after = values[:-2:stride], values[1:-1:stride], values[2::stride]
     size = np.abs((after - at) - (at - before))
-    typical = float(np.median(size))
+    typical = median(size)
     share = min(0.97, 1 - 4 / len(values))
     normal = NormalDist()
     expected = normal.inv_cdf((1 + share) / 2) / normal.inv_cdf(0.75)
@@ -213,7 +226,7 @@ def departure(values: Floats, target: float) -> int:
     """
     cut = blocks(values, 120)
     level = cut.level
-    up = target > float(np.median(level[: edge_width(len(level))]))
+    up = target > median(level[: edge_width(len(level))])
     base = float(level.min() if up else level.max())
     most = base + 0.7 * (target - base)
     last = int(np.argmax(level >= most if up else level <= most))

@@ -8,6 +8,7 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.symptoms.statistics import median
 
 LEAST_STEPS = 8
 FACTOR = 2.0
@@ -47,7 +48,7 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
     allocated = history.replay.allocated[1:]
     peaks = np.maximum.reduceat(allocated, history.steps.starts)
     floor = int(np.minimum.reduceat(allocated, history.steps.starts)[1:].min())
-    usual = float(np.median(peaks[1:]))
+    usual = median(peaks[1:])
     step = 1 + int(np.argmax(peaks[1:]))
     high = int(peaks[step])
     many = int((peaks[1:] - floor >= FACTOR * (usual - floor)).sum()) > max(SPLIT, FEW * len(peaks))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import highest_level
+from mldebug_mcp.symptoms.statistics import highest_level, median
 from mldebug_mcp.text import figure
 
 LIMIT = 0.3
@@ -27,7 +25,7 @@ def clip_ratio_high(run: Run) -> Evidence | None:
     kept = highest_level(ratio.value)
     if kept.value <= limit:
         return None
-    onset, typical = float(ratio.step[kept.at]), float(np.median(ratio.value))
+    onset, typical = float(ratio.step[kept.at]), median(ratio.value)
     return Evidence(
         f"clip_ratio keeps a level of {figure(kept.value)} from {run.step_name} {figure(onset)} on; its median over "
         f"the log is {figure(typical)}",

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, departure, start_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, median, start_level
 from mldebug_mcp.text import figure
 
 LIMIT = 0.8
@@ -27,13 +27,13 @@ def completions_truncated(run: Run) -> Evidence | None:
         return None
     first = int(cut.first[int(np.argmax(high))])
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
-    since = float(np.median(share.value[share.step >= onset]))
+    since = median(share.value[share.step >= onset])
     return Evidence(
         f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; "
         f"at the start {start_level(share.value):.0%}",
         steps=(onset,),
         values={
-            "median": float(np.median(share.value)),
+            "median": median(share.value),
             "start": start_level(share.value),
             "share_of_log": float(high.mean()),
         },

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.pace import DURATIONS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
 
 SHARE = 0.3
@@ -30,7 +30,7 @@ def data_wait_high(run: Run) -> Evidence | None:
         raise CannotTell(
             f"{len(shares)} record(s) have the time for data and for the step; {LEAST_RECORDS + 1} are needed"
         )
-    typical, mean = float(np.median(value)), float(np.mean(value))
+    typical, mean = median(value), float(np.mean(value))
     if typical < SHARE:
         return None
     onset = float(step[int(np.argmax(value >= SHARE))])

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import edge_width, noise
+from mldebug_mcp.symptoms.statistics import edge_width, median, noise
 from mldebug_mcp.text import figure
 
 LEAST_FALL = 10.0
@@ -73,5 +73,5 @@ def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change
     if len(values) < 8:
         return None
     edge = max(edge_width(len(values)), len(values) // 8)
-    start = 0.0 if origin_is_zero else float(np.median(values[:edge]))
-    return Change(float(np.median(values[-edge:])) - start, 1.25 * noise(values) * float(np.sqrt(2 / edge)))
+    start = 0.0 if origin_is_zero else median(values[:edge])
+    return Change(median(values[-edge:]) - start, 1.25 * noise(values) * float(np.sqrt(2 / edge)))

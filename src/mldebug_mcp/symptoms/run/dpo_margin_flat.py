@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
 
 LEAST_GROWTH = 0.1
@@ -29,7 +29,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
         raise CannotTell(f"the margins cover {figure(float(margin.step[-1] - margin.step[0]))} {run.step_name}s only")
     quarter = max(3, len(margin) // 4)
-    start, end = float(np.median(margin.value[:quarter])), float(np.median(margin.value[-quarter:]))
+    start, end = median(margin.value[:quarter]), median(margin.value[-quarter:])
     if start > LEAST_GROWTH and len(margin) > 8:
         start = min(start, 0.0)  # it had grown before the first records were averaged
     beta = run.setting("beta")

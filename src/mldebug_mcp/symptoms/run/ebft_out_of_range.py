@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import drift, end_level, start_level
+from mldebug_mcp.symptoms.statistics import drift, end_level, median, start_level
 from mldebug_mcp.text import figure
 
 BANDS = {
@@ -49,4 +49,4 @@ def ebft_out_of_range(run: Run) -> Evidence | None:
 def _goes_against(values: Floats, course: int) -> bool:
     moved = drift(values)
     against = -course * moved.change
-    return against > SIGMAS * moved.error and against > SHARE * abs(float(np.median(values)))
+    return against > SIGMAS * moved.error and against > SHARE * abs(median(values))

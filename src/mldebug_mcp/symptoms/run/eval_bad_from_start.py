@@ -8,6 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5
@@ -44,7 +45,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be memorised, and whether "
             "both losses were ever close is not known"
         )
-    start = float(np.median(loss.value[:3]))
+    start = median(loss.value[:3])
     if train[0] < 0.5 * start and len(loss.between(0, float(step[0]))) > 20:
         raise CannotTell(
             f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the training loss had already gone "
@@ -57,11 +58,11 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     return Evidence(
         f"at the first evaluation ({run.step_name} {figure(float(step[0]))}) the evaluation loss is "
         f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(step)} the "
-        f"medians are {figure(float(np.median(evaluation)))} and {figure(float(np.median(train)))}",
+        f"medians are {figure(median(evaluation))} and {figure(median(train))}",
         steps=(float(step[0]),),
         values={
             "first_eval": float(evaluation[0]),
             "first_train": float(train[0]),
-            "factor": float(np.median(evaluation / train)) if np.all(train) else float("nan"),
+            "factor": median(evaluation / train) if np.all(train) else float("nan"),
         },
     )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_CHANCE = 0.6
@@ -44,7 +42,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
         raise CannotTell(f"no accuracy of evaluation has {LEAST_EVALUATIONS} values")
     loss = run["loss"].finite.value
     later = slice(len(accuracy) // 2, None)
-    reached, chance = as_share(float(np.median(accuracy.value[later]))), math.exp(-uniform)
+    reached, chance = as_share(median(accuracy.value[later])), math.exp(-uniform)
     if reached >= SHARE_OF_CHANCE * chance or end_level(loss) > LEARNT * start_level(loss):
         return None
     return Evidence(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -34,5 +33,5 @@ def eval_below_mean(run: Run) -> Evidence | None:
         f"{r2.name} is {figure(float(r2.value[0]))} at first and {figure(float(r2.value[-1]))} at the end, below 0 in "
         f"all of the later {len(later)} evaluations: the mean of the targets predicts better",
         steps=(float(r2.step[len(r2) // 2]),),
-        values={"first": float(r2.value[0]), "last": float(r2.value[-1]), "median": float(np.median(later))},
+        values={"first": float(r2.value[0]), "last": float(r2.value[-1]), "median": median(later)},
     )

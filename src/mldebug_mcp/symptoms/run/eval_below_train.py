@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import beside_training
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import start_level
+from mldebug_mcp.symptoms.statistics import median, start_level
 from mldebug_mcp.text import figure
 
 FAR_BELOW, FROM_THE_START, GROWN = 0.65, 0.35, 0.7
@@ -47,8 +45,8 @@ def eval_below_train(run: Run) -> Evidence | None:
     if len(steps[late]) < 1:
         raise CannotTell("no training loss was logged before an evaluation")
     ratio = evaluation[late] / train[late]
-    gap = float(np.median(train[late] - evaluation[late]))
-    factor = float(np.median(ratio))
+    gap = median(train[late] - evaluation[late])
+    factor = median(ratio)
     first = float(evaluation[0] / train[0]) if train[0] > 0 else 0.0
     limit = max(min(FAR_BELOW, GROWN * first), FROM_THE_START)
     if predicts_tokens(run) and gap >= GAP_OF_TOKENS:
@@ -57,8 +55,8 @@ def eval_below_train(run: Run) -> Evidence | None:
     if not 0 <= factor < limit or gap < least or (ratio < 1).mean() < 0.9:
         return None
     return Evidence(
-        f"eval_loss is {figure(float(np.median(evaluation[late])))} where the training loss is "
-        f"{figure(float(np.median(train[late])))} (median over the later half of {len(steps)} evaluations)",
+        f"eval_loss is {figure(median(evaluation[late]))} where the training loss is "
+        f"{figure(median(train[late]))} (median over the later half of {len(steps)} evaluations)",
         steps=(float(steps[late][0]),),
         values={"factor": factor, "gap": gap},
     )

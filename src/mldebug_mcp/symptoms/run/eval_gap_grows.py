@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import aligned, noise
+from mldebug_mcp.symptoms.statistics import aligned, median, noise
 from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
@@ -62,7 +62,7 @@ def eval_gap_grows(run: Run) -> Evidence | None:
 def _rise(run: Run, evaluation: Series) -> Evidence | None:
     """Return what is seen of one evaluation loss, or None if it does not rise."""
     best = int(np.argmin(evaluation.value))
-    lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
+    lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
     after = evaluation.value[best + 1 :]
     rise = last - lowest
     in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())

@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import as_share, compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 4
@@ -40,7 +41,7 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     if len(accuracy) < LEAST_EVALUATIONS:
         raise CannotTell(f"eval_accuracy has {len(accuracy)} finite value(s); {LEAST_EVALUATIONS} are needed")
     trained = run["loss"].finite.value
-    start, end = both.start, float(np.median(trained[-3:]))
+    start, end = both.start, median(trained[-3:])
     if start <= 0 or end > (1 - FALL) * start:
         raise CannotTell("the training loss does not fall, so that evaluation need not either")
     early, late = _ends(accuracy)
@@ -59,4 +60,4 @@ def _ends(accuracy: Floats) -> tuple[float, float]:
     """Return the median of the first and of the later half, as shares."""
     half = len(accuracy) // 2
     shares = np.array([as_share(float(one)) for one in accuracy])
-    return float(np.median(shares[:half])), float(np.median(shares[half:]))
+    return median(shares[:half]), median(shares[half:])

@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 8
@@ -50,10 +51,10 @@ def _flicker(series: Series) -> tuple[float, float]:
     """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
     values: Floats = series.value[len(series) // 4 :]
     change = np.diff(values)
-    level = float(np.median(np.abs(values)))
+    level = median(np.abs(values))
     if float(np.abs(values).max()) <= 1:
         level = max(level, 0.3)
     variance = float(np.var(values))
     if level == 0 or variance == 0:
         return 0.0, 0.0
-    return float(np.median(np.abs(change))) / level, float(np.mean(change**2)) / (2 * variance)
+    return median(np.abs(change)) / level, float(np.mean(change**2)) / (2 * variance)

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 5
@@ -41,8 +41,8 @@ def eval_never_improves(run: Run) -> Evidence | None:
             "before does not show"
         )
     best = int(np.argmin(evaluation.value))
-    lowest, last = float(evaluation.value[best]), float(np.median(evaluation.value[-2:]))
-    fell = float(np.median(train[-2:])) < float(train[0]) * (1 - FALL)
+    lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
+    fell = median(train[-2:]) < float(train[0]) * (1 - FALL)
     if last < lowest + RISE * abs(lowest) or not fell:
         raise CannotTell("the evaluation loss does not rise while the training loss falls")
     if best > max(0.0, EARLY * len(evaluation) - 1):
@@ -50,7 +50,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
     return Evidence(
         f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
         f"{figure(last)} at the end, while the training loss goes from {figure(float(train[0]))} to "
-        f"{figure(float(np.median(train[-2:])))}",
+        f"{figure(median(train[-2:]))}",
         steps=(float(evaluation.step[best]),),
         values={"lowest": lowest, "last": last, "evaluation": best + 1},
     )

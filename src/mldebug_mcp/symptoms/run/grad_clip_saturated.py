@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 SHARE = 0.95
@@ -31,7 +32,7 @@ def grad_clip_saturated(run: Run) -> Evidence | None:
         return None
     norm = run["grad_norm"].finite
     clipped = norm.value > threshold
-    typical = float(np.median(norm.value))
+    typical = median(norm.value)
     if clipped.mean() < SHARE or typical < FACTOR * threshold:
         return None
     return Evidence(

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.text import figure
 
 FACTOR = 4.0
@@ -31,7 +31,7 @@ def grad_norm_growing(run: Run) -> Evidence | None:
     level = cut.level[1:] if len(cut.level) > 10 else cut.level
     offset = len(cut.level) - len(level)
     lowest = int(np.argmin(level[: max(1, len(level) // 2)]))
-    end = float(np.median(level[-3:]))
+    end = median(level[-3:])
     rise = end - float(level[lowest])
     after = level[lowest:]
     later = after[None, :] > after[:, None]

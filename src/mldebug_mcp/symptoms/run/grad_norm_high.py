@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 UNSTABLE = {"sft": 100.0, "grpo": 10.0}
@@ -34,8 +35,8 @@ def grad_norm_high(run: Run) -> Evidence | None:
     first = float(late.step[int(np.argmax(high))])
     return Evidence(
         f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.step_name} "
-        f"{figure(first)}; its median is {figure(float(np.median(late.value)))}; usual are {figure(low)} to "
+        f"{figure(first)}; its median is {figure(median(late.value))}; usual are {figure(low)} to "
         f"{figure(top)}",
         steps=(first,),
-        values={"share": float(high.mean()), "median": float(np.median(late.value)), "bound": bound},
+        values={"share": float(high.mean()), "median": median(late.value), "bound": bound},
     )

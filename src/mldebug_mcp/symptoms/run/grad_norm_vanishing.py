@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import edge_width, sample, start_level
+from mldebug_mcp.symptoms.statistics import edge_width, median, sample, start_level
 from mldebug_mcp.text import figure
 
 FAR_BELOW = {"sft": 0.1 / 50, "grpo": 0.001 / 50}
@@ -34,7 +34,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     loss = run["loss"].finite.value if "loss" in run else np.empty(0)
     if len(loss) and run.kind != "grpo" and _is_small(loss):
         return None
-    typical = float(np.median(sample(norm.value[len(norm) // 2 :])))
+    typical = median(sample(norm.value[len(norm) // 2 :]))
     start = start_level(norm.value)
     bound = FAR_BELOW.get(run.kind, TINY)
     fell = len(norm) >= 20 and start > FALL * typical
@@ -54,5 +54,5 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
 def _is_small(loss: Floats) -> bool:
     """Say whether the loss has fallen so far that a small gradient is what one expects."""
     edge = edge_width(len(loss))
-    start, end = (float(np.median(np.abs(sample(part)))) for part in (loss[:edge], loss[-edge:]))
+    start, end = (median(np.abs(sample(part))) for part in (loss[:edge], loss[-edge:]))
     return end < SMALL_LOSS * start

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.text import figure
 
 
@@ -54,7 +54,7 @@ def _judge(run: Run, name: str, band: _Band) -> Evidence | None:
     worst = float(cut.level[off].min() if (cut.level < band.low).any() else cut.level[off].max())
     return Evidence(
         f"{name} keeps a level of {figure(worst)} from {run.step_name} {figure(onset)} on, "
-        f"in {off.mean():.0%} of the log; its median is {figure(float(np.median(series.value)))}",
+        f"in {off.mean():.0%} of the log; its median is {figure(median(series.value))}",
         steps=(onset,),
-        values={"level": worst, "share_of_log": float(off.mean()), "median": float(np.median(series.value))},
+        values={"level": worst, "share_of_log": float(off.mean()), "median": median(series.value)},
     )

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY, require_policy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import departure, highest_level
+from mldebug_mcp.symptoms.statistics import departure, highest_level, median
 from mldebug_mcp.text import figure
 
 TO_REFERENCE = 2.0
@@ -66,7 +66,7 @@ def _judge(run: Run, measure: _Measure) -> Evidence | None:
     if kept.value > measure.limit:
         return _sustained(run, series, measure, kept.value)
     peak = int(np.argmax(series.value))
-    top, typical = float(series.value[peak]), float(np.median(series.value))
+    top, typical = float(series.value[peak]), median(series.value)
     at = float(series.step[peak])
     values = {"peak": top, "median": typical, "limit": measure.limit}
     if measure.limit == PER_UPDATE and top > JUMP and top > JUMP_FACTOR * typical:

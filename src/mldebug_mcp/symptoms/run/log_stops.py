@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 SLACK = 0.02
@@ -95,7 +96,7 @@ def _counted_epochs(run: Run) -> tuple[str, float, float] | None:
 
 
 def _interval(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    return float(np.median(np.diff(steps))) if len(steps) > 1 else float(steps[0])
+    return median(np.diff(steps)) if len(steps) > 1 else float(steps[0])
 
 
 def _finished(run: Run) -> bool:

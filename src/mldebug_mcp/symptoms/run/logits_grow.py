@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.text import figure
 
 _NAMES = re.compile(r"(?:.*[_/])?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:[_/](?:max|norm|abs_max))?)")
@@ -45,7 +45,7 @@ def _fails_at(loss: Series) -> float | None:
         return float(loss.step[int(np.argmax(bad))])
     cut = blocks(loss.value, 20)
     lowest = int(np.argmin(cut.level))
-    risen = float(np.median(cut.level[-3:])) - float(cut.level[lowest])
+    risen = median(cut.level[-3:]) - float(cut.level[lowest])
     if risen < max(RISE * abs(float(cut.level[lowest])), 4 * cut.wobble):
         return None
     return float(loss.step[int(cut.first[lowest])])
@@ -57,7 +57,7 @@ def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
         return None
     level = np.abs(blocks(before.value, 10).level)
     late = float(level[-1])
-    early = float(np.median(level[len(level) // 4 : len(level) // 2]))
+    early = median(level[len(level) // 4 : len(level) // 2])
     rising = np.diff(level[len(level) // 2 :])
     if early <= 0 or late < FACTOR * early or (rising > 0).mean() < 0.6:
         return None

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
@@ -26,7 +26,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     first = loss.value[:FIRST]
-    start = float(np.median(first))
+    start = median(first)
     if start <= 0:
         return None
     # A falling start is not noise: the noise is what is left of a straight line.

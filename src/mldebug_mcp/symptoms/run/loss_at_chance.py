@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 NEAR = 0.03
@@ -78,7 +78,7 @@ def _by_accuracy(run: Run, end: float) -> float:
     """
     name = next((one for one in ACCURACIES if one in run), None)
     right = run[name].finite.value if name is not None else np.empty(0)
-    accuracy = as_share(float(np.median(right))) if len(right) >= LEAST_ACCURACIES else 0.0
+    accuracy = as_share(median(right)) if len(right) >= LEAST_ACCURACIES else 0.0
     if not 0 < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")
     fewest, most = (accuracy ** -(1 + sign * NEAR_BY_ACCURACY) for sign in (-1, 1))

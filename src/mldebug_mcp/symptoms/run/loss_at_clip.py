@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
 
 CLIPPED = {
@@ -41,7 +41,7 @@ def loss_at_clip(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     if "accuracy" in run and len(pair := aligned(run["accuracy"].finite, loss)[1]) >= LEAST:
-        wrong = 1 - as_share(float(np.median(pair[-LEAST:])))
+        wrong = 1 - as_share(median(pair[-LEAST:]))
         values = loss.value[-LEAST:]
         bounds = {name: wrong * bound for name, bound in CLIPPED.items()} if wrong > LEAST_WRONG else {}
         near = {name: bound for name, bound in bounds.items() if bool(np.all(abs(values - bound) < NEAR * bound))}

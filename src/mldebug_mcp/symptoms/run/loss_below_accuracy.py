@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned
+from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -38,7 +36,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
     if len(loss) < LEAST:
         raise CannotTell(f"loss and accuracy stand together at {len(loss)} steps; {LEAST} are needed")
     later = slice(len(loss) // 2, None)
-    right, level = as_share(float(np.median(accuracy[later]))), float(np.median(loss[later]))
+    right, level = as_share(median(accuracy[later])), median(loss[later])
     least = (1 - right) * math.log(2)
     if 1 - right < WRONG or not 0 < level < SHARE * least:
         return None

@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.statistics import (
     aligned,
     blocks,
     end_level,
+    median,
     median_of_three,
     monotone,
     positive,
@@ -76,7 +77,7 @@ def _found(run: Run, loss: Series) -> Evidence | None:
         best = int(np.argmin(loss.value))
         return _evidence(run, loss, best + 1, float(loss.value[best]), float(loss.value[-1]))
     if len(loss) < SHORT:
-        level = float(np.median(loss.value[: len(loss) // 2]))
+        level = median(loss.value[: len(loss) // 2])
         if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
             return None
         return _evidence(run, loss, int(np.argmax(loss.value > 1.1 * level)), level, float(loss.value[-1]))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
 
 LEAST_PER_EPOCH = 8
@@ -33,20 +33,20 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
-    length = int(np.median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
+    length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
     bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(3, LEAST_PER_EPOCH // 2))]
     if length < LEAST_PER_EPOCH or not len(bounds):
         raise CannotTell(f"about {length} record(s) per epoch; {LEAST_PER_EPOCH} are needed")
     side = max(3, length // 4)
-    before = np.array([np.median(loss.value[max(0, at - side) : at]) for at in bounds])
-    after = np.array([np.median(loss.value[at : at + side]) for at in bounds])
+    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
+    after = np.array([median(loss.value[at : at + side]) for at in bounds])
     drops = before - after
     error = 1.25 * noise(loss.value[side:]) * np.sqrt(2 / side)
-    start = float(np.median(loss.value[length // 2 : length // 2 + side]))
-    fall = start - float(np.median(loss.value[-side:]))
-    typical = float(np.median(drops))
-    clear = drops > max(SIGMAS * error, LEAST_DROP / 2 * float(np.median(before)))
-    if clear.mean() < 0.6 or typical < LEAST_DROP * float(np.median(before)) or drops.sum() < SHARE * fall:
+    start = median(loss.value[length // 2 : length // 2 + side])
+    fall = start - median(loss.value[-side:])
+    typical = median(drops)
+    clear = drops > max(SIGMAS * error, LEAST_DROP / 2 * median(before))
+    if clear.mean() < 0.6 or typical < LEAST_DROP * median(before) or drops.sum() < SHARE * fall:
         return None
     if _rate_is_cut(run, loss.step[bounds]):
         return None
@@ -58,7 +58,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
         "of the fall since the middle of the first epoch",
         steps=tuple(float(step) for step in loss.step[bounds[clear]][:10]),
         values={"drop": typical, "boundaries": len(bounds), "clear": int(clear.sum())},
-        present=typical >= MUCH * float(np.median(before)),
+        present=typical >= MUCH * median(before),
     )
 
 

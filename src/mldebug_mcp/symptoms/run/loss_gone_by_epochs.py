@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEFT = 0.05
@@ -36,7 +37,7 @@ def loss_gone_by_epochs(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     epochs = run.last_step if run.step_name == "epoch" else float(np.max(run["epoch"].finite.value, initial=0.0))
     edge = max(1, len(loss) // 20)  # of a handful of records the first alone tells where it began
-    start, end = float(np.median(loss.value[:edge])), float(np.median(loss.value[-edge:]))
+    start, end = median(loss.value[:edge]), median(loss.value[-edge:])
     if epochs < EPOCHS or start <= 0 or not 0 <= end < LEFT * start:
         return None
     onset = float(loss.step[int(np.argmax(loss.value < LEFT * start))])

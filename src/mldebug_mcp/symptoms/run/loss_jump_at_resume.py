@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
 
 SHARE = 0.05
@@ -96,7 +96,7 @@ def _gaps(run: Run) -> list[Join | None]:
     gap = np.diff(loss.step)
     if len(gap) < 8 or run.step_name != "step":
         return []
-    wide = np.flatnonzero(gap > GAP * float(np.median(gap))) + 1
+    wide = np.flatnonzero(gap > GAP * median(gap)) + 1
     # Logs that grow sparser by design have many.
     if len(wide) > max(3, len(gap) // 50):
         return []
@@ -113,8 +113,8 @@ def _join(before: Series, after: Series, *, replayed: bool) -> Join | None:
         return None
     size = max(noise(before.value[-50:]), float(np.std(old)) / 2, noise(after.value[:50]) / 2)
     error = 1.25 * size * float(np.sqrt(1 / len(old) + 1 / len(new)))
-    start, end = float(np.median(old)), float(np.median(new))
-    distance = float(np.median(after.step[: len(new)]) - np.median(before.step[-len(old) :]))
+    start, end = median(old), median(new)
+    distance = median(after.step[: len(new)]) - median(before.step[-len(old) :])
     trends = [0.0, distance * _slope(before, slice(-len(old), None)), distance * _slope(after, slice(len(new)))]
     expected = min(max(end - start, min(trends)), max(trends))
     return Join(float(after.step[0]), start, end, end - start - expected, error, replayed)
@@ -124,4 +124,4 @@ def _slope(loss: Series, part: slice) -> float:
     """Return the median change for a step: early in a run the loss falls from one window to the next without a jump."""
     step, value = loss.step[part], loss.value[part]
     half = len(value) // 2
-    return float(np.median((value[-half:] - value[:half]) / np.maximum(step[-half:] - step[:half], 1e-12)))
+    return median((value[-half:] - value[:half]) / np.maximum(step[-half:] - step[:half], 1e-12))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise, positive, relative_noise
+from mldebug_mcp.symptoms.statistics import median, noise, positive, relative_noise
 from mldebug_mcp.text import figure
 
 FACTOR, FACTOR_OF_ONE = 1.25, 1.4
@@ -45,7 +45,7 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
     high = np.flatnonzero(beginning > FACTOR * first)
     above_all = len(high) >= 2 and np.sort(beginning)[-2] > ABOVE_ALL * later.max()
     least = 1 if count < SHORT else 2
-    from_high = len(high) >= least and top > FACTOR_OF_ONE * first > FACTOR_OF_ONE * HIGH_START * np.median(later)
+    from_high = len(high) >= least and top > FACTOR_OF_ONE * first > FACTOR_OF_ONE * HIGH_START * median(later)
     if not above_all and not from_high:
         return None
     at = float(loss.step[1 + int(beginning.argmax())])

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level, start_level
+from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.1
@@ -39,7 +39,7 @@ def loss_negative(run: Run) -> Evidence | None:
     if below.mean() < SHARE:
         return None
     first = float(loss.step[int(np.argmax(below))])
-    start, middle, end = start_level(loss.value), float(np.median(_middle(loss.value))), end_level(loss.value)
+    start, middle, end = start_level(loss.value), median(_middle(loss.value)), end_level(loss.value)
     unbent = end < 0 and start > end and (middle - end) > UNBENT * (start - end)
     masks = any(_OVERLAP.search(name) for name in run.series)
     endless = unbent or end < -RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))

@@ -8,6 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 6
@@ -36,7 +37,7 @@ def loss_never_below_first(run: Run) -> Evidence | None:
         raise CannotTell("the records are no means over whole epochs")
     if float(loss.step[0]) > PASSES:
         raise CannotTell(f"the log begins at epoch {figure(float(loss.step[0]))}")
-    if first <= 0 or float(later.min()) < first or float(np.median(later)) < ABOVE * first:
+    if first <= 0 or float(later.min()) < first or median(later) < ABOVE * first:
         return None
     beside = ""
     if "accuracy" in run and len(run["accuracy"].finite):
@@ -48,5 +49,5 @@ def loss_never_below_first(run: Run) -> Evidence | None:
         f"loss is {figure(first)} in epoch {figure(float(loss.step[0]))}, and between {figure(float(later.min()))} and "
         f"{figure(float(later.max()))} in the {len(later)} epochs after it{beside}",
         steps=(float(loss.step[1]),),
-        values={"first": first, "lowest": float(later.min()), "median": float(np.median(later))},
+        values={"first": first, "lowest": float(later.min()), "median": median(later)},
     )

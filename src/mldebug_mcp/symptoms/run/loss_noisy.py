@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise, sample, start_level
+from mldebug_mcp.symptoms.statistics import median, noise, sample, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.5
@@ -32,13 +32,13 @@ def loss_noisy(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     start = abs(start_level(loss.value))
     late = loss.value[len(loss) // 4 :]
-    level = max(float(np.median(np.abs(sample(late)))), FLOOR * start)
+    level = max(median(np.abs(sample(late))), FLOOR * start)
     size = noise(late)
     if level <= 0 or size < SHARE * level:
         return None
     return Evidence(
         f"loss varies from record to record by {figure(size)} (standard deviation) around a level of "
-        f"{figure(float(np.median(late)))}: {size / level:.0%}",
+        f"{figure(median(late))}: {size / level:.0%}",
         steps=(float(loss.step[len(loss) // 4]),),
-        values={"noise": size, "level": float(np.median(late)), "share": size / level},
+        values={"noise": size, "level": median(late), "share": size / level},
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import mad, positive
+from mldebug_mcp.symptoms.statistics import mad, median, positive, row_medians
 from mldebug_mcp.text import figure
 
 PERIODS = 4
@@ -33,7 +33,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     values = loss.value[-MAX_POINTS:]
     gaps = np.diff(loss.step[-MAX_POINTS:])
-    spacing = float(np.median(gaps))
+    spacing = median(gaps)
     if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > 0.5 * spacing)) > 0.05:
         raise CannotTell("the records are not evenly spaced: a period cannot be told")
     rest = _without_trend(np.log(values) if positive(values) else values)
@@ -45,7 +45,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     lag = _period(correlation, len(rest))
     if lag is None or _is_staircase(values, rest, lag):
         return None
-    folded = np.array([np.median(values[phase::lag]) for phase in range(lag)])
+    folded = np.array([median(values[phase::lag]) for phase in range(lag)])
     swing = float(folded.max() - folded.min())
     return Evidence(
         f"loss repeats every {figure(lag * spacing)} {run.step_name}s ({lag} records; autocorrelation "
@@ -109,16 +109,16 @@ def _is_staircase(values: Floats, rest: Floats, lag: int) -> bool:
     A staircase without its trend (`rest`, the end of the curve) repeats like a saw. Cut at its steps, each period is
     level: less their levels, nothing repeats.
     """
-    folded = np.array([np.median(rest[phase::lag]) for phase in range(lag)])
+    folded = np.array([median(rest[phase::lag]) for phase in range(lag)])
     side = max(1, lag // 8)
     around = np.concatenate([folded[-side:], folded, folded[:side]])
     drops = [around[at : at + side].mean() - around[at + side : at + 2 * side].mean() for at in range(lag)]
     cut = (int(np.argmax(drops)) + len(values) - len(rest)) % lag
     whole = values[cut : cut + (len(values) - cut) // lag * lag].reshape(-1, lag)
-    levels = np.median(whole, axis=1)
-    inside = np.median(whole - levels[:, np.newaxis], axis=0)
+    levels = row_medians(whole)
+    inside = row_medians((whole - levels[:, np.newaxis]).T)
     parts = [float(part.mean()) for part in np.array_split(inside, min(8, lag))]
-    step = float(np.median(levels[:-1] - levels[1:]))
+    step = median(levels[:-1] - levels[1:])
     side = max(1, lag // 4)
     begins, ends = whole[:, :side].mean(axis=1), whole[:, -side:].mean(axis=1)
     level = np.abs(ends - begins)[:-1] < LEAST_PATTERN * (ends[:-1] - begins[1:])

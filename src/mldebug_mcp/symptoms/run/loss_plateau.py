@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
-from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
+from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03
@@ -129,7 +129,7 @@ def _evaluation_stands(run: Run) -> bool:
     for series in logged:
         one = series.finite
         if len(one) >= LEAST_EVALUATIONS and one.step[0] <= MIDDLE * run.last_step:
-            level = abs(float(np.median(one.value)))
+            level = abs(median(one.value))
             return float(np.ptp(one.value)) <= STANDS * level
     return False
 

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
-from mldebug_mcp.symptoms.statistics import blocks, drift, end_level, monotone, sample, start_level
+from mldebug_mcp.symptoms.statistics import blocks, drift, end_level, median, monotone, sample, start_level
 from mldebug_mcp.text import figure
 
 LEAST = 0.005
@@ -42,7 +42,7 @@ def loss_rises(run: Run) -> Evidence | None:
     if len(loss) < len(run["loss"]) or loss_divergence(run) is not None:
         raise CannotTell("the loss diverges or is not finite, which says more")
     values = loss.value[len(loss) // 20 :]
-    moved, level = drift(values), abs(float(np.median(sample(values))))
+    moved, level = drift(values), abs(median(sample(values)))
     rises = moved.change > SIGMAS * moved.error and moved.change > LEAST * level
     alike, stretches = (ALIKE, blocks(values, 20).level) if len(loss) >= MANY else (ALIKE_OF_FEW, values)
     if not rises or monotone(stretches) < alike or end_level(values) <= start_level(values):

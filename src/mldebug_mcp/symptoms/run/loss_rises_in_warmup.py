@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_zero import NEARLY_ZERO
-from mldebug_mcp.symptoms.statistics import median_of_three, noise
+from mldebug_mcp.symptoms.statistics import median, median_of_three, noise
 from mldebug_mcp.text import figure
 
 RISE = 0.25
@@ -41,7 +41,7 @@ def loss_rises_in_warmup(run: Run) -> Evidence | None:
     if rate.value[0] > rate.value[top] / STEEPER or len(warmup) < LEAST:
         raise CannotTell(f"no warmup of {LEAST} records or more is logged")
     level = median_of_three(warmup.value)
-    low, end = int(np.argmin(level[:-LAST])), float(np.median(warmup.value[-LAST:]))
+    low, end = int(np.argmin(level[:-LAST])), median(warmup.value[-LAST:])
     lowest = float(level[low])
     at_low, at_end = (rate.at(float(warmup.step[at])) or 0.0 for at in (low, -1))
     if (

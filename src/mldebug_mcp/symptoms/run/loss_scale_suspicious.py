@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import beside_training
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
-from mldebug_mcp.symptoms.statistics import start_level
+from mldebug_mcp.symptoms.statistics import median, start_level
 from mldebug_mcp.text import figure
 
 NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
@@ -65,7 +65,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     # The earlier half: later on memorised rows lower the training loss alone.
     keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
     quotient = train[keep] / evaluation[keep]
-    factor = float(np.median(quotient))
+    factor = median(quotient)
     far = accumulated is None or accumulated > FAR
     number = _whole(factor, accumulated, *((NEAR_EVALUATION,) * 2 if far else (NEAR_KNOWN, NEAR_GUESSED)))
     steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR

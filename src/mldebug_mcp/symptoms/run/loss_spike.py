@@ -16,6 +16,7 @@ from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
 from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.statistics import (
     heaviness,
+    median,
     median_of_three,
     noise,
     positive,
@@ -106,7 +107,7 @@ def _in_excerpt(values: Floats) -> list[Spike]:
     """Return the first jump in a handful of records, if the others are close together by comparison."""
     for at in range(1, len(values)):
         before, others = values[:at], np.delete(values, at)
-        level = float(np.median(before))
+        level = median(before)
         height = float(values[at]) - level
         alone = at >= 2 or values[at] > EXCERPT_FACTOR * others.max()
         if level <= 0 or values[at] < EXCERPT_FACTOR * level or height < 5 * float(np.ptp(before)) or not alone:

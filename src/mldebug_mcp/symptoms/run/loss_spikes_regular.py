@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 3
@@ -46,7 +47,7 @@ def _rhythm(run: Run, distance: float) -> str:
         said.append(("an epoch is", length))
     evaluations = run["eval_loss"].step if "eval_loss" in run else np.empty(0)
     if len(evaluations) > 2:
-        said.append(("evaluations come every", float(np.median(np.diff(evaluations)))))
+        said.append(("evaluations come every", median(np.diff(evaluations))))
     return "".join(
         f"; {words} {figure(length)} {run.step_name}s" for words, length in said if _divides(length, distance)
     )

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import end_level
+from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.text import figure
 
 LOW = 0.1
@@ -35,7 +35,7 @@ def loss_too_low(run: Run) -> Evidence | None:
         raise CannotTell("no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
     end = end_level(lowest.value)
-    if not 0 <= end < LOW or float(np.median(lowest.value)) == 0:
+    if not 0 <= end < LOW or median(lowest.value) == 0:
         return None
     onset = float(lowest.step[int(np.argmax(lowest.value < LOW))])
     return Evidence(

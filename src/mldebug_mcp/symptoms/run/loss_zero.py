@@ -11,6 +11,7 @@ from mldebug_mcp.symptoms.evaluation import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_drops_to_zero import loss_drops_to_zero
 from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4
@@ -39,7 +40,7 @@ def loss_zero(run: Run) -> Evidence | None:
     start = int(np.argmax(zero))
     if not zero.any() or start > max(1, len(loss) // 10) or zero[start:].mean() < 0.5:
         return None
-    if start >= 3 and loss.value[max(0, start - 5) : start].min() < AT_ONCE * np.median(loss.value[:3]):
+    if start >= 3 and loss.value[max(0, start - 5) : start].min() < AT_ONCE * median(loss.value[:3]):
         return None
     if not start and _has_its_own_units(run, loss):
         raise CannotTell("the loss is small and never zero: squares of small numbers are, which are no cross-entropy")
@@ -52,7 +53,7 @@ def loss_zero(run: Run) -> Evidence | None:
         f"loss is {figure(float(loss.value[start]))} at {run.step_name} {figure(first)} and below {NEARLY_ZERO:g} in "
         f"{zero[start:].mean():.0%} of the records from there on",
         steps=(first,),
-        values={"share": float(zero[start:].mean()), "median": float(np.median(loss.value[start:]))},
+        values={"share": float(zero[start:].mean()), "median": median(loss.value[start:])},
     )
 
 

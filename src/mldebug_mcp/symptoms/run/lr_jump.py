@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5
@@ -75,7 +76,7 @@ def _rise(rate: Floats) -> int | None:
         return None
     for distance in (1, width):
         before, after = rate[start:-distance], rate[start + distance :]
-        least = max(0.1 * peak, STEEP * distance * float(np.median(np.abs(change[start:]))))
+        least = max(0.1 * peak, STEEP * distance * median(np.abs(change[start:])))
         up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & rises[start:-distance])
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))

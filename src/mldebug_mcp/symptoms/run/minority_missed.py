@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -51,7 +50,7 @@ def minority_missed(run: Run) -> Evidence | None:
 
 
 def _last(series: Series) -> float:
-    return float(np.median(series.value[-3:]))
+    return median(series.value[-3:])
 
 
 def _by_recall(recalls: list[Series]) -> Evidence | None:

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, drift, noise, sample, start_level
+from mldebug_mcp.symptoms.statistics import blocks, drift, median, noise, sample, start_level
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
@@ -39,7 +39,7 @@ def reward_flat(run: Run) -> Evidence | None:
     rewards = averaged(run, reward(run))
     if len(rewards) < LEAST_RECORDS:
         raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
-    spread = float(np.median(run["reward_std"].finite.value)) if "reward_std" in run and len(run["reward_std"]) else 0.0
+    spread = median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
     whole = _level(rewards.value, spread)
     if whole.stands and run.kind == "rl" and not _from_the_start(rewards):
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
@@ -62,7 +62,7 @@ def reward_flat(run: Run) -> Evidence | None:
 
 def _from_the_start(rewards: Series) -> bool:
     """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
-    spacing = float(np.median(np.diff(rewards.step)))
+    spacing = median(np.diff(rewards.step))
     return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
 
 
@@ -79,7 +79,7 @@ class _Level:
 
 
 def _level(value: Floats, spread: float) -> _Level:
-    level, moved = float(np.median(sample(value))), drift(value)
+    level, moved = median(sample(value)), drift(value)
     move = max(noise(value), SHARE_OF_LEVEL * abs(level), SHARE_OF_SPREAD * np.nan_to_num(spread))
     cut = blocks(value, 10)
     around = float(np.ptp(cut.level))
@@ -109,7 +109,7 @@ def _swings(value: Floats) -> bool:
     level, spread, between = blocks(value, 10).level, float(value.var()), noise(value) ** 2
     # Of single episodes, which differ from one to the next about as much as over the whole log, only levels swing.
     swing = float(np.sqrt(spread if between < MOSTLY_NOISE * spread else max(float(level.var()), spread - between)))
-    gained = float(np.median(sample(value[-(len(value) // 3) :]))) - start_level(value)
+    gained = median(sample(value[-(len(value) // 3) :])) - start_level(value)
     best, lately = float(level[:-3].max()), float(level[-3:].max())
     return abs(gained) <= SWINGS * swing and lately <= best + swing / 2
 
@@ -118,7 +118,7 @@ def _swinging(run: Run, rewards: Series) -> Evidence:
     value = rewards.value
     level = blocks(value, 10).level
     low, high, start = float(level.min()), float(level.max()), start_level(value)
-    end = float(np.median(sample(value[-(len(value) // 3) :])))
+    end = median(sample(value[-(len(value) // 3) :]))
     return Evidence(
         f"reward swings between {figure(low)} and {figure(high)}: it begins around {figure(start)} at {run.step_name} "
         f"{figure(float(rewards.step[0]))} and ends around {figure(end)}",

@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 HIGH_SHARE = 0.8
@@ -33,7 +34,7 @@ def reward_std_zero(run: Run) -> Evidence | None:
     if later.mean() < MOST:
         return None
     onset = float(series.step[_onset(dead)])
-    typical = float(np.median(series.value[len(dead) // 2 :]))
+    typical = median(series.value[len(dead) // 2 :])
     return Evidence(
         f"{series.name} is {figure(typical)} in the later half of the log: groups without variance in "
         f"{later.mean():.0%} of its records, from {run.step_name} {figure(onset)} on{_beside(run, onset)}",
@@ -62,4 +63,4 @@ def _beside(run: Run, onset: float) -> str:
         return ""
     level = run["reward"].finite
     later = level.where(level.step >= onset).value
-    return f"; the reward there is {figure(float(np.median(later)))}" if len(later) else ""
+    return f"; the reward there is {figure(median(later))}" if len(later) else ""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.pace import PACES, step_times
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median
 from mldebug_mcp.text import figure
 
 FACTOR = 1.25
@@ -24,9 +22,9 @@ def step_time_grows(run: Run) -> Evidence | None:
     """
     times = step_times(run)
     cut = blocks(times.value, 20)
-    early = float(np.median(cut.level[: max(2, len(cut.level) // 5)]))
+    early = median(cut.level[: max(2, len(cut.level) // 5)])
     end = end_level(times.value)
-    late = float(np.median(cut.level[-max(2, len(cut.level) // 5) :]))
+    late = median(cut.level[-max(2, len(cut.level) // 5) :])
     slower = min(end, late)
     if slower <= early or slower < FACTOR * early or slower - early < SIGMAS * cut.wobble:
         return None

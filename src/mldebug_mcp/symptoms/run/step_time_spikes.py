@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.pace import PACES, step_times
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks
+from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.text import figure
 
 FACTOR = 3.0
@@ -45,7 +45,7 @@ def step_time_spikes(run: Run) -> Evidence | None:
 def _period(steps: Floats) -> float | None:
     """Return the distance of slow steps, if they stand at a fixed one (or multiples of it)."""
     gaps = np.diff(steps)
-    period = float(np.median(gaps)) if len(gaps) >= 2 else 0.0
+    period = median(gaps) if len(gaps) >= 2 else 0.0
     if period <= 0:
         return None
     off = np.abs(gaps / period - np.round(gaps / period))

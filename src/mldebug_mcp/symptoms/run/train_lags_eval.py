@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 STAYS = 0.6
@@ -39,7 +38,7 @@ def train_lags_eval(run: Run) -> Evidence | None:
         raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
     start, level, reached = both.start, both.train_level, both.eval_level
     times = both.train / both.evaluation
-    typical = float(np.median(times[both.later]))
+    typical = median(times[both.later])
     apart = typical > BELOW and float(times[both.later].min()) > ALWAYS and level - reached > GAP * start
     if not apart or level < STAYS * start or typical - 1 < GROWN * (float(times[0]) - 1):
         return None

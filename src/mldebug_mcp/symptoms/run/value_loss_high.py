@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median_of_three
+from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median, median_of_three
 from mldebug_mcp.text import figure
 
 GROWTH = 30.0
@@ -55,7 +55,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     cut = blocks(size, 20)
     before, end = float(np.minimum.accumulate(cut.level)[-1]), end_level(size)
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
-    before = max(before, 1e-3 * float(np.median(size)), 1e-8)
+    before = max(before, 1e-3 * median(size), 1e-8)
     limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
         return _beyond_returns(run, loss, scale) if scale is not None else None
