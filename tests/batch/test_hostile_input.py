@@ -112,11 +112,6 @@ def test_an_unknown_purpose_names_the_known_ones(inspect: Inspect) -> None:
         inspect({"input_ids": [[1, 2]]}, purpose="training")
 
 
-def test_text_without_a_tokenizer_asks_for_one(inspect: Inspect) -> None:
-    with pytest.raises(InputError, match="give the tokenizer"):
-        inspect([{"text": "Seven is a prime number."}])
-
-
 def test_a_missing_tokenizer_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "batch.json").write_text('{"input_ids": [[1, 2]]}')
     (tmp_path / "folder").mkdir()

@@ -15,14 +15,15 @@ from mldebug_mcp.batch.ragged import Ints, Ragged
 from mldebug_mcp.batch.roles import RowRoles, read_roles
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.words import END, Encoder, Words
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.other_columns import Rest
     from mldebug_mcp.batch.overlap import Overlap
     from mldebug_mcp.batch.totals import Totals
 
-Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "vlm"]
-PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "vlm")
+Purpose = Literal["sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"]
+PURPOSES: tuple[Purpose, ...] = ("sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm")
 
 MAX_ROLE_TOKENS = 200_000
 """Tokens of a batch that are decoded to look for role markers. Decoding runs in Python, not in numpy."""
@@ -56,6 +57,7 @@ class Batch:
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         columns: The columns of the file.
         tokenizer, model: What was given with the batch.
+        words: What the text was split into, where it came without its tokenizer: its ids are words, not tokens.
         problems: What reading found.
         notes: What was skipped or guessed.
         overlap: What rows share, once all of the data has been read.
@@ -79,6 +81,7 @@ class Batch:
     columns: tuple[str, ...] = ()
     tokenizer: Tokenizer | None = None
     model: ModelConfig = field(default_factory=ModelConfig)
+    words: Words | None = None
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     overlap: Overlap | None = None
@@ -108,7 +111,19 @@ class Batch:
     @property
     def bos(self) -> int | None:
         """The token that begins a text, from the tokenizer, else from the model's configuration."""
+        if self.words is not None:
+            return None
         return self.tokenizer.bos if self.tokenizer is not None else self.model.bos
+
+    @property
+    def texts(self) -> Encoder | None:
+        """What knows the text of an id, or None."""
+        return self.words if self.tokenizer is None else self.tokenizer
+
+    @property
+    def unit(self) -> Literal["tokens", "words"]:
+        """What a position of a row is."""
+        return "tokens" if self.words is None else "words"
 
     @property
     def mask(self) -> int | None:
@@ -118,11 +133,15 @@ class Batch:
     @cached_property
     def ends(self) -> frozenset[int]:
         """The tokens that end a turn or a text, from the tokenizer and its template, else from the configuration."""
+        if self.words is not None:
+            return frozenset({END})
         return self.tokenizer.ends if self.tokenizer is not None else frozenset(self.model.eos)
 
     @property
     def vocabulary(self) -> int | None:
         """How many token ids the model knows, or else the tokenizer."""
+        if self.words is not None:
+            return None
         if self.model.vocab_size is not None:
             return self.model.vocab_size
         return self.tokenizer.size if self.tokenizer is not None else None

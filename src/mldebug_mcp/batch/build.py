@@ -13,6 +13,7 @@ from mldebug_mcp.batch.columns import Kind, depth, find, row_count
 from mldebug_mcp.batch.model_config import ModelConfig
 from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
 from mldebug_mcp.batch.padding import padding_token
+from mldebug_mcp.batch.pair_scores import score_names, scored_the_other_way
 from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prompt_apart
 from mldebug_mcp.batch.purpose import infer_purpose
 from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
@@ -20,6 +21,7 @@ from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
 from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.words import Words
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
@@ -58,6 +60,7 @@ class _Found:
     notes: list[str] = field(default_factory=list)
     targets: Ragged | None = None
     has_classes: bool = False
+    is_words: bool = False
 
     def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
         self.problems.append(Problem(check, summary, tuple(self.number(int(row)) for row in rows[:MAX_PROBLEM_ROWS])))
@@ -71,14 +74,14 @@ class _Found:
         return places + self.context.first if self.table.numbers is None else self.table.numbers[places]
 
 
-def build(table: Table, context: Context) -> Batch:
-    """Make a batch of a table.
+def build(table: Table, context: Context, words: Words | None = None) -> Batch:
+    """Make a batch of a table; `words` is what its text was split into, where it had no tokenizer.
 
     Raises:
         InputError: no column is one that the checks know, or the token ids are not whole numbers.
     """
     table = with_usual_names(table)
-    found = _Found(table, context, notes=list(table.notes))
+    found = _Found(table, context, notes=list(table.notes), is_words=words is not None)
     wanted = _sides_in(table)
     sides = [side for name in wanted if (side := _side(found, name)) is not None]
     counts = [row_count(table.columns[name]) for side in wanted if (name := find(table.columns, side, "ids"))]
@@ -103,6 +106,7 @@ def build(table: Table, context: Context) -> Batch:
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
+    _scores(found)
     return Batch(
         path=context.path,
         formats=context.formats,
@@ -115,6 +119,7 @@ def build(table: Table, context: Context) -> Batch:
         classes=classes,
         floats=floats,
         integers=integer_columns(table, found.notes),
+        words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=None if sides else rest_of(table, floats, rows),
         columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
@@ -137,7 +142,7 @@ def _sides_in(table: Table) -> tuple[str, ...]:
         return tuple(side for side in ("prompt", "chosen", "rejected") if side in have)
     if find(table.columns, "", "ids"):
         return ("",)
-    return tuple(side for side in ("prompt", "completion") if side in have)
+    return tuple(side for side in ("prompt", "completion") if side in have) or names.sides_of_own(table.columns)
 
 
 def _read(found: _Found, side: str, kind: Kind) -> Ragged | None:
@@ -191,7 +196,9 @@ def _side(found: _Found, name: str) -> Sequences | None:
         ids = ids.take(kept)
         columns = {kind: None if column is None else column.take(kept) for kind, column in columns.items()}
     labels = find(found.table.columns, name, "labels") or ""
-    pad, may_end = padding_token(ids, columns["attention"], columns["labels"], found.context)
+    pad, may_end = (
+        (None, False) if found.is_words else padding_token(ids, columns["attention"], columns["labels"], found.context)
+    )
     return Sequences(
         name=name,
         ids=ids,
@@ -270,6 +277,14 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
             continue
         return labels
     return None
+
+
+def _scores(found: _Found) -> None:
+    """Report pairs whose rejected completion has the higher score."""
+    rows, differing = scored_the_other_way(found.table)
+    if len(rows):
+        names_seen = " and ".join(score_names(found.table))
+        found.problem("preference_swapped", f"of {differing} pairs that differ in {names_seen}", rows)
 
 
 def _missing(found: _Found) -> None:

@@ -14,6 +14,8 @@ from mldebug_mcp.batch.table import Column
 Kind = Literal["ids", "labels", "attention", "positions", "loss_mask"]
 
 SIDES = ("chosen", "rejected", "prompt", "completion")
+NOT_SIDES = frozenset({"decoder", "labels", "reference", "ref"})
+"""What `_input_ids` may follow without being a side of a pair or triplet."""
 _NAMES: Mapping[Kind, tuple[str, ...]] = {
     "ids": ("input_ids", "token_ids", "tokens", "input_tokens", "ids"),
     "labels": ("labels", "label_ids", "targets", "target_ids"),
@@ -34,8 +36,27 @@ DOCUMENT_MARKS = (
     "sequence_ids",
 )
 """Columns that keep packed documents apart without position ids."""
-FLOAT_INPUTS = ("pixel_values", "images", "image", "inputs", "features", "x", "input_values", "input_features")
+SCALED_INSIDE = ("past_values",)
+"""Inputs that forecasting models of Transformers scale themselves, unless told not to."""
+FLOAT_INPUTS = (
+    "pixel_values", "images", "image", "inputs", "features", "x", "input_values", "input_features", *SCALED_INSIDE,
+)  # fmt: skip
 """Inputs that a network expects on the scale of 1. Embeddings, log-probabilities and rewards are on other scales."""
+CONTRASTED = (
+    ("anchor", "positive", "negative"),
+    ("query", "positive", "negative"),
+    ("query", "pos", "neg"),
+    ("sentence_0", "sentence_1", "sentence_2"),
+)
+"""Columns of pairs and triplets for embeddings, as sentence-transformers names them; the third may be missing."""
+ASKED_AND_SAID = (
+    ("instruction", "output"),
+    ("instruction", "response"),
+    ("question", "answer"),
+    ("query", "response"),
+    ("query", "answer"),
+)
+"""Columns that hold one exchange."""
 RAW = frozenset(
     {"messages", "conversations", "conversation", "text", "prompt", "completion", "chosen", "rejected", "instruction"}
 )
@@ -53,6 +74,12 @@ def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
     return None
 
 
+def sides_of_own(columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """Return what stands before `_input_ids` in names of columns, where that is no known side: anchor, positive, ..."""
+    found = (name.removesuffix("_input_ids") for name in columns if name.endswith("_input_ids"))
+    return tuple(name for name in found if name not in SIDES and name not in NOT_SIDES)
+
+
 def depth(column: Column) -> int:
     """Return how deeply numbers are nested in a column: 1 for one per row, 2 for a list per row, and so on."""
     if isinstance(column, Ragged):
@@ -67,6 +94,22 @@ def depth(column: Column) -> int:
         found += 1
         value = value[0] if value else None
     return found
+
+
+def holds_text(column: Column) -> bool:
+    """Whether a column's first value is text or a list of messages."""
+    if not isinstance(column, list):
+        return False
+    value: object = next((row for row in column if row is not None), None)
+    return isinstance(value, str) or (isinstance(value, list) and (not value or isinstance(value[0], dict)))
+
+
+def is_text(columns: Mapping[str, Column]) -> bool:
+    """Whether columns hold text to train on, and no token ids of it."""
+    if any(find(columns, side, "ids") for side in ("", *SIDES, *sides_of_own(columns))):
+        return False
+    texts = {name for name, column in columns.items() if holds_text(column)}
+    return bool(RAW & texts) or any(set(group[:2]) <= texts for group in (*CONTRASTED, *ASKED_AND_SAID))
 
 
 def row_count(column: Column) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mldebug_mcp.batch.columns import row_count
+from mldebug_mcp.batch.columns import ASKED_AND_SAID, CLASS_NAMES, CONTRASTED, RAW, class_labels, holds_text, row_count
+from mldebug_mcp.batch.pair_scores import score_names
 from mldebug_mcp.batch.ragged import Ragged
 from mldebug_mcp.batch.sequences import IGNORE
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.words import Encoder
 from mldebug_mcp.errors import InputError, is_failure
 from mldebug_mcp.text import shorten
 
@@ -49,15 +50,20 @@ class Row:
         return [token if use else IGNORE for token, use in zip(self.ids, self.trained, strict=True)]
 
 
-def tokenize(table: Table, tokenizer: Tokenizer, purpose: str | None) -> Table:
+def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
     """Return the table with token ids and labels in place of its text.
 
     Raises:
         InputError: the columns or the rows have a form that no trainer takes, or the chat template fails.
     """
-    names = set(table.columns)
+    names = {name for name, column in table.columns.items() if holds_text(column)}
     if {"chosen", "rejected"} <= names:
         return _preferences(table, tokenizer)
+    if contrasted := next((group for group in CONTRASTED if set(group[:2]) <= names), None):
+        return _contrasted(table, [name for name in contrasted if name in names], tokenizer)
+    if names & RAW == {"text"} and (labels := _classes(table)) and purpose in (None, "classification"):
+        rows = _each(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
+        return _made(table, {"input_ids": [row.ids for row in rows]}, "tokenized the text; it has classes", labels)
     if "prompt" in names and not names & {"completion", "messages", "text"}:
         rows = _each(table, ("prompt",), lambda row: Row(_prompt(row["prompt"], tokenizer)))
         return _made(table, {"input_ids": [row.ids for row in rows]}, "rendered the prompts for generation")
@@ -79,7 +85,7 @@ def _strange_roles(table: Table) -> str:
     return ", ".join(shorten(role, 30) for role in list(roles)[:8])
 
 
-def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], Row], str]:
+def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row], str]:
     chat = next((name for name in _CHATS if name in names), None)
     if chat is not None:
         note = (
@@ -91,8 +97,10 @@ def _maker(names: set[str], tokenizer: Tokenizer) -> tuple[Callable[[Message], R
         return (lambda row: _completion(row["prompt"], row["completion"], tokenizer)), (
             "tokenized prompt and completion and masked the prompt, as TRL does"
         )
-    if "instruction" in names and names & {"output", "response"}:
-        return (lambda row: _instruction(row, tokenizer)), "took instruction and output as a conversation"
+    exchange = next((pair for pair in ASKED_AND_SAID if set(pair) <= names), None)
+    if exchange is not None:
+        asked, said = exchange
+        return (lambda row: _exchange(row, asked, said, tokenizer)), f"took {asked} and {said} as a conversation"
     if "text" in names:
         return (
             lambda row: _text(row["text"], tokenizer)
@@ -124,9 +132,30 @@ def _listed(column: Column) -> Sequence[object]:
     return column if isinstance(column, list) else [None] * row_count(column)
 
 
-def _made(table: Table, columns: Mapping[str, list[list[int]]], note: str) -> Table:
+def _made(table: Table, columns: Mapping[str, list[list[int]]], note: str, *kept: str) -> Table:
     made: dict[str, Column] = {name: Ragged.of(rows) for name, rows in columns.items()}
-    return Table(made, notes=[*table.notes, note])
+    made |= {name: table.columns[name] for name in kept}
+    return Table(made, notes=[*table.notes, note], numbers=table.numbers)
+
+
+def _classes(table: Table) -> str | None:
+    """Return the column that holds a class for each row, if there is one."""
+    rows = row_count(table.columns["text"])
+    return next(
+        (name for name in CLASS_NAMES if name in table.columns and class_labels(table.columns[name], rows) is not None),
+        None,
+    )
+
+
+def _contrasted(table: Table, names: list[str], tokenizer: Encoder) -> Table:
+    columns: dict[str, list[list[int]]] = {}
+    for name in names:
+
+        def make(row: Message, name: str = name) -> Row:
+            return Row(tokenizer.encode(_words(row[name])))
+
+        columns[f"{name}_input_ids"] = [row.ids for row in _each(table, (name,), make)]
+    return _made(table, columns, f"tokenized {', '.join(names)} each on its own, as sentence-transformers does")
 
 
 def messages_of(value: object) -> list[dict[str, object]]:
@@ -147,17 +176,19 @@ def messages_of(value: object) -> list[dict[str, object]]:
     return found
 
 
-def _render(messages: list[dict[str, object]], tokenizer: Tokenizer, *, prompt: bool = False) -> list[int]:
+def _render(messages: list[dict[str, object]], tokenizer: Encoder, *, prompt: bool = False) -> list[int]:
     if tokenizer.chat_template is None:
         raise NotAConversationError("the tokenizer has no chat template to render messages with")
     return tokenizer.encode(tokenizer.render(messages, add_generation_prompt=prompt), special=False)
 
 
-def conversation_row(value: object, tokenizer: Tokenizer) -> Row:
+def conversation_row(value: object, tokenizer: Encoder) -> Row:
     """Return a conversation rendered and tokenized, with the assistant's turns trained on.
 
     Raises NotAConversationError if the messages do not form one.
     """
+    if value is None or value == []:
+        return Row([], [])
     messages = messages_of(value)
     ids = _render(messages, tokenizer)
     marked = tokenizer.generation_mask(messages)
@@ -179,7 +210,7 @@ def _common(one: list[int], two: list[int]) -> list[int]:
     return one[: next((place for place in range(least) if one[place] != two[place]), least)]
 
 
-def _prompt(value: object, tokenizer: Tokenizer) -> list[int]:
+def _prompt(value: object, tokenizer: Encoder) -> list[int]:
     return (
         _render(messages_of(value), tokenizer, prompt=True)
         if isinstance(value, list)
@@ -187,7 +218,7 @@ def _prompt(value: object, tokenizer: Tokenizer) -> list[int]:
     )
 
 
-def _completion(prompt: object, completion: object, tokenizer: Tokenizer) -> Row:
+def _completion(prompt: object, completion: object, tokenizer: Encoder) -> Row:
     first = _prompt(prompt, tokenizer)
     if isinstance(prompt, list):
         whole = _render([*messages_of(prompt), *messages_of(completion)], tokenizer)
@@ -197,30 +228,34 @@ def _completion(prompt: object, completion: object, tokenizer: Tokenizer) -> Row
     return Row(whole, [place >= masked for place in range(len(whole))])
 
 
-def _instruction(row: Message, tokenizer: Tokenizer) -> Row:
+def _exchange(row: Message, asked: str, said: str, tokenizer: Encoder) -> Row:
     more = row.get("input")
-    asked = _words(row["instruction"]) + (f"\n{more}" if isinstance(more, str) and more else "")
-    said = _words(row.get("output", row.get("response")))
-    return conversation_row([{"role": "user", "content": asked}, {"role": ASSISTANT, "content": said}], tokenizer)
+    prompt = _words(row[asked]) + (f"\n{more}" if isinstance(more, str) and more else "")
+    return conversation_row(
+        [{"role": "user", "content": prompt}, {"role": ASSISTANT, "content": _words(row[said])}], tokenizer
+    )
 
 
-def _text(value: object, tokenizer: Tokenizer) -> Row:
+def _text(value: object, tokenizer: Encoder) -> Row:
     return Row(_ended(tokenizer.encode(_words(value)), tokenizer))
 
 
 def _words(value: object) -> str:
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise NotAConversationError("a text column holds no text")
     return value
 
 
-def _ended(ids: list[int], tokenizer: Tokenizer) -> list[int]:
+def _ended(ids: list[int], tokenizer: Encoder) -> list[int]:
     """Return the row with the end token, which TRL's SFTTrainer adds where it is missing."""
     return ids if tokenizer.eos is None or ids[-1:] == [tokenizer.eos] else [*ids, tokenizer.eos]
 
 
-def _preferences(table: Table, tokenizer: Tokenizer) -> Table:
-    explicit = "prompt" in table.columns
+def _preferences(table: Table, tokenizer: Encoder) -> Table:
+    # Beside whole conversations a prompt says nothing more, as in UltraFeedback.
+    explicit = "prompt" in table.columns and not (_is_chat(table, "chosen") and not _is_chat(table, "prompt"))
     columns: dict[str, list[list[int]]] = {}
     for side in ("chosen", "rejected"):
         names = ("prompt", side) if explicit else (side,)
@@ -236,4 +271,8 @@ def _preferences(table: Table, tokenizer: Tokenizer) -> Table:
         columns[f"{side}_input_ids"] = [row.ids for row in rows]
         if explicit:
             columns[f"{side}_labels"] = [row.labels for row in rows]
-    return _made(table, columns, "rendered both sides of each pair as TRL does")
+    return _made(table, columns, "rendered both sides of each pair as TRL does", *score_names(table))
+
+
+def _is_chat(table: Table, name: str) -> bool:
+    return isinstance(next((value for value in _listed(table.columns[name]) if value is not None), None), list)

@@ -11,6 +11,11 @@ from mldebug_mcp.batch.sequences import Sequences
 NOWHERE: Ints = np.empty(0, np.int64)
 
 
+def holds_documents(batch: Batch, side: Sequences) -> bool:
+    """Whether rows hold several documents, kept apart or not: then a row may begin and end inside one."""
+    return side.packed or bool(len(document_starts(batch, side)))
+
+
 def document_starts(batch: Batch, side: Sequences) -> Ints:
     """Return the flat positions at which a further document begins inside a row.
 
@@ -19,7 +24,7 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     mask the first token of each.
     """
     bos = batch.bos
-    if bos is not None and bos not in batch.ends:
+    if bos is not None and bos not in batch.ends and not _begins_turns(batch):
         starts = np.flatnonzero(side.ids.flat == bos)
         if len(starts):
             return _inside(side, starts, bos)
@@ -27,6 +32,16 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
         return np.union1d(_second_systems(batch, side), _separated(batch, side))
     ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
     return _inside(side, ends + 1, None)
+
+
+def _begins_turns(batch: Batch) -> bool:
+    """Whether the chat template writes the first token before each exchange, as Llama 2's does."""
+    tokenizer = batch.tokenizer
+    return (
+        tokenizer is not None
+        and tokenizer.template is not None
+        and tokenizer.template.example.count(str(tokenizer.hf.bos_token)) > 1
+    )
 
 
 def _inside(side: Sequences, starts: Ints, bos: int | None) -> Ints:

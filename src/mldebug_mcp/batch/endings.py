@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.documents import holds_documents
 from mldebug_mcp.batch.ragged import Bools, Ints, Runs
 from mldebug_mcp.batch.sequences import Sequences
 
@@ -59,7 +60,8 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
     ended = np.zeros(rows, np.bool_)
     ended[has] = closed[last_run[has]]
     any_closed = np.bincount(turns.row, weights=closed, minlength=rows) > 0
-    if side.packed:
+    joined = holds_documents(batch, side)
+    if joined:
         ended = ended | any_closed
     masked = (np.bincount(turns.row, weights=masked_after, minlength=rows) > 0) & ~any_closed & has
     last = np.full(rows, -1, np.int64)
@@ -67,7 +69,7 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
     masked_last = np.zeros(rows, np.bool_)
     masked_last[has] = masked_after[last_run[has]]
     loose = has & ~ended & ~masked & ~masked_last
-    cut = loose & _at_limit(batch, side, last, loose, ended)
+    cut = loose & _at_limit(batch, side, last, loose, ended) & (not joined)
     return Endings(ended, masked, cut, loose & ~cut, last)
 
 
@@ -97,8 +99,8 @@ def _end_follows(side: Sequences, turns: Runs, ends: Ints) -> Bools:
 
 def _at_limit(batch: Batch, side: Sequences, last: Ints, loose: Bools, ended: Bools) -> Bools:
     """Whether a row's completion runs up to the greatest length of the batch, and that looks like a limit."""
-    if side.packed or not side.rows:
-        return np.zeros(side.rows, np.bool_)
+    if not side.rows:
+        return np.zeros(0, np.bool_)
     longest = int(side.lengths.max())
     _, stop = side.bounds
     full = (side.lengths == longest) & ((last == stop - 1) | (last < 0)) & (stop == side.ids.offsets[1:])

@@ -61,6 +61,8 @@ def infer_purpose(
     seen = {side.name for side in sides}
     if seen & {"chosen", "rejected"}:
         return "dpo"
+    if seen - {"", "prompt", "completion"}:
+        return "embedding"
     # Beside a completion, or a mask of it, a label of each row says whether the completion is wanted (KTO).
     has_classes = has_classes and not any(side.loss_mask is not None or side.name == "completion" for side in sides)
     if not has_targets and (not sides or has_classes or "labels" in floats or context.model.token_classification):

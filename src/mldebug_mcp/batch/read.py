@@ -9,13 +9,14 @@ from typing import get_args
 
 from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
 from mldebug_mcp.batch.build import Context, build
-from mldebug_mcp.batch.columns import RAW, SIDES, find
+from mldebug_mcp.batch.columns import is_text
 from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
+from mldebug_mcp.batch.words import Words
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
@@ -64,6 +65,7 @@ class DataSet:
 
     def _built(self, tables: Iterator[Table], first: int) -> Iterator[Batch]:
         context = replace(self.context, first=first)
+        words: Words | None = None
         if self.sample is not None:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
@@ -71,7 +73,8 @@ class DataSet:
             checkpoint(f"reading {shorten(self.file.name, 60)}: row {context.first:,}")
             if not table.columns:
                 continue
-            batch = build(_tokenized(table, context), context)
+            words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
+            batch = build(_tokenized(table, context, words), context, words)
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
@@ -90,7 +93,7 @@ def open_data(
 
     Args:
         path: The file or folder.
-        tokenizer: A tokenizer's folder or file. Text that is not tokenized yet needs one.
+        tokenizer: A tokenizer's folder or file. Text that is not tokenized yet is split into words without one.
         model: The model's `config.json`.
         purpose: One of `PURPOSES`, or "auto" to infer it.
         sample: Look at about this many rows, spread evenly over the data.
@@ -129,14 +132,11 @@ def _purpose(name: str) -> Purpose | None:
     return found
 
 
-def _tokenized(table: Table, context: Context) -> Table:
-    """Return the table with its text rendered and tokenized, if it holds text and no token ids."""
-    if any(find(table.columns, side, "ids") for side in ("", *SIDES)) or not RAW & set(table.columns):
+def _tokenized(table: Table, context: Context, words: Words | None) -> Table:
+    """Return the table with its text rendered and tokenized, or split into words where there is no tokenizer."""
+    encoder = words or context.tokenizer
+    if encoder is None or not is_text(table.columns):
         return table
-    if context.tokenizer is None:
-        raise InputError(
-            f"{shorten(context.path, 200)}: holds text that is not tokenized; give the tokenizer that the training uses"
-        )
     from mldebug_mcp.batch.conversations import tokenize
 
-    return tokenize(table, context.tokenizer, context.purpose)
+    return tokenize(table, encoder, context.purpose)

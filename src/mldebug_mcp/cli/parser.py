@@ -120,15 +120,17 @@ def _add_batch(verbs: Commands) -> None:
     batch.add_argument(
         "path",
         metavar="PATH",
-        help="JSON, JSONL, parquet, Arrow or save_to_disk folder, safetensors, npz or .pt; or text, with --tokenizer",
+        help="JSON, JSONL, CSV, parquet, Arrow or save_to_disk folder, safetensors, npz, .pt or a .bin of token ids",
     )
-    batch.add_argument("--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json")
+    batch.add_argument(
+        "--tokenizer", metavar="T", help="the tokenizer's folder or tokenizer.json; text is read as words without it"
+    )
     batch.add_argument("--model", metavar="CONFIG", help="the model's config.json")
     batch.add_argument(
         "--purpose",
         metavar="P",
         default="auto",
-        help="sft, pretraining, dpo, generation, classification, vlm or auto (default: auto, inferred)",
+        help="sft, pretraining, dpo, generation, classification, embedding, vlm or auto (default: auto, inferred)",
     )
     batch.add_argument("--sample", metavar="N", type=int, help="look at about N rows only, spread evenly")
     batch.add_argument("--against", metavar="EVAL", help="the evaluation split: look for rows that are in both")

@@ -13,6 +13,7 @@ from mldebug_mcp.batch.overlap import Overlap
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.batch.templates import spans
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
+from mldebug_mcp.batch.words import NOTE
 from mldebug_mcp.diagnose.batch_pass import PassOver, Progress, Tally, pass_over
 from mldebug_mcp.diagnose.batch_rows import row_views
 from mldebug_mcp.diagnose.batch_summary import BatchCounts
@@ -41,11 +42,12 @@ def inspect_batch(
     """Say what a model is really trained on, from a tokenized batch or data set.
 
     Args:
-        path: JSON, JSONL, parquet, Arrow or `save_to_disk` folder, safetensors, npz, or `.pt` of plain tensors.
-            Text that is not tokenized is rendered and tokenized first, which needs a tokenizer.
+        path: JSON, JSONL, CSV, parquet, Arrow or `save_to_disk` folder, safetensors, npz, `.pt` of plain tensors, or
+            `.bin` of token ids.
+            Text that is not tokenized is rendered and tokenized first; without a tokenizer it is split into words.
         tokenizer: The tokenizer's folder or file. Without one, checks that need it find nothing.
         model: The model's `config.json`.
-        purpose: sft, pretraining, dpo, generation, classification, vlm, or auto to infer it.
+        purpose: sft, pretraining, dpo, generation, classification, embedding, vlm, or auto to infer it.
         sample: Look at about this many rows, spread evenly over the data.
         against: Another data set, such as the evaluation split, to look for rows that are in both.
         ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
@@ -77,7 +79,7 @@ def inspect_batch(
         rows=row_views(first, findings),
         template=_template(first),
         leakage=_leak(overlap),
-        next_step=after_inspection(str(path), findings, summary.trained_tokens),
+        next_step=after_inspection(str(path), findings, summary.trained_tokens if first.words is None else None),
         notes=[*passed.notes, *_advice(first, passed.prints.thinned, counts)],
     )
 
@@ -150,7 +152,9 @@ def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:
         )
     if batch.tokenizer is not None and batch.tokenizer.chat_template is not None and batch.tokenizer.template is None:
         notes.append("the chat template could not be rendered on a short conversation, so its markers are unknown")
-    if batch.sides and batch.tokenizer is None:
+    if batch.words is not None:
+        notes.append(NOTE)
+    elif batch.sides and batch.tokenizer is None:
         notes.append(
             "no tokenizer was given: rows are not decoded, and checks of templates, ends and first tokens are left "
             "out; pass tokenizer"

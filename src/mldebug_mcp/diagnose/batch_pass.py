@@ -9,7 +9,7 @@ from typing import Protocol
 from mldebug_mcp.batch import Batch
 from mldebug_mcp.batch.overlap import Fingerprints, Overlap
 from mldebug_mcp.batch.read import DataSet
-from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.words import Encoder
 from mldebug_mcp.diagnose.batch_rows import spot_place
 from mldebug_mcp.diagnose.batch_summary import BatchCounts
 from mldebug_mcp.models.base import Severity
@@ -47,10 +47,10 @@ class Tally:
     severities: set[Severity | None] = field(default_factory=set)
 
     @classmethod
-    def of(cls, evidence: BatchEvidence, tokenizer: Tokenizer | None) -> Tally:
+    def of(cls, evidence: BatchEvidence, texts: Encoder | None) -> Tally:
         """Return what a check saw in one piece."""
         rows = sorted(set(evidence.rows.tolist()))
-        places = [spot_place(spot, tokenizer) for spot in evidence.spots[:MAX_PLACES]]
+        places = [spot_place(spot, texts) for spot in evidence.spots[:MAX_PLACES]]
         values = dict(evidence.values)
         return cls(1, evidence.summary, values, rows[:MAX_ROWS], len(rows), places, {evidence.severity})
 
@@ -118,7 +118,7 @@ class BatchPass:
     def _judge(self, check: BatchCheck, batch: Batch) -> None:
         evidence, problem = judge_check(check, batch)
         if evidence is not None:
-            self.tallies[check.id].merge(Tally.of(evidence, batch.tokenizer))
+            self.tallies[check.id].merge(Tally.of(evidence, batch.texts))
         if problem is not None:
             self.notes[problem] = None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from mldebug_mcp.batch import Batch, Sequences
-from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.words import Encoder
 from mldebug_mcp.models.batch import BatchFinding, Place, RowView, TokenView
 from mldebug_mcp.symptoms.batch.registry import Spot
 
@@ -39,7 +39,7 @@ def _view(batch: Batch, side: Sequences, index: int) -> RowView:
         tokens=length,
         trained=None if side.trained is None else int(side.trained_per_row[index]),
         padding=int(side.ids.lengths[index]) - length,
-        text=marked(side, index, batch.tokenizer),
+        text=marked(side, index, batch.texts),
         pieces=token_views(batch, side, index),
     )
 
@@ -53,7 +53,7 @@ def token_views(batch: Batch, side: Sequences, index: int, limit: int = MAX_TOKE
     views: list[TokenView] = []
     for place in _shown(width, limit):
         number = int(side.ids.flat[offset + place])
-        text = batch.tokenizer.pieces([number])[0] if batch.tokenizer is not None else f"{number} "
+        text = batch.texts.pieces([number])[0] if batch.texts is not None else f"{number} "
         trained = side.trained is not None and bool(side.trained[offset + place])
         kind = "trained" if trained else "masked" if start <= place < stop else "padding"
         if number in special and kind != "padding":
@@ -81,18 +81,18 @@ def _roles(batch: Batch, side: Sequences, index: int, width: int) -> list[str]:
     return roles
 
 
-def marked(side: Sequences, index: int, tokenizer: Tokenizer | None, limit: int = MAX_TOKENS) -> str:
-    """Return a row as text: ⟦trained⟧, plain text masked, ‹pad×N› padding; ids where there is no tokenizer."""
+def marked(side: Sequences, index: int, texts: Encoder | None, limit: int = MAX_TOKENS) -> str:
+    """Return a row as text: ⟦trained⟧, plain text masked, ‹pad×N› padding; ids where no texts are known."""
     first, last = int(side.ids.offsets[index]), int(side.ids.offsets[index + 1])
     start, stop = (int(bound[index]) for bound in side.bounds)
     stop = max(start, stop)
     pieces = [_padding(start - first)]
     half = limit // 2
     if stop - start > limit:
-        pieces += [_span(side, start, start + half, tokenizer), f" ‹{stop - start - 2 * half} tokens left out› "]
-        pieces.append(_span(side, stop - half, stop, tokenizer))
+        pieces += [_span(side, start, start + half, texts), f" ‹{stop - start - 2 * half} tokens left out› "]
+        pieces.append(_span(side, stop - half, stop, texts))
     else:
-        pieces.append(_span(side, start, stop, tokenizer))
+        pieces.append(_span(side, start, stop, texts))
     pieces.append(_padding(last - stop))
     return "".join(pieces)
 
@@ -101,9 +101,9 @@ def _padding(count: int) -> str:
     return f"‹pad×{count}›" if count else ""
 
 
-def _span(side: Sequences, start: int, stop: int, tokenizer: Tokenizer | None) -> str:
+def _span(side: Sequences, start: int, stop: int, texts: Encoder | None) -> str:
     ids = side.ids.flat[start:stop].tolist()
-    pieces = tokenizer.pieces(ids) if tokenizer is not None else [f"{number} " for number in ids]
+    pieces = texts.pieces(ids) if texts is not None else [f"{number} " for number in ids]
     trained = None if side.trained is None else side.trained[start:stop].tolist()
     if trained is None:
         return "".join(pieces)
@@ -116,11 +116,11 @@ def _span(side: Sequences, start: int, stop: int, tokenizer: Tokenizer | None) -
     return "".join(text) + ("⟧" if inside else "")
 
 
-def spot_place(spot: Spot, tokenizer: Tokenizer | None = None) -> Place:
+def spot_place(spot: Spot, texts: Encoder | None = None) -> Place:
     """Return a spot as answers carry it."""
     side = spot.side
     first = int(side.ids.offsets[spot.index])
     stop = min(spot.stop, spot.start + MAX_PLACE_TOKENS, int(side.ids.lengths[spot.index]))
     ids = side.ids.flat[first + spot.start : first + stop].tolist()
-    text = "".join(tokenizer.pieces(ids)) if tokenizer is not None else " ".join(map(str, ids))
+    text = "".join(texts.pieces(ids)) if texts is not None else " ".join(map(str, ids))
     return Place(row=int(side.numbers[spot.index]), side=side.name, start=spot.start, stop=spot.stop, text=text)

@@ -100,6 +100,7 @@ class BatchCounts:
             purpose_inferred=not batch.purpose_given,
             columns=list(batch.columns),
             rows=self.rows,
+            unit=batch.unit,
             tokens=self.tokens,
             trained_tokens=self.trained if self.knows_trained else None,
             padding_tokens=self.positions - self.tokens,
@@ -108,7 +109,7 @@ class BatchCounts:
             truncated_rows=cut,
             lengths=self._length_summary(),
             turns=turns if self._turns else None,
-            vocabulary_used=int(self._used.sum()) if self.positions else None,
+            vocabulary_used=int(self._used.sum()) if self.positions and batch.words is None else None,
             vocabulary_size=batch.vocabulary,
             sampled=sampled,
         )

@@ -44,6 +44,8 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
         MissingExtraError: its format needs a package that is not installed.
     """
     batch = next(iter(read_batches(path)))
+    if batch.words is not None:
+        raise InputError(f"{shorten(str(path), 200)}: holds text that is not tokenized; save a batch of token ids")
     notes: list[str] = []
     arrays: dict[str, Array] = {name: array for name, array in batch.floats.items() if name not in TARGETS}
     side = _side(batch, notes)

@@ -73,6 +73,9 @@ class BatchSummary(Model):
     purpose_inferred: bool = False
     columns: list[Text] = Field(default_factory=list)
     rows: int = 0
+    unit: Literal["tokens", "words"] = Field(
+        "tokens", description="What is counted as tokens: words, where text came without its tokenizer."
+    )
     tokens: int = Field(0, description="Tokens without padding.")
     trained_tokens: int | None = Field(
         None, description="Tokens that the loss is computed on; null if that is not known."

@@ -12,7 +12,7 @@ BAR = 30
 def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     """Return the table's lines: what each number is, and the number."""
     lengths = batch.lengths
-    lines = [("rows", f"{batch.rows:,}"), ("tokens", f"{batch.tokens:,}")]
+    lines = [("rows", f"{batch.rows:,}"), (batch.unit, f"{batch.tokens:,}")]
     if batch.trained_tokens is not None:
         lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
     lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))

@@ -93,8 +93,8 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str,
         Field(
-            description="A batch or data set: JSON, JSONL, parquet, Arrow folder, safetensors, npz, .pt; rows of text "
-            "or messages need `tokenizer`"
+            description="A batch or data set: JSON, JSONL, CSV, parquet, Arrow folder, safetensors, npz, .pt, .bin of "
+            "ids; text is judged in words without `tokenizer`"
         ),
     ],
     tokenizer: Annotated[
@@ -107,7 +107,7 @@ def inspect_batch(  # noqa: PLR0917 - MCP calls by name
         str | None, Field(description="The model's local config.json or its folder, to check ids and lengths against")
     ] = None,
     purpose: Annotated[
-        Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "vlm"],
+        Literal["auto", "sft", "pretraining", "dpo", "generation", "classification", "embedding", "vlm"],
         Field(description="What the batch is for; auto infers it"),
     ] = "auto",
     sample: Annotated[int | None, Field(description="Look at about this many rows only", ge=1)] = None,

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Protocol
 
 from mldebug_mcp.access import is_folder, open_input, require
-from mldebug_mcp.batch.formats import arrow_folder, json_file, jsonl, npz, parquet, safetensors_file, torch_file
+from mldebug_mcp.batch.formats import (
+    arrow_folder,
+    csv_file,
+    json_file,
+    jsonl,
+    npz,
+    parquet,
+    safetensors_file,
+    token_file,
+    torch_file,
+)
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
@@ -39,11 +49,16 @@ class PartedFormat(Format, Protocol):
         """Yield the content of a part, in the pieces in which `tables` yields it."""
 
 
-READERS: tuple[Format, ...] = (arrow_folder, parquet, npz, torch_file, safetensors_file, jsonl, json_file)
+READERS: tuple[Format, ...] = (
+    arrow_folder, parquet, npz, torch_file, safetensors_file, csv_file, jsonl, json_file, token_file,
+)  # fmt: skip
 IN_PARTS: Mapping[str, PartedFormat] = {reader.NAME: reader for reader in (arrow_folder, parquet)}
 """Readers by name, of the formats whose parts can be read separately."""
 HEAD_BYTES = 4096
-KINDS = "JSON, JSONL, parquet, an Arrow file or save_to_disk folder, safetensors, npz, or a .pt of plain tensors"
+KINDS = (
+    "JSON, JSONL, CSV, parquet, an Arrow file or save_to_disk folder, safetensors, npz, a .pt of plain tensors, or "
+    "a .bin of token ids"
+)
 
 
 def format_of(path: Path) -> Format:

@@ -37,5 +37,5 @@ def all_labels_masked(batch: Batch) -> BatchEvidence | None:
         return None
     rows = rows_where(sides, lambda side: (side.ids.lengths if side is batch.targets else side.lengths) > 0)
     return BatchEvidence(
-        f"none of {tokens} tokens in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
+        f"none of {tokens} {batch.unit} in {of_rows(rows, batch.rows)} is trained on", rows, values={"tokens": tokens}
     )

@@ -84,7 +84,7 @@ def _doubled(batch: Batch, side: Sequences, bos: int) -> Ints:
 
 def _two_alike(batch: Batch) -> BatchEvidence | None:
     """Without a tokenizer: every row begins with one and the same token twice."""
-    if batch.tokenizer is not None:
+    if batch.tokenizer is not None or batch.words is not None:
         return None
     for side in batch.full_sides:
         start, stop = side.bounds

@@ -21,7 +21,7 @@ from mldebug_mcp.symptoms.batch.registry import (
         "LLaMA-Factory": "see that a data set is not listed twice.",
     },
     quotes=("karpathy_recipe_inspect_data",),
-    purposes=("sft", "pretraining", "dpo", "classification", "vlm"),
+    purposes=("sft", "pretraining", "dpo", "classification", "embedding", "vlm"),
     whole=True,
 )
 def duplicate_rows(batch: Batch) -> BatchEvidence | None:

@@ -8,6 +8,7 @@ from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.pairs import content
 from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.words import END
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
@@ -52,6 +53,11 @@ def _ends_at_once(batch: Batch, side: Sequences) -> Bools:
     """Return the rows in which an end token, and no word, is trained on."""
     trained = side.trained
     empty = np.zeros(side.rows, np.bool_)
+    if batch.words is not None and side.trained_runs is not None:
+        # Each stretch is a turn of the assistant, or a text, with its end.
+        runs = side.trained_runs
+        empty[runs.row[(runs.stop - runs.start == 1) & (side.ids.flat[runs.start] == END)]] = True
+        return empty
     for row in np.flatnonzero((side.trained_per_row > 0) & (side.trained_per_row <= SHORT)).tolist():
         inside = slice(int(side.ids.offsets[row]), int(side.ids.offsets[row + 1]))
         tokens = [] if trained is None else side.ids.flat[inside][(trained & side.content)[inside]].tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.columns import FLOAT_INPUTS
+from mldebug_mcp.batch.columns import FLOAT_INPUTS, SCALED_INSIDE
 from mldebug_mcp.batch.ragged import Floats
 from mldebug_mcp.models.base import Severity
 from mldebug_mcp.symptoms.batch.registry import (
@@ -35,7 +35,8 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
     """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all.
 
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
-    rewards or log-probabilities, which are on other scales. The bounds were chosen by hand, far from what normalised
+    rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself (a remark).
+    The bounds were chosen by hand, far from what normalised
     inputs show.
     """
     said, severity = [], None
@@ -46,8 +47,10 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
         problem = _problem(values, array)
         if problem is None:
             continue
-        said.append(f"{name} {problem[0]}")
-        severity = problem[1] if severity in (None, "info") else severity
+        inside = name in SCALED_INSIDE
+        said.append(f"{name} {problem[0]}" + ("; models that scale by themselves take that" if inside else ""))
+        grade: Severity = "info" if inside else problem[1]
+        severity = grade if severity in (None, "info") else severity
     return BatchEvidence("; ".join(said), severity=severity) if said else None
 
 
@@ -62,7 +65,8 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
     if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
         return seen, "warning"
     if array.ndim == 2 and len(array) >= LEAST_ROWS:
-        columns = np.nanstd(array, axis=0), np.abs(np.nanmean(array, axis=0))
+        finite = np.where(np.isfinite(array), array, np.nan)
+        columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
         wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
         return (f"has {wide} feature(s) on a scale of hundreds", "warning") if wide else None
     if array.ndim >= 4 and low >= 0 and high <= 1 and high > 0.5:

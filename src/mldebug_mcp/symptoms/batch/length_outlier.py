@@ -49,8 +49,8 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
     return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} {'has' if len(rows) == 1 else 'have'} up to {longest} tokens, the median is "
-        f"{median:.0f}",
+        f"{of_rows(rows, batch.rows)} {'has' if len(rows) == 1 else 'have'} up to {longest} {batch.unit}, the median "
+        f"is {median:.0f}",
         rows,
         values={"longest": longest, "median": median},
     )

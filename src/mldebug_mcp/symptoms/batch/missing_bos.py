@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.documents import holds_documents
 from mldebug_mcp.batch.ragged import Bools
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch.registry import (
@@ -56,7 +57,7 @@ def _begins_otherwise(side: Sequences, bos: int) -> Bools:
 
 
 def _is_piece_of_stream(batch: Batch, side: Sequences, bos: int) -> bool:
-    if batch.purpose != "pretraining" and not side.packed:
+    if batch.purpose != "pretraining" and not holds_documents(batch, side):
         return False
     return bool(np.any(side.ids.flat == bos)) or (
         bool(len(side.lengths)) and bool(np.all(side.lengths == side.lengths[0])) and side.rows > 1

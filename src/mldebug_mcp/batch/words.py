@@ -1,0 +1,105 @@
+"""Text without its tokenizer, as words: enough for its roles, empty answers, repeats, lengths and equal pairs.
+
+`Words` answers what `conversations` asks of a tokenizer. A word's number is a hash of its text, so the same text has
+the same numbers in every file; each turn is closed by `END`. What depends on the real tokens (template, ends,
+truncation, vocabulary) cannot be judged of such rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+
+from mldebug_mcp.batch.templates import ASSISTANT
+from mldebug_mcp.batch.tokenizer import Tokenizer
+
+END = 0
+"""The number of what closes a turn or a text."""
+NOTE = (
+    "no tokenizer was given: the text is counted in words, and only roles, empty and repeated texts, leaks, lengths "
+    "and equal pairs are judged; templates, first and end tokens, truncation and the trainer's own masks need tokenizer"
+)
+KEPT_WORDS = 200_000
+"""Words whose texts are kept to show rows."""
+_OPEN, _CLOSE = "\x02", "\x03"
+"""Control characters around a role's name and behind a turn; they are taken out of the text itself."""
+_BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Japanese, Chinese and Korean, which are read letter by letter."""
+_WORD = re.compile(
+    rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|(?:(?![{_BY_LETTER}])\w)+|[^\w\s\x02\x03])|\s+", re.UNICODE
+)
+"""A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
+_ANSWERING = frozenset({ASSISTANT, "model", "gpt"})
+_SAID = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
+"""The fields of a message that hold what is said."""
+
+
+class Words:
+    """Stands in for a tokenizer that was not given: words for tokens, and a plain form of conversations."""
+
+    chat_template = "words"
+    eos = END
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {END: "‹end›"}
+
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """Return the numbers of a text's words; `special=False` takes what `render` wrote, with its markers."""
+        words = _WORD.findall(_without_markers(text) if special else text)
+        return [self._number(word) for word in words if not word.isspace()]
+
+    def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
+        """Return a conversation as text with a marker before and behind each turn."""
+        asked = f"{_OPEN}{ASSISTANT}\n" if options.get("add_generation_prompt") else ""
+        return "".join(map(_turn, messages)) + asked
+
+    def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
+        """Return which numbers of a rendered conversation are the assistant's words and their end."""
+        mask: list[bool] = []
+        for message in messages:
+            count = len(self.encode(_turn(message), special=False))
+            mask += [False, *[message.get("role") in _ANSWERING] * (count - 1)]
+        return mask
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each word."""
+        return [self._texts.get(number, f" ‹word {number}›") for number in ids]
+
+    def _number(self, word: str) -> int:
+        if word == _CLOSE:
+            return END
+        number = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
+        if len(self._texts) < KEPT_WORDS:
+            shown = f"‹{word[1:-1]}› " if word.startswith(_OPEN) else word
+            self._texts.setdefault(number, shown)
+        return number
+
+
+Encoder = Tokenizer | Words
+
+
+def _turn(message: Mapping[str, object]) -> str:
+    said = " ".join(filter(None, (_text(message.get(name)) for name in _SAID)))
+    role = _without_markers(str(message.get("role"))).replace("\n", " ")
+    return f"{_OPEN}{role}\n{_without_markers(said).strip()}{_CLOSE}"
+
+
+def _text(value: object) -> str:
+    """Return what a field says: text as it is, the parts of a list one after the other, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, list):
+        return " ".join(_part(part) for part in value)
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _part(part: object) -> str:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return part if isinstance(part, str) else json.dumps(part, default=str, ensure_ascii=False)
+
+
+def _without_markers(text: str) -> str:
+    return text.replace(_OPEN, "").replace(_CLOSE, "")

@@ -1,0 +1,160 @@
+"""Data sets of text, judged in words where no tokenizer is given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.batch.kit import TALK, Inspect, talk, tokenizer_of
+
+from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.diagnose.probe_batch import read_probe_batch
+from mldebug_mcp.errors import InputError
+
+WORDS = ("river", "prime", "bridge", "letter", "engine", "garden", "number", "window", "summer", "copper", "violin")
+
+
+def sentence(number: int, words: int = 12) -> str:
+    return (
+        " ".join(WORDS[(number * step + step * step) % len(WORDS)] + str(number % 7) for step in range(1, words)) + "."
+    )
+
+
+def chats(count: int = 12, turns: int = 2) -> list[dict[str, Any]]:
+    rows = []
+    for row in range(count):
+        messages = talk(turns, row)
+        messages[0]["content"] += f" {sentence(row)}"
+        rows.append({"messages": messages})
+    return rows
+
+
+def pairs(count: int = 12) -> list[dict[str, Any]]:
+    return [{"prompt": sentence(n), "chosen": sentence(n + 50), "rejected": sentence(n + 90)} for n in range(count)]
+
+
+def test_whole_conversations_instructions_pairs_and_texts_are_quiet(inspect: Inspect) -> None:
+    assert inspect(chats()) == {}
+    assert inspect(pairs()) == {}
+    assert inspect([{"instruction": sentence(n), "input": "", "output": sentence(n + 40)} for n in range(12)]) == {}
+    assert inspect([{"question": sentence(n), "answer": sentence(n + 40)} for n in range(12)]) == {}
+    assert inspect([{"text": sentence(n, 40)} for n in range(12)]) == {}
+    assert inspect([{"prompt": sentence(n)} for n in range(12)]) == {}
+    headings = [{"text": f"## {sentence(n)}"} for n in range(12)]
+    assert inspect(headings, model={"vocab_size": 300, "eos_token_id": 2, "bos_token_id": 1}) == {}
+
+
+def test_answers_that_are_empty_in_any_turn_are_seen(inspect: Inspect) -> None:
+    rows = chats()
+    rows[3]["messages"][1]["content"] = " \n"
+    assert inspect(rows) == {"empty_row": "warning"}
+    rows = chats()
+    rows[3]["messages"][1] = {"role": "assistant", "content": "", "tool_calls": [{"name": "look", "arguments": {}}]}
+    assert inspect(rows) == {}
+    exchanges = [{"question": sentence(n), "answer": sentence(n + 40) if n else ""} for n in range(12)]
+    assert inspect(exchanges) == {"empty_row": "warning"}
+
+
+def test_conversations_without_a_turn_of_the_assistant_are_seen(tmp_path: Path) -> None:
+    rows = chats()
+    for row in rows:
+        for message in row["messages"]:
+            message["role"] = {"assistant": "bot"}.get(message["role"], message["role"])
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps(rows))
+    answer = inspect_batch(path)
+    assert [one.check for one in answer.findings] == ["all_labels_masked"]
+    assert any("the roles are user, bot" in note for note in answer.notes)
+
+
+def test_single_rows_without_an_answer_or_without_messages_are_named(inspect: Inspect) -> None:
+    rows = chats()
+    rows[2]["messages"] = rows[2]["messages"][:1]
+    assert inspect(rows) == {"row_labels_masked": "warning"}
+    rows[2]["messages"] = []
+    assert inspect(rows) == {"empty_row": "warning"}
+
+
+def test_repeats_long_rows_and_leaks_are_seen(inspect: Inspect, tmp_path: Path) -> None:
+    rows = chats(40)
+    assert inspect([*rows, *rows[:10]]) == {"duplicate_rows": "warning"}
+    rows[5]["messages"][1]["content"] = " ".join(sentence(n) for n in range(100))
+    assert inspect(rows) == {"length_outlier": "warning"}
+    (tmp_path / "train.json").write_text(json.dumps(chats(40)))
+    (tmp_path / "eval.json").write_text(json.dumps(chats(3)))
+    answer = inspect_batch(tmp_path / "train.json", against=tmp_path / "eval.json")
+    assert [one.check for one in answer.findings] == ["split_leakage"]
+
+
+def test_equal_and_exchanged_pairs_are_seen(inspect: Inspect) -> None:
+    rows = pairs()
+    rows[4]["rejected"] = rows[4]["chosen"]
+    assert inspect(rows)["chosen_equals_rejected"] == "error"
+    scored = [row | {"score_chosen": 8.0, "score_rejected": 8.0 - n % 2} for n, row in enumerate(pairs())]
+    assert inspect(scored) == {}
+    for row in scored[:3]:
+        row["score_rejected"] = 9.5
+    assert inspect(scored) == {"preference_swapped": "warning"}
+    assert inspect([row | {"score_rejected": 9.5} for row in scored]) == {"preference_swapped": "error"}
+    assert inspect(scored, tokenizer_of("chatml"))["preference_swapped"] == "warning"
+
+
+@pytest.mark.parametrize("family", [None, "chatml"])
+def test_whole_conversations_beside_their_prompt_are_pairs(family: str | None, inspect: Inspect) -> None:
+    rows = []
+    for row in pairs():
+        asked = {"role": "user", "content": row["prompt"]}
+        both = {side: [asked, {"role": "assistant", "content": row[side]}] for side in ("chosen", "rejected")}
+        rows.append({"prompt": row["prompt"], **both})
+    tokenizer = None if family is None else tokenizer_of(family)
+    assert "prompt_missing" not in inspect(rows, tokenizer)
+    rows[0]["rejected"] = rows[0]["chosen"]
+    assert inspect(rows, tokenizer)["chosen_equals_rejected"] == "error"
+
+
+@pytest.mark.parametrize("names", [("anchor", "positive", "negative"), ("query", "pos", "neg")])
+def test_triplets_are_read_as_text_and_as_tokens(names: tuple[str, str, str], inspect: Inspect) -> None:
+    texts = [dict(zip(names, (sentence(n), sentence(n + 50), sentence(n + 90)), strict=True)) for n in range(12)]
+    tokenizer = tokenizer_of("chatml")
+
+    def as_tokens(rows: list[dict[str, str]]) -> dict[str, Any]:
+        return {f"{name}_input_ids": [tokenizer.encode(row[name]) for row in rows] for name in names}
+
+    assert inspect(texts) == {}
+    assert inspect(as_tokens(texts), tokenizer) == {}
+    for row in texts:
+        row[names[2]] = row[names[1]]
+    assert inspect(texts) == {"positive_equals_negative": "error"}
+    assert inspect(as_tokens(texts), tokenizer) == {"positive_equals_negative": "error"}
+    same = [{"anchor": sentence(n), "positive": sentence(n)} for n in range(12)]
+    assert inspect(same) == {}
+
+
+def test_text_with_classes_is_for_classification(inspect: Inspect) -> None:
+    rows = [{"text": sentence(n), "label": n % 3, "id": f"a{n}"} for n in range(24)]
+    for tokenizer in (None, tokenizer_of("chatml")):
+        assert inspect(rows, tokenizer) == {}
+        assert inspect(rows, tokenizer, model={"num_labels": 2})["label_out_of_range"] == "error"
+    assert inspect([row | {"label": 0} for row in rows])["class_imbalance"] == "warning"
+
+
+def test_the_answer_says_that_it_counts_words_and_what_it_cannot_judge(tmp_path: Path) -> None:
+    path = tmp_path / "chats.json"
+    path.write_text(json.dumps([{"messages": talk(1)}]))
+    answer = inspect_batch(path)
+    assert answer.batch.unit == "words"
+    assert answer.batch.vocabulary_used is None
+    assert TALK[0][1] in answer.rows[0].text
+    assert any("counted in words" in note for note in answer.notes)
+    assert answer.next_step is not None
+    assert answer.next_step.tool != "probe_overfit"
+    with pytest.raises(InputError, match="not tokenized"):
+        read_probe_batch(path)
+
+
+def test_marks_of_our_own_in_the_text_change_nothing(inspect: Inspect) -> None:
+    rows = chats()
+    rows[0]["messages"][0]["content"] += "\x03\x02assistant\nYes.\x03"
+    assert inspect(rows) == {}
