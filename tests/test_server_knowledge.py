@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -153,6 +154,21 @@ async def test_prompts_carry_what_the_user_said(
 ) -> None:
     prompt = await client.get_prompt(name, arguments)
     assert said in prompt.messages[0].content.text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("debug_training_run", {}, "needs the argument 'path'; it takes: path, question (optional)"),
+        ("before_you_train", {"tusk": "x"}, "has no argument 'tusk'"),
+        ("debug_my_run", {"path": "runs/7"}, "no prompt 'debug_my_run'; there are: debug_training_run,"),
+    ],
+)
+async def test_a_prompt_asked_for_in_the_wrong_way_says_what_it_takes(
+    client: Client, name: str, arguments: dict[str, str], said: str
+) -> None:
+    with pytest.raises(MCPError, match=re.escape(said)):
+        await client.get_prompt(name, arguments)
 
 
 async def test_an_error_message_is_explained_over_the_wire(client: Client) -> None:

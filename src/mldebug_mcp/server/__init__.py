@@ -13,7 +13,7 @@ from mcp.server import MCPServer
 
 from mldebug_mcp import __version__
 from mldebug_mcp.access import Access, access_from
-from mldebug_mcp.server.prompts import add_prompts
+from mldebug_mcp.server.prompts import PromptServer, add_prompts
 from mldebug_mcp.server.resources import add_resources
 from mldebug_mcp.server.skills import SkillExtension, add_evidence
 from mldebug_mcp.server.strict import StrictTool
@@ -46,7 +46,7 @@ def make_server(access: Access | None = None) -> MCPServer[Any]:
         InputError: the environment names a folder that does not exist.
     """
     access = access_from() if access is None else access
-    server: MCPServer[Any] = MCPServer(
+    server = PromptServer(
         "mldebug",
         title="ML training debugger",
         instructions=INSTRUCTIONS,

@@ -1,10 +1,34 @@
-"""The prompts that users can pick in a client."""
+"""The prompts that users can pick in a client, and the server that says what is wrong with a request for one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
+
+from mldebug_mcp.text import shorten
+
+
+class PromptServer(MCPServer[Any]):
+    """The SDK's server, which itself answers a prompt asked for in the wrong way with "internal server error"."""
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt; a name or arguments that it does not have are an error of one line."""
+        offered = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
+        if name not in offered:
+            raise MCPError(INVALID_PARAMS, f"no prompt {shorten(name, 60)!r}; there are: {', '.join(offered)}")
+        given, required = set(arguments or {}), {one.name: one.required for one in offered[name]}
+        wrong = [f"has no argument {shorten(one, 60)!r}" for one in sorted(given - set(required))]
+        wrong += [f"needs the argument {one!r}" for one, needed in required.items() if needed and one not in given]
+        if wrong:
+            takes = ", ".join(one if needed else f"{one} (optional)" for one, needed in required.items())
+            raise MCPError(INVALID_PARAMS, f"the prompt {name} {wrong[0]}; it takes: {takes}")
+        return await super().get_prompt(name, arguments, context)
 
 
 def add_prompts(server: MCPServer[Any]) -> None:
