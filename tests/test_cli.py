@@ -158,6 +158,17 @@ def test_linear_algebra_gets_one_thread_unless_a_user_says_more_or_a_process_of_
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "command", [["diagnose", "examples/overfit"], ["explain", "loss_spike"], ["search", "loss spike"], ["error", "NaN"]]
+)
+def test_no_line_of_a_file_ends_in_spaces(
+    command: list[str], examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(examples.parent)
+    assert main(command) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line != line.rstrip()] == []
+
+
 def test_a_log_of_one_record_is_not_said_to_show_nothing_unusual(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook, RenderResult
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 PLAIN_WIDTH = 100
 """Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""
+WIDEST = 120
+"""Columns that are used of a wider terminal: longer lines of prose are hard to read."""
 
 
 def console_for(*, colour: bool | None = None) -> Console:
     """Return the console for standard output; `colour` None means: if it is a terminal and NO_COLOR is not set."""
     console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
+    console.width = min(console.width, WIDEST) if console.is_terminal else PLAIN_WIDTH
+    console.push_render_hook(_Unpadded())
     return console
+
+
+class _Unpadded(RenderHook):
+    """Ends each line where its text ends: rich fills lines with spaces, which files and diffs would keep."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Trimmed(one) for one in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trimmed:
+    whole: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in Segment.split_lines(console.render(self.whole, options)):
+            yield from _without_trailing_spaces(line)
+            yield Segment.line()
+
+
+def _without_trailing_spaces(line: list[Segment]) -> list[Segment]:
+    *before, last = line or [Segment("")]
+    if last.style is not None and last.style.bgcolor is not None:
+        return line
+    kept = Segment(last.text.rstrip(" "), last.style)
+    return [*before, kept] if kept.text or not before else _without_trailing_spaces(before)
 
 
 def print_section(console: Console, title: str, lines: Sequence[RenderableType]) -> None:
