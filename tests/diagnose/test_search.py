@@ -113,6 +113,9 @@ def test_the_syntax_of_the_index_and_hostile_text_do_no_harm(query: str) -> None
         "今天晚上吃什么",
         "Wie wird das Wetter morgen?",
         "weather tomorrow",
+        "the recipe for a sourdough that will not rise",
+        "my dog will not stop barking at night",
+        "the sql query of my shop is slow",
     ],
 )
 def test_a_question_of_another_field_is_answered_with_nothing_and_says_so(query: str) -> None:
@@ -164,6 +167,32 @@ def test_a_word_of_the_field_inside_another_word_is_not_taken_for_it() -> None:
     assert "off_policy_staleness" not in ids("generation of text at each iteration", limit=20)
     assert "menu_it_hangs" not in ids("change the learning rate", limit=20)
     assert "menu_not_learning" not in ids("installed wheels", limit=20)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("eval loss is lower than train loss", "eval_below_train"),
+        ("my train loss is higher than the val loss", "eval_below_train"),
+        ("test accuracy above training accuracy", "eval_below_train"),
+        ("val loss higher than train loss", "overfitting"),
+        ("train loss lower than val loss", "overfitting"),
+        ("validation accuracy much lower than train accuracy", "overfitting"),
+    ],
+)
+def test_which_of_two_numbers_is_the_better_one_decides_what_is_found(query: str, expected: str) -> None:
+    assert search_folklore(query).entries[0].id == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("all GPUs are busy and no new log line appears", "hang"),
+        ("my agent gives the same response to every prompt", "entropy_collapse"),
+    ],
+)
+def test_what_is_seen_leads_to_the_entry_without_the_name_of_the_trouble(query: str, expected: str) -> None:
+    assert expected in ids(query)
 
 
 def test_the_entry_that_covers_more_of_the_question_comes_first() -> None:

@@ -26,6 +26,9 @@ _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
 """From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
+MOSTLY_UNKNOWN = 0.5
+"""Above this share of unknown words, two at least, a question is of another field: no question of benchmarks/search
+has as many."""
 # Columns: id, title, text, words of the tags, tags as single tokens, source. Fitted as above.
 _WEIGHTS = "0.0, 2.5, 1.0, 1.5, 3.0, 0.4"
 
@@ -96,7 +99,9 @@ class Index:
         tags = {tag: said for tag, said in _tags(question).items() if self._holders(_token(tag))}
         if not words and not tags:
             return Answer([], [])
-        covered, unknown = self._coverage(words, tags)
+        covered, unknown, share_unknown = self._coverage(words, tags)
+        if share_unknown > MOSTLY_UNKNOWN and len(unknown) > 1:
+            return Answer([], unknown)
         least = COVERED if tags else COVERED_BY_WORDS
         wanted = {name for name, pattern in DOMAINS.items() if pattern.search(question)}
         specific = STACK.search(question) is not None
@@ -120,8 +125,11 @@ class Index:
             rows = self._connection.execute("SELECT key FROM documents WHERE documents MATCH ?", (f'"{term}"',))
             return frozenset(key for (key,) in rows)
 
-    def _coverage(self, words: list[str], tags: Mapping[str, set[str]]) -> tuple[dict[str, float], list[str]]:
-        """Return which share of the question each document is about, rare words counting more, and unknown words."""
+    def _coverage(self, words: list[str], tags: Mapping[str, set[str]]) -> tuple[dict[str, float], list[str], float]:
+        """Return which share of the question each document is about, rare words counting more, and what is unknown.
+
+        That is the unknown words, if they make up much of the question, and their share.
+        """
         weights = dict.fromkeys(words, 0.0)
         shares: dict[str, float] = {}
         unknown = []
@@ -135,8 +143,9 @@ class Index:
             for key in about:
                 shares[key] = shares.get(key, 0.0) + weights[word]
         whole = sum(weights.values()) or 1.0
-        tells = sum(weights[word] for word in unknown) >= UNKNOWN * whole
-        return {key: share / whole for key, share in shares.items()}, unknown if tells else []
+        missing = sum(weights[word] for word in unknown) / whole
+        about_each = {key: share / whole for key, share in shares.items()}
+        return about_each, unknown if missing >= UNKNOWN else [], missing
 
 
 def _row(document: Document) -> tuple[str, str, str, str, str, str]:
