@@ -149,5 +149,12 @@ def test_a_log_that_can_hardly_be_judged_says_so_and_asks_for_the_loss(tmp_path:
     assert "loss" in asked(diagnosis)
 
 
+def test_a_log_of_one_record_says_so_however_many_metrics_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    metrics = {"loss": 0.1, "reward": 0.4, "reward_std": 0.2, "kl": 0.01, "grad_norm": 0.5, "learning_rate": 1e-6}
+    path.write_text(json.dumps({"step": 9} | metrics), encoding="utf-8")
+    assert any("hardly any symptom could be judged" in note for note in diagnose_run(path).notes)
+
+
 def test_a_log_that_can_be_judged_does_not_say_so(tmp_path: Path) -> None:
     assert not any("could be judged" in note for note in diagnosis_of(tmp_path, loss=falling()).notes)

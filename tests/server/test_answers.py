@@ -209,6 +209,18 @@ async def test_the_whole_answer_keeps_the_arguments_of_the_call(client: Client, 
     assert result.structured_content["next_step"]["arguments"]["config"] == config
 
 
+async def test_unlikely_causes_are_folded_also_where_unknown_leads(client: Client, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    steps = "".join(f"step {at}: loss {4 / at**0.2:.4f}\n" for at in range(1, 60))
+    log.write_text(f"{steps}Traceback (most recent call last):\nFrobnicateError: no frob at 7\n", encoding="utf-8")
+    result = await client.call_tool("diagnose_run", {"path": str(log)})
+    assert result.structured_content is not None
+    leader, *others = result.structured_content["hypotheses"]
+    assert leader["cause"] == "unknown"
+    assert {one["cause"] for one in others if one["probability"] < 0.01} <= {"healthy"}
+    assert leader["probability"] + sum(one["probability"] for one in others) == pytest.approx(1)
+
+
 async def test_a_run_with_a_fault_keeps_its_rivals_and_checks(client: Client, examples: Path) -> None:
     result = await client.call_tool("diagnose_run", {"path": str(examples / "loss_spike")})
     assert result.structured_content is not None

@@ -81,7 +81,7 @@ def diagnose(
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
         comparison=evidence.comparison,
-        notes=[*([HARDLY_JUDGED] if hardly_judged(seen) else []), *run.notes, *evidence.problems],
+        notes=[*([HARDLY_JUDGED] if hardly_judged(seen, run) else []), *run.notes, *evidence.problems],
     )
 
 

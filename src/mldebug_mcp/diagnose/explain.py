@@ -79,7 +79,7 @@ def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
         for quote in known.quotes_of(source)
         if one.id in quote.situations + quote.topics
     ]
-    text = f"{one.doc}\n\nNeeds: {needs}. Seen on about {one.background:.1%} of runs with nothing wrong."
+    text = f"{one.doc}\n\nNeeds: {needs}. {_seen(one.background, 'runs')}"
     return Explanation(
         id=one.id,
         kind="symptom",
@@ -105,15 +105,18 @@ def _batch_check(one: BatchCheck) -> Explanation:
 
 def _memory_symptom(one: MemorySymptom) -> Explanation:
     known = catalogue()
-    seen = f"Seen on about {one.background:.2%} of snapshots with nothing wrong."
     return Explanation(
         id=one.id,
         kind="symptom",
         title=one.title,
-        text=f"{one.doc}\n\n**Fix:** {one.fix}\n\nSeverity: {one.severity}. {seen}",
+        text=f"{one.doc}\n\n**Fix:** {one.fix}\n\nSeverity: {one.severity}. {_seen(one.background, 'snapshots')}",
         citations=known.cite(one.quotes),
         related=[c.id for c in known.causes.values() if any(effect.symptom == one.id for effect in c.effects)],
     )
+
+
+def _seen(background: float, of: str) -> str:
+    return f"Seen on about {100 * background:.3g}% of the {of} with nothing wrong in which it can be judged."
 
 
 def _cause(cause: Cause) -> Explanation:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mldebug_mcp.models import BatchFinding, ErrorMatch, FirstError
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
+_ON_LEADER = {"healthy": "what to check before it is believed", "unknown": "how to narrow it down"}
+"""What there is to read on the two hypotheses that have nothing to fix."""
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
 """A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
 
@@ -46,7 +48,8 @@ def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -
         call = ready(step.call, step.action)
         if call is not None:
             return call
-    return _read(hypotheses[0].cause if hypotheses else "unknown", "the leading hypothesis: how to confirm and fix it")
+    leader = hypotheses[0].cause if hypotheses else "unknown"
+    return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
 
 
 def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int | None) -> Call:

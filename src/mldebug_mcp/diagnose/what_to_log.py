@@ -21,6 +21,8 @@ DOUBT = 0.1
 """There is doubt where the second hypothesis has this probability ...; chosen by hand."""
 FEW = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
+LEAST_STEPS = 5
+"""... or the log has fewer steps than this, from which no course can be told; chosen by hand."""
 LEADING, MOST_LEADING = 0.05, 8
 """Hypotheses from this probability on are to be told apart; of a run that could hardly be judged, the first eight."""
 LEAST_BITS = 0.03
@@ -42,7 +44,7 @@ def what_to_log(
         hypotheses: As ranked, best first.
         likelihood: What the ranking knows of causes and symptoms.
     """
-    if hypotheses[1].probability < DOUBT and not hardly_judged(findings):
+    if hypotheses[1].probability < DOUBT and not hardly_judged(findings, run):
         return []
     leading = {one.cause: one.probability for one in hypotheses if one.probability >= LEADING}
     if len(leading) == 1:
@@ -50,10 +52,11 @@ def what_to_log(
     return metrics_that_split(leading, run, findings, likelihood)[:MAX_METRICS]
 
 
-def hardly_judged(findings: Sequence[Finding]) -> bool:
+def hardly_judged(findings: Sequence[Finding], run: Run) -> bool:
     """Say whether nothing is seen in a log, because hardly anything could be judged."""
     states = [one.state for one in findings if one.state is not State.UNKNOWN]
-    return len(states) < FEW and State.PRESENT not in states
+    steps = max((len(series) for series in run.series.values()), default=0)
+    return (len(states) < FEW or steps < LEAST_STEPS) and State.PRESENT not in states
 
 
 def metrics_that_split(

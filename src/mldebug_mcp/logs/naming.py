@@ -36,11 +36,14 @@ def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
         columns: By the names that they were logged with.
     """
     named: Columns = {}
+    taken: dict[str, str] = {}
     for raw in sorted(columns, key=lambda raw: (rank(raw), raw != canonical(raw))):
         name = canonical(raw)
         if name in named:
-            builder.note(f"{shorten(raw, 60)!r} also names the {name}: kept under its own name")
+            both = f"{shorten(taken[name], 60)!r} and {shorten(raw, 60)!r}"
+            builder.note(f"{both} both name the {name}: the first is read as it")
             name = raw if raw not in named else f"{raw} (2)"
+        taken.setdefault(name, raw)
         column = columns[raw]
         if canonical(raw) == name and factor(raw) != 1.0:
             column.scale(factor(raw))

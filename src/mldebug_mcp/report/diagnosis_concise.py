@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
+from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
 from mldebug_mcp.text import shorten
 
@@ -33,8 +34,6 @@ CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
-LEAST_STEPS = 5
-"""Steps below which a run cannot be called healthy. Chosen by hand."""
 MAX_USUAL, MAX_USUAL_SUMMARY = 2, 48
 """If `healthy` leads all the same, this many findings are named, in a few words each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
@@ -157,7 +156,8 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     They are counted under `unknown`. Fewer are left out if `unknown` would then overtake the leader, unless more than
     `MAX_HYPOTHESES` are left: if that many are about as likely, there is no leader.
     """
-    room = hypotheses[0].probability - next(one.probability for one in hypotheses if one.cause == "unknown")
+    leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == "unknown")
+    room = 1.0 if leader is unknown else leader.probability - unknown.probability
     left_out: set[str] = set()
     folded = 0.0
     for one in reversed(hypotheses):

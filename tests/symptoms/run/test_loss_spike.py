@@ -48,6 +48,13 @@ def test_a_short_noisy_log_has_none(loss: list[float]) -> None:
     assert state("loss_spike", run_of(loss=loss)) is State.ABSENT
 
 
+def test_to_where_the_loss_comes_down_is_told_in_numbers_and_not_that_all_is_as_before() -> None:
+    loss = noisy(decay(400), 0.01)
+    loss[250] *= 20
+    loss[251:260] *= 5
+    assert "is down to 8.08 after 5 record(s)" in seen("loss_spike", run_of(loss=loss)).summary
+
+
 def test_a_jump_that_stays_is_no_spike() -> None:
     loss = noisy(decay(300), 0.01)
     loss[200:] += 3

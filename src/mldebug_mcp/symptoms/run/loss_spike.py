@@ -166,7 +166,11 @@ def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: 
     at, top = float(step[worst.first]), float(value[worst.peak])
     times = top / worst.level if worst.level > 0 else float("nan")
     width = worst.last - worst.first + 1
-    back = f"and is back within {width} record(s)" if worst.recovered else "and the log ends before it could come back"
+    back = "and the log ends before it could come back"
+    if worst.recovered:
+        # A jump counts as over once most of its height is gone, which need not be all.
+        after = float(value[worst.last + 1 : worst.last + 2].min(initial=worst.level + worst.height))
+        back = f"and is down to {figure(after)} after {width} record(s)"
     spacing = _spacing(step, found)
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
