@@ -255,10 +255,34 @@ def test_warnings_count_only_when_they_are_asked_for() -> None:
         ("Tried to allocate 2.00 GiB. 1.00 GiB is free. 9.00 GiB is reserved by PyTorch but unallocated", True),
         ("Tried to allocate 1.00 GiB. 7.43 GiB is free. 7.37 GiB allowed; 7.01 GiB is allocated by PyTorch", False),
         ("CUDA out of memory.", False),
+        ("Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total; 9.76 GiB already allocated; 21.12 MiB free;", False),
+        (
+            "Tried to allocate 20.00 MiB. 23.10 GiB is allocated by PyTorch, 61.00 MiB is reserved by PyTorch but "
+            "unallocated",
+            False,
+        ),
     ],
 )
 def test_fragmentation_is_read_from_the_numbers_of_the_message(text: str, fragmented: bool) -> None:
     assert is_fragmented(text) is fragmented
+
+
+CROWDED = "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free. "
+
+
+@pytest.mark.parametrize(
+    ("listed", "shared"),
+    [
+        ("Process 123 has 77.90 GiB memory in use. Of the allocated memory 60.10 GiB is allocated by PyTorch", False),
+        ("Process 123 has 40.00 GiB memory in use. Of the allocated memory 37.10 GiB is allocated by PyTorch", True),
+        ("Process 123 has 40.00 GiB memory in use. Process 124 has 37.90 GiB memory in use. Of the allocated memory "
+         "37.10 GiB is allocated by PyTorch", True),
+        ("Process 123 has 40.00 GiB memory in use. Including non-PyTorch memory, this process has 37.90 GiB memory in "
+         "use.", True),
+    ],
+)  # fmt: skip
+def test_a_process_in_a_container_is_not_taken_for_another_one(listed: str, shared: bool) -> None:
+    assert ("gpu_shared_with_process" in {one.id for one in match(CROWDED + listed)}) is shared
 
 
 def test_a_message_wrapped_over_lines_and_coloured_is_matched() -> None:

@@ -83,6 +83,39 @@ def test_a_message_is_judged_as_a_snapshot_is(wording: str, tmp_path: Path) -> N
     assert report.oom.largest_free_bytes is None
 
 
+@pytest.mark.parametrize(("allowed", "cause"), [("", "fragmentation"), (" 8.00 GiB allowed;", "out_of_memory")])
+def test_a_request_that_the_device_had_room_for_is_not_said_to_exceed_it(
+    allowed: str, cause: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "oom.txt"
+    path.write_text(
+        "CUDA out of memory. Tried to allocate 304.00 MiB. GPU 0 has a total capacity of 16.00 GiB of which 6.32 GiB "
+        f"is free.{allowed} Of the allocated memory 7.90 GiB is allocated by PyTorch, and 15.00 MiB is reserved by "
+        "PyTorch but unallocated.",
+        encoding="utf-8",
+    )
+    report = check_memory(path)
+    assert report.hypotheses[0].cause == cause
+    assert ("fragmentation" in {one.finding for one in report.findings}) == (cause == "fragmentation")
+
+
+@pytest.mark.parametrize(
+    ("listed", "others"),
+    [
+        ("Process 9 has 77.90 GiB memory in use.", 0),
+        ("Process 9 has 8.00 GiB memory in use. Process 10 has 69.90 GiB memory in use.", 8),
+    ],
+)
+def test_a_process_in_a_container_is_not_taken_for_another_one(listed: str, others: int) -> None:
+    device = parse_text(
+        "CUDA out of memory. Tried to allocate 9.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is "
+        f"free. {listed} Of the allocated memory 60.10 GiB is allocated by PyTorch, and 5.00 GiB is reserved by "
+        "PyTorch but unallocated."
+    ).devices[0]
+    assert device.oom is not None
+    assert device.oom.others == others * GIB
+
+
 def test_the_last_message_of_each_device_counts() -> None:
     read = parse_text("\n".join(MESSAGES.values()))
 

@@ -26,6 +26,10 @@ MAX_TEXT = 4_000
 
 _SIZE = r"(\d+(?:\.\d+)?) ?([KMG])(?:i?B|b)"
 _UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
+LEAST_UNUSED = 0.07
+"""Of all that a process has reserved; with less unused, the process is full. As for snapshots: chosen."""
+ROOM = 64 * _UNITS["M"]
+"""In bytes: the allocator asks for more than a tensor needs, in units of 2 and of 20 MiB. Chosen."""
 
 
 class Role(StrEnum):
@@ -98,22 +102,44 @@ def match(text: str, *, warnings: bool = False, code: str = "") -> list[KnownErr
 
 
 def is_fragmented(text: str) -> bool:
-    """Return whether an out-of-memory message shows memory that is free, or reserved and unused, beyond the request.
+    """Return whether an out-of-memory message shows memory, free or reserved and unused, far beyond the request.
 
     PyTorch's allocator writes the sizes into the message; where more was free or unused than was asked for, it was not
     in one piece (PyTorch, "CUDA semantics: memory management"). A process with a memory allowance runs into that
-    instead.
+    instead, and a little of what is reserved is unused in any process.
     """
     asked = _size(rf"Tried to allocate {_SIZE}", text)
     free = _size(rf"{_SIZE} (?:is )?free", text)
     unused = _size(rf"{_SIZE} is reserved by PyTorch but unallocated", text)
     has_allowance = re.search(r"[GM]iB allowed", text) is not None
-    return asked is not None and not has_allowance and max(free or 0.0, unused or 0.0) > asked
+    if asked is None or has_allowance:
+        return False
+    allocated = _size(rf"{_SIZE} is allocated by PyTorch", text) or 0.0
+    is_much = (unused or 0.0) >= LEAST_UNUSED * (allocated + (unused or 0.0))
+    return (free or 0.0) >= asked + ROOM or (is_much and (unused or 0.0) > asked)
+
+
+def is_shared(text: str) -> bool:
+    """Return whether an out-of-memory message tells of another process on the same GPU.
+
+    In a container the process that failed is listed under its number outside, as if it were another one: then what the
+    process listed has, and what the allocator reserved, would be more than the GPU has.
+    """
+    if "this process has" in text:
+        return True
+    listed = re.findall(rf"Process \d+ has {_SIZE} memory in use", text)
+    capacity = _size(rf"total capac(?:i)?ty of {_SIZE}", text)
+    own = sum(_size(rf"{_SIZE} is {what}", text) or 0.0 for what in ("allocated by PyTorch", "reserved by PyTorch"))
+    return len(listed) > 1 or capacity is None or sum(map(_in_bytes, listed)) + own <= capacity
+
+
+def _in_bytes(size: tuple[str, str]) -> float:
+    return float(size[0]) * _UNITS[size[1]]
 
 
 def _size(pattern: str, text: str) -> float | None:
     found = re.search(pattern, text)
-    return float(found[1]) * _UNITS[found[2]] if found else None
+    return _in_bytes((found[1], found[2])) if found else None
 
 
-CONDITIONS = {"fragmented": is_fragmented}
+CONDITIONS = {"fragmented": is_fragmented, "shared": is_shared}

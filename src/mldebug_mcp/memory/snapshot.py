@@ -32,6 +32,7 @@ class OutOfMemoryEvent:
         count: How many allocations failed in the history.
         pieces_known: Whether `free` knows the largest piece.
         others: What other processes and libraries held, if it is given.
+        limited: Whether the process may use only a share of the device, as far as it is said.
     """
 
     requested: int
@@ -44,6 +45,7 @@ class OutOfMemoryEvent:
     count: int = 1
     pieces_known: bool = True
     others: int = 0
+    limited: bool = False
 
     @property
     def short(self) -> int:

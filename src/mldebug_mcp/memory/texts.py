@@ -45,6 +45,7 @@ _UNALLOCATED = re.compile(_SIZE + r"\s+is reserved by PyTorch but unallocated")
 _RESERVED = re.compile(_SIZE + r"\s+(?:reserved in total by PyTorch|cached)")
 _OTHERS = re.compile(r"Process \d+ has\s+" + _SIZE + r"\s+memory in use")
 _THIS = re.compile(r"this process has\s+" + _SIZE + r"\s+memory in use")
+_ALLOWED = re.compile(_SIZE + r"\s+allowed")
 _GPU = re.compile(r"GPU (\d{1,4})\b")
 _NOTE = (
     "a text holds totals only: who holds the memory is not in it; record a snapshot with "
@@ -127,12 +128,13 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     reserved = reserved if reserved is not None else allocated + (unallocated or 0)
     free = _bytes(_FREE.search(message)) or 0
     inside = FreeMemory(total=max(0, reserved - allocated), split=max(0, reserved - allocated))
-    others = sum(_bytes(one) or 0 for one in _OTHERS.finditer(message))
-    this = _bytes(_THIS.search(message))
+    capacity, this = _bytes(_CAPACITY.search(message)), _bytes(_THIS.search(message))
+    others = _others(message, reserved, capacity if this is None else None)
     outside = max(0, this - reserved) if this is not None else 0
     oom = OutOfMemoryEvent(
-        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others + outside
-    )
+        requested, free, allocated, reserved, inside, count=count, pieces_known=False, others=others + outside,
+        limited=_ALLOWED.search(message) is not None,
+    )  # fmt: skip
     return DeviceMemory(
         device,
         allocated,
@@ -141,10 +143,23 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
         allocated,
         reserved,
         inside,
-        _bytes(_CAPACITY.search(message)),
+        capacity,
         oom,
         others=others,
     )
+
+
+def _others(message: str, reserved: int, capacity: int | None) -> int:
+    """Return what other processes hold.
+
+    In a container this process is listed under its number outside, as if it were another one; it is told by the sum,
+    which would exceed the capacity.
+    """
+    listed = sorted(_bytes(one) or 0 for one in _OTHERS.finditer(message))
+    if capacity is not None and sum(listed) + reserved > capacity:
+        own = next((one for one in listed if one >= reserved), None)
+        return sum(listed) - (own or 0)
+    return sum(listed)
 
 
 def _memory_summary(text: str) -> list[DeviceMemory]:

@@ -16,6 +16,10 @@ LEAST_AT_FAILURE = 0.07
 LEAST_OF_REQUEST = 0.25
 """... and of the request: with less, what the device lacks matters more than the pieces. Both chosen."""
 
+ROOM = 64 * MIB
+"""The device must have had so much more left than was asked for: the allocator asks for more than a tensor needs, in
+units of 2 and of 20 MiB. Chosen."""
+
 
 @memory_symptom(
     severity="warning",
@@ -29,8 +33,8 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """Reserved memory is far above allocated memory, and the free blocks are too small to use.
 
     At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
-    request, but no piece did. Without one: a quarter of reserved memory is free in segments that tensors hold another
-    part of, and was so at the fullest moment too.
+    request, but no piece did; or the message says that the device alone had enough left. Without one: a quarter of
+    reserved memory is free in segments that tensors hold another part of, and was so at the fullest moment too.
 
     Not this when: whole segments are free (`cached_not_released`); the pieces are filled in each step.
     """
@@ -44,6 +48,9 @@ def _on(device: DeviceMemory) -> MemoryEvidence | None:
 
 
 def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence | None:
+    # A snapshot does not tell whether the process was allowed all that the device had left; a message does.
+    if event.device_free >= event.requested + ROOM and not event.limited and not event.pieces_known:
+        return _although_free(device, event)
     free = event.free.total
     fits_in_pieces = free + event.device_free >= event.requested
     if not fits_in_pieces or free < max(LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested):
@@ -56,6 +63,19 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
         free,
         event.free.largest,
         severity_is_error=True,
+    )
+
+
+def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence:
+    return MemoryEvidence(
+        f"device {device.device}: {size(event.device_free)} were free on the device, more than the "
+        f"{size(event.requested)} that failed: they were not in one piece, or another process held them at that moment",
+        bytes=event.device_free,
+        device=device.device,
+        values={"device_free": event.device_free, "requested": event.requested},
+        severity="error",
+        fix="Look in nvidia-smi for a second process, also one that comes and goes; set "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the process starts. A smaller batch only hides it.",
     )
 
 
