@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.diagnose import diagnose_run
+from mldebug_mcp import check_memory, diagnose_run, explain_error
 from mldebug_mcp.models import Diagnosis
 
 RECORDS = [f"step {step}, loss {3 - step / 100:.3f}" for step in range(1, 101)]
@@ -84,3 +84,17 @@ def test_a_message_speaks_for_no_cause_of_other_messages(tmp_path: Path) -> None
     assert ranked[0] in {"exploding_gradients", "lr_too_high", "invalid_math", "fp16_overflow"}
     assert not {"out_of_memory", "tokenizer_mismatch", "all_labels_masked"}.intersection(ranked[:3])
     assert not any("error_message" in said for one in diagnosis.hypotheses for said in one.because)
+
+
+def test_a_long_message_is_read_to_its_end_and_every_verb_judges_it_alike(tmp_path: Path) -> None:
+    processes = " ".join(f"Process {100 + one} has 2.00 GiB memory in use." for one in range(6))
+    error = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+        f"94.00 GiB of which 1.06 GiB is free. {processes} Including non-PyTorch memory, this process has 74.00 GiB "
+        "memory in use. Of the allocated memory 52.00 GiB is allocated by PyTorch, and 21.50 GiB is reserved by "
+        "PyTorch but unallocated."
+    )
+    diagnosis = diagnosis_of(tmp_path, *RECORDS, "Traceback (most recent call last):", error)
+    assert diagnosis.hypotheses[0].cause == "fragmentation"
+    assert check_memory(tmp_path / "train.log").hypotheses[0].cause == "fragmentation"
+    assert explain_error(error).matches[0].causes[0] == "fragmentation"

@@ -33,6 +33,8 @@ MAX_DEPTH = 8
 
 MAX_MESSAGES = 100
 """Error lines kept per run."""
+MAX_MESSAGE = 1000
+"""Characters of an error line: an out-of-memory message of a GPU with several processes ends with what is unused."""
 
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
@@ -151,7 +153,7 @@ class RunBuilder:
 
     def message(self, line: int, text: str) -> None:
         """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
-        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, 400), self.records)]
+        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records)]
 
     def configure(self, values: Mapping[str, Scalar]) -> None:
         """Add configuration; what was known before stays."""

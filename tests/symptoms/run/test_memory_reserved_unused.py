@@ -35,6 +35,7 @@ def test_more_unused_than_was_asked_for_is_present_in_numbers() -> None:
 
 def test_memory_that_is_really_full_is_absent() -> None:
     assert state("memory_reserved_unused", _log(FULL)) is State.ABSENT
+    assert state("memory_reserved_unused", _log(FULL.replace("2.00 GiB", "20.00 MiB"))) is State.ABSENT
 
 
 def test_a_message_without_sizes_is_unknown() -> None:

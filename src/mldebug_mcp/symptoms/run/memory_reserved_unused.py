@@ -12,17 +12,19 @@ from mldebug_mcp.text import figure
 _SIZE = r"([\d.]+) ?([KMGT])i?B"
 REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
 UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
-ALLOCATED = re.compile(rf"{_SIZE} already allocated", re.IGNORECASE)
+ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
 RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
 _BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+LEAST_SHARE = 0.07
+"""Of all that is reserved; a process that is full has a little unused as well. As in snapshots: chosen."""
 
 
 @symptom(whole_run=True, sources=("bekman_mle", "pytorch_docs_notes"), background=0.001)
 def memory_reserved_unused(run: Run) -> Evidence | None:
     """The message of a failed allocation counts more memory reserved but unallocated than was asked for.
 
-    Not this when: what is reserved but unallocated is smaller than the request: then memory is really full. The
-    message is read in PyTorch's wordings, old and new.
+    Not this when: what is reserved but unallocated is smaller than the request, or hardly a part of what is reserved:
+    then memory is really full. The message is read in PyTorch's wordings, old and new.
     """
     requests = matching(run, REQUEST)
     if not requests:
@@ -31,7 +33,8 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
     if not sized:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
     message, asked, unused = sized[0]
-    if asked is None or unused < asked:
+    allocated = _bytes(ALLOCATED, message) or 0.0
+    if asked is None or unused < max(asked, LEAST_SHARE * (allocated + unused)):
         return None
     return Evidence(
         f"an allocation of {figure(asked / _BYTES['G'])} GiB failed while {figure(unused / _BYTES['G'])} GiB were "
