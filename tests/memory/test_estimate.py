@@ -7,6 +7,7 @@ import pytest
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.estimate import estimate_memory
+from mldebug_mcp.memory.formulas import Setup, bytes_per_token
 from mldebug_mcp.memory.model_shape import shape_of
 from tests.memory import scenarios
 from tests.memory.conftest import Save
@@ -87,8 +88,6 @@ def test_gpts_activations_are_korthikantis_without_dropout() -> None:
         "vocab_size": 100,
     }
     shape = shape_of(config)
-
-    from mldebug_mcp.memory.estimate import Setup, bytes_per_token
 
     assert bytes_per_token(shape, Setup(1, 512))[0] == 32 * 1024
     assert bytes_per_token(shape, Setup(1, 512, attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
