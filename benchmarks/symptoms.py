@@ -6,7 +6,7 @@ Simulated healthy runs of many kinds, and the same runs with spikes, divergences
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
@@ -29,7 +29,9 @@ CLEAR = 10.0
 
 def main() -> None:
     """Print both tables."""
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    parser = argparse.ArgumentParser("benchmarks.symptoms", description="Count false alarms and misses of symptoms.")
+    parser.add_argument("seed", type=int, nargs="?", default=1, help="of the simulated curves (default 1)")
+    seed = parser.parse_args().seed
     false_alarms(seed)
     missed(seed)
 

@@ -52,6 +52,13 @@ def test_a_log_that_is_not_there_is_not_taken_for_a_message_without_an_error(nam
         explain_error(name)
 
 
-@pytest.mark.parametrize("text", ["KeyError: 'x.log'", "N/A", "ModuleNotFoundError"])
-def test_a_short_message_is_no_path(text: str) -> None:
-    assert explain_error(text).problem
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("KeyError: 'x.log'", "data: a key or column is missing"),
+        ("N/A", "no error found"),
+        ("ModuleNotFoundError", "environment: a package is missing or does not fit"),
+    ],
+)
+def test_a_short_message_is_no_path(text: str, problem: str) -> None:
+    assert explain_error(text).problem == problem

@@ -9,8 +9,8 @@ what counts; it should be at most 5.
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -70,7 +70,9 @@ def bare_pass(path: Path) -> int:
 
 def main() -> None:
     """Print the two times, their ratio and the memory."""
-    millions = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    parser = argparse.ArgumentParser("benchmarks.batch", description="Time a pass over a data set beside numpy's.")
+    parser.add_argument("millions", type=int, nargs="?", default=100, help="tokens, in millions (default 100)")
+    millions = parser.parse_args().millions
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         config = Path(folder) / "config.json"

@@ -112,7 +112,7 @@ def show(title: str, path: Path, costs: dict[str, Cost], ratios: tuple[tuple[str
 def main() -> None:
     """Make the data and print the table."""
     parser = argparse.ArgumentParser(description="Measure how large logs are read.")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the data; 1 is that of the README's figures")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the data; 1 is a million JSONL records")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where the data is kept (default: a temporary folder)")
     options = parser.parse_args()

@@ -27,7 +27,7 @@ def graver(found: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".npz", ".json"])
-def test_the_sft_collator(family: str, suffix: str, tmp_path: Path) -> None:
+def test_what_the_sft_collator_makes_is_right(family: str, suffix: str, tmp_path: Path) -> None:
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
     made = Maker(family)
@@ -37,7 +37,7 @@ def test_the_sft_collator(family: str, suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", CHAT)
-def test_the_padding_free_collator(family: str, tmp_path: Path) -> None:
+def test_what_the_padding_free_collator_makes_is_right(family: str, tmp_path: Path) -> None:
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
     made = Maker(family)
@@ -49,7 +49,7 @@ def test_the_padding_free_collator(family: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("strategy", ["bfd", "wrapped"])
-def test_packing(family: str, strategy: str, tmp_path: Path) -> None:
+def test_rows_packed_by_trl_are_right_unless_it_wraps_them(family: str, strategy: str, tmp_path: Path) -> None:
     from datasets import Dataset
     from trl import pack_dataset
     from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
@@ -71,7 +71,7 @@ def test_packing(family: str, strategy: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", CHAT)
 @pytest.mark.parametrize("purpose", ["auto", "dpo"])
-def test_the_preference_collator(family: str, purpose: str, tmp_path: Path) -> None:
+def test_what_the_preference_collator_makes_is_right(family: str, purpose: str, tmp_path: Path) -> None:
     from trl.trainer.dpo_trainer import DataCollatorForPreference
 
     made = Maker(family)
@@ -127,7 +127,7 @@ TALK = [
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_whole_sft_trainer(tmp_path: Path) -> None:
+def test_the_sft_trainer_is_right_and_its_unmasked_prompts_are_told(tmp_path: Path) -> None:
     made = Maker("chatml")
     completions = [{"prompt": asked + "\n", "completion": said} for asked, said in TALK]
     assert graver(found_in(trained(made, completions, tmp_path / "a"), tmp_path / "a.pt", made)) == {}

@@ -68,7 +68,7 @@ def test_local_links_of_the_pages_lead_somewhere() -> None:
     assert [link for link in links if not (ROOT / "docs" / "clients" / link).exists()] == []
 
 
-def test_versions_agree() -> None:
+def test_every_manifest_has_the_version_of_the_package() -> None:
     registry = manifest("server.json")
     assert {
         manifest(".claude-plugin/plugin.json")["version"],

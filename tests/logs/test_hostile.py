@@ -147,6 +147,7 @@ def test_a_mark_in_place_of_a_number_is_no_nan() -> None:
 def test_control_characters_do_not_reach_the_answer() -> None:
     run = _read_bytes(b"RuntimeError: \x1b]0;owned\x07\xe2\x80\xaeevil \x1b[2J\n" + TEXT.encode(), "train.log")
     assert run is not None
+    assert run.messages
     assert all(character.isprintable() for message in run.messages for character in message.text)
 
 

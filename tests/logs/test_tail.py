@@ -226,7 +226,7 @@ def test_an_event_file_that_was_replaced_is_begun_anew_and_says_so(tmp_path: Pat
 def test_a_line_that_is_too_long_is_left_out_however_it_arrives(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     append(path, '{"step": 1, "loss": 3}\n{"step": 2, "text": "' + "x" * 3000)
-    with patch.object(tail_module, "BLOCK_BYTES", 1000), patch.object(tail_module._Lines, "block_bytes", 1000):
+    with patch.object(tail_module, "BLOCK_BYTES", 1000):
         tail = LogTail(path)
         tail.read()
         append(path, "x" * 3000 + '", "loss": 5}\n{"step": 3, "loss": 1}\n')

@@ -197,12 +197,12 @@ def inference(batches: int = 6) -> Allocator:
     """Forward passes under no_grad: each activation goes as soon as the next exists."""
     model = Decoder(Allocator()).build()
     for _ in range(batches):
-        for address in _no_grad(model):
+        for address in no_grad(model):
             model.gpu.free(address)
     return model.gpu
 
 
-def _no_grad(model: Decoder) -> Iterator[int]:
+def no_grad(model: Decoder) -> Iterator[int]:
     unit = model.tokens * model.hidden * model.width
     last: int | None = None
     for _ in range(model.layers):
@@ -250,7 +250,7 @@ def two_models(steps: int = 4) -> Allocator:
     gpu = Allocator()
     policy, reference = Decoder(gpu).build(), Decoder(gpu).build()
     for _ in range(steps):
-        for address in _no_grad(reference):
+        for address in no_grad(reference):
             gpu.free(address)
         policy.train_step()
     return gpu

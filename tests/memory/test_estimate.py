@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp.diagnose.memory import check_memory
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.estimate import estimate_memory
 from mldebug_mcp.memory.formulas import Setup, bytes_per_token
@@ -132,7 +133,8 @@ def test_accumulation_keeps_gradients_beside_activations(llama: Path) -> None:
 def test_a_snapshots_peak_stands_beside_the_estimate(llama: Path, save: Save) -> None:
     path = save(scenarios.snapshot_of(scenarios.training(steps=2)))
 
-    assert estimate_memory(llama, snapshot=path).measured_peak_bytes
+    peak = check_memory(path).snapshot.peak_allocated_bytes
+    assert estimate_memory(llama, snapshot=path).measured_peak_bytes == peak > 0
 
 
 @pytest.mark.parametrize(

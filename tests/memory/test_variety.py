@@ -69,7 +69,7 @@ def evaluating() -> Allocator:
         model.train_step()
         if step % 3 == 2:
             for _ in range(3):
-                for address in scenarios._no_grad(model):
+                for address in scenarios.no_grad(model):
                     model.gpu.free(address)
     return model.gpu
 

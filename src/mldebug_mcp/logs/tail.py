@@ -53,9 +53,8 @@ class _CanFollow(Protocol):
 class _Lines:
     """Hands whole lines to their reader; those that are too long are left out, as `blocks` does."""
 
-    block_bytes = BLOCK_BYTES
-
     def __init__(self, reader: TakesLines) -> None:
+        self.block_bytes = BLOCK_BYTES
         self._reader = reader
         self._inside_long = False
         self._skipped = 0
