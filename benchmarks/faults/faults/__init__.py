@@ -12,6 +12,7 @@ from benchmarks.faults.faults import (
     loss,
     machine,
     model,
+    nonfinite,
     numerics,
     optimizer,
     preference,
@@ -27,7 +28,7 @@ __all__ = ["FAULTS", "HEALTHY", "Fault"]
 _BOTH = (repeated, numerics, tokens, endings, grpo, preference, agents, trainer, trl, lightning)
 
 FAULTS: dict[str, Fault] = {
-    fault.id: fault for module in (data, loss, optimizer, model, machine, *_BOTH) for fault in module.FAULTS
+    fault.id: fault for module in (data, loss, nonfinite, optimizer, model, machine, *_BOTH) for fault in module.FAULTS
 }
 HEALTHY: dict[str, Fault] = {
     fault.id: fault for faults in (healthy.FAULTS, *(module.HEALTHY for module in _BOTH)) for fault in faults

@@ -27,3 +27,8 @@ def test_without_parts_it_cannot_be_told() -> None:
 
 def test_a_finite_loss_is_not_judged() -> None:
     assert state("loss_part_finite", run_of(loss=[1.9, 1.8], loss_cls=[1.6, 1.5])) is State.UNKNOWN
+
+
+def test_a_log_that_ends_at_the_first_nan_does_not_tell_whether_the_weights_are_lost() -> None:
+    run = run_of(loss=[1.9, 1.8, NAN], loss_box=[0.3, 0.3, NAN], loss_cls=[1.6, 1.5, 1.4])
+    assert state("loss_part_finite", run) is State.UNKNOWN

@@ -35,7 +35,7 @@ LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
     sources=("axolotl_stability", "goodfellow_ch11"),
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
-    follows=("loss_zero", "eval_learns_nothing"),
+    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
     instead=("eval_gap_wide", "eval_gap_at_zero"),
 )
 def eval_gap_grows(run: Run) -> Evidence | None:

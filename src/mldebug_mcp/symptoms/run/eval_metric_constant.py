@@ -24,7 +24,7 @@ BY_HEART = 0.999
     sources=("remote_gpu_trainer",),
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
-    follows=("eval_metric_zero", "loss_zero", "loss_constant", "loss_negative", "loss_plateau"),
+    follows=("eval_metric_zero", "loss_zero", "loss_constant", "loss_negative", "loss_nonfinite", "loss_plateau"),
 )
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or zero throughout.

@@ -21,6 +21,7 @@ FLOOR = 0.2
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.3,
+    follows=("loss_huge",),
 )
 def loss_noisy(run: Run) -> Evidence | None:
     """The training loss varies from record to record by a large share of its level.

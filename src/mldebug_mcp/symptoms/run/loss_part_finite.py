@@ -17,7 +17,8 @@ def loss_part_finite(run: Run) -> Evidence | None:
     """The training loss is not finite, and another part of it is, in the same records: the weights are finite still.
 
     What comes out of weights that are NaN is NaN in all parts. Not this when: all parts are lost, or none is logged;
-    the loss comes back by itself.
+    the loss comes back by itself. Not told by one record alone: where an unstable run overflows, one part is the first,
+    before the update that takes the weights with it.
     """
     loss = run["loss"]
     lost = loss.step[~np.isfinite(loss.value)]
@@ -31,6 +32,8 @@ def loss_part_finite(run: Run) -> Evidence | None:
         raise CannotTell("no part of the loss is logged where it is not finite")
     if not finite:
         return None
+    if len(lost) == 1:
+        raise CannotTell("only one record shows the loss not finite: whether the weights are lost shows in the next")
     others = f"; {_names(gone)} {'are' if len(gone) > 1 else 'is'} not" if gone else ""
     stay = "are" if len(finite) > 1 else "is"
     return Evidence(
