@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mldebug_mcp.diagnose.ranking import MAX_FREQUENCY, Candidate
-
-Floats = NDArray[np.float64]
+from mldebug_mcp.logs.run import Floats
 
 MAX_SYMPTOMS = 8
 """Symptoms that are taken together: 256 ways in which they can turn out."""

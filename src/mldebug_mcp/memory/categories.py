@@ -66,21 +66,16 @@ class Sure(IntEnum):
     CERTAIN = 4
 
 
-_FROM_PROFILER = dict(
-    zip(
-        range(len(PROFILER)),
-        (
-            Category.TEMPORARY,
-            Category.TEMPORARY,
-            Category.ACTIVATIONS,
-            Category.GRADIENTS,
-            Category.TEMPORARY,
-            Category.PARAMETERS,
-            Category.OPTIMIZER_STATE,
-        ),
-        strict=True,
-    )
-)
+_FROM_PROFILER = {
+    "input": Category.TEMPORARY,
+    "temporary": Category.TEMPORARY,
+    "activation": Category.ACTIVATIONS,
+    "gradient": Category.GRADIENTS,
+    "autograd_detail": Category.TEMPORARY,
+    "parameter": Category.PARAMETERS,
+    "optimizer_state": Category.OPTIMIZER_STATE,
+}
+"""What each of the profiler's categories is here."""
 
 
 class _Assignment:
@@ -145,8 +140,8 @@ def _take_stated(done: _Assignment, allocations: Allocations, events: Events) ->
     if not len(events) or not (events.stated >= 0).any():
         return
     stated = np.where(allocations.start >= 0, events.stated[np.maximum(allocations.start, 0)], -1)
-    for number, category in _FROM_PROFILER.items():
-        done.give(stated == number, category, Sure.CERTAIN)
+    for number, name in enumerate(PROFILER):
+        done.give(stated == number, _FROM_PROFILER[name], Sure.CERTAIN)
 
 
 def _give_logits(done: _Assignment, allocations: Allocations, phase: Ints) -> None:

@@ -71,11 +71,11 @@ def _grower(history: History, group: Ints) -> Grower | None:
     if per_step[0] > total / 2 and count > 3:
         return None
     return Grower(
-        history.stacks[int(allocations.stack[group[0]])],
-        int(np.median(allocations.size[group])),
-        int(np.median(inner)),
-        total,
-        int((per_step > 0).sum()),
+        stack=history.stacks[int(allocations.stack[group[0]])],
+        size=int(np.median(allocations.size[group])),
+        per_step=int(np.median(inner)),
+        total=total,
+        steps=int((per_step > 0).sum()),
     )
 
 

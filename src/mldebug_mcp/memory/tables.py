@@ -66,7 +66,7 @@ class Events:
     time: Ints
     stack: Ints
     stated: Ints
-    """Category that torch's profiler wrote, as its place in `categories.PROFILER`; -1 where it wrote none."""
+    """Category that torch's profiler wrote, as its place in `layout.PROFILER`; -1 where it wrote none."""
 
     def __len__(self) -> int:
         return len(self.action)

@@ -122,10 +122,10 @@ def _oom_message(text: str) -> list[DeviceMemory]:
 
 def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     requested = _bytes(_TRIED.search(message)) or 0
-    allocated = _bytes(_ALLOCATED.search(message))
-    unallocated, reserved = _bytes(_UNALLOCATED.search(message)), _bytes(_RESERVED.search(message))
-    allocated = allocated or 0
-    reserved = reserved if reserved is not None else allocated + (unallocated or 0)
+    allocated = _bytes(_ALLOCATED.search(message)) or 0
+    reserved = _bytes(_RESERVED.search(message))
+    if reserved is None:
+        reserved = allocated + (_bytes(_UNALLOCATED.search(message)) or 0)
     free = _bytes(_FREE.search(message)) or 0
     inside = FreeMemory(total=max(0, reserved - allocated), split=max(0, reserved - allocated))
     capacity, this = _bytes(_CAPACITY.search(message)), _bytes(_THIS.search(message))
@@ -137,14 +137,13 @@ def _one_message(message: str, device: int, count: int) -> DeviceMemory:
     )  # fmt: skip
     return DeviceMemory(
         device,
-        allocated,
-        reserved,
-        0,
-        allocated,
-        reserved,
-        inside,
-        capacity,
-        oom,
+        allocated=allocated,
+        reserved=reserved,
+        peak_allocated=allocated,
+        peak_reserved=reserved,
+        free=inside,
+        capacity=capacity,
+        oom=oom,
         others=others,
     )
 
@@ -187,12 +186,12 @@ def _one_summary(device: int, text: str) -> DeviceMemory:
         oom = OutOfMemoryEvent(0, 0, allocated, reserved, free, count=int(counts[1]), pieces_known=False)
     return DeviceMemory(
         device,
-        allocated,
-        reserved,
-        rows.get("Requested memory", (0, 0))[0],
-        peak,
-        peak_reserved,
-        free,
+        allocated=allocated,
+        reserved=reserved,
+        requested=rows.get("Requested memory", (0, 0))[0],
+        peak_allocated=peak,
+        peak_reserved=peak_reserved,
+        free=free,
         oom=oom,
         retries=int(counts[2]) if counts else 0,
     )
@@ -207,7 +206,7 @@ def _nvidia_smi(text: str) -> list[DeviceMemory]:
             pairs, numbers = _csv_rows(text)
         for place, (used, total) in enumerate(pairs):
             number = numbers[place] if place < len(numbers) else place
-            found.append(DeviceMemory(number, 0, used * MIB, 0, 0, used * MIB, capacity=total * MIB))
+            found.append(DeviceMemory(number, reserved=used * MIB, peak_reserved=used * MIB, capacity=total * MIB))
     return found
 
 

@@ -75,13 +75,13 @@ def timeline(device: DeviceMemory, points: int = 800) -> Timeline | None:
             )
             held[category] = np.cumsum(delta)[at]
     return Timeline(
-        device.device,
-        at,
-        held,
-        history.replay.reserved[at],
-        history.replay.peak_moment,
-        history.replay.peak,
-        history.failures,
-        history.steps.starts,
-        count,
+        device=device.device,
+        moments=at,
+        held=held,
+        reserved=history.replay.reserved[at],
+        peak=history.replay.peak_moment,
+        peak_bytes=history.replay.peak,
+        failures=history.failures,
+        steps=history.steps.starts,
+        events=count,
     )

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from mldebug_mcp.logs import Series
+from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.symptoms.statistics import sample
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -33,14 +34,14 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
     return "".join(bars), column
 
 
-def _scale(finite: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+def _scale(finite: Floats) -> tuple[float, float]:
     if not len(finite):
         return 0.0, 1.0
     low, high = (float(edge) for edge in np.quantile(sample(finite), (0.025, 0.975)))
     return float(finite.min()), min(float(finite.max()), high + 2 * (high - low)) if high > low else float(finite.max())
 
 
-def _bar(values: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> str:
+def _bar(values: Floats, low: float, high: float) -> str:
     if not np.isfinite(values).all():
         return _NOT_FINITE
     share = (float(values.max()) - low) / (high - low) if high > low else 0.0

@@ -8,6 +8,7 @@ Python writes `File "x.py", line 3, in f` and the code below. IPython writes `Fi
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from mldebug_mcp.logs.failures.failure import Frame
 from mldebug_mcp.logs.numbers import whole_number
@@ -76,16 +77,14 @@ def with_code(frame: Frame, line: str) -> Frame:
     arrow = _ARROW.match(_LINK.sub(r"\1", line).strip())
     if arrow:
         number = whole_number(arrow["line"])
-        return Frame(frame.file, frame.line or number, frame.function, clean((arrow["code"] or "").strip()[:MAX_CODE]))
+        return replace(frame, line=frame.line or number, code=clean((arrow["code"] or "").strip()[:MAX_CODE]))
     if line.startswith(BOX):
         marked = _RICH_ARROW.search(box_content(line))
-        return (
-            Frame(frame.file, frame.line, frame.function, clean(marked["code"].strip()[:MAX_CODE])) if marked else frame
-        )
+        return replace(frame, code=clean(marked["code"].strip()[:MAX_CODE])) if marked else frame
     code = line.strip()
     if frame.code or not code.strip("^~ ") or not line[:1].isspace() or _NUMBERED.match(line):
         return frame
-    return Frame(frame.file, frame.line, frame.function, clean(code[:MAX_CODE]))
+    return replace(frame, code=clean(code[:MAX_CODE]))
 
 
 def is_arrow(line: str) -> bool:

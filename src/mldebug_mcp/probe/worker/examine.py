@@ -55,7 +55,8 @@ def first_bad_backward(subject: Subject) -> dict[str, Any] | None:
     def watch(name: str) -> Any:
         def look(gradient: torch.Tensor) -> None:
             value = float(gradient.detach().abs().max()) if gradient.numel() else 0.0
-            seen.append({"module": name, "op": "gradient of output", "largest_out": value if value == value else None})  # noqa: PLR0124
+            largest = None if math.isnan(value) else value
+            seen.append({"module": name, "op": "gradient of output", "largest_out": largest})
 
         return look
 

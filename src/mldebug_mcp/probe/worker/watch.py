@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median_high
 from typing import Any
 
 import torch
@@ -84,8 +85,8 @@ class StepWatch:
             "optimizer_steps": self.optimizer_steps,
             "steps_with_fresh_gradient": self.backwards,
             "learning_rates": sorted(self.rates),
-            "leftover_gradient": sorted(self.leftovers)[len(self.leftovers) // 2] if self.leftovers else None,
-            "clip_factor": sorted(self.factors)[len(self.factors) // 2] if self.factors else None,
+            "leftover_gradient": median_high(self.leftovers) if self.leftovers else None,
+            "clip_factor": median_high(self.factors) if self.factors else None,
             "in_training_mode": self.in_training_mode,
         }
 
