@@ -154,6 +154,34 @@ def building() -> Allocator:
     return gpu
 
 
+def unrolling() -> Allocator:
+    """A long sequence is unrolled in the user's own loop, late in a training: no backward yet in what is recorded."""
+    model = scenarios.Decoder(Allocator()).build()
+    model.train_step()
+    model.gpu.events.clear()
+    caller = (("/home/me/train.py", 40, "unroll"), ("/home/me/train.py", 90, "main"))
+    cell, readout = (scenarios.stack(("/home/me/cell.py", line, "update"), *caller) for line in (12, 14))
+    for _ in range(60):
+        draft = model.gpu.malloc(24 * MIB, scenarios.stack(("/home/me/cell.py", 11, "update"), *caller))
+        model.gpu.malloc(4 * MIB, cell)
+        model.gpu.malloc(2 * MIB, readout)
+        model.gpu.free(draft)
+    return model.gpu
+
+
+def decoding() -> Allocator:
+    """One text is written token by token, and keys and values are appended to lists."""
+    model = scenarios.Decoder(Allocator()).build()
+    call = ("/home/me/talk.py", 30, "generate")
+    for _ in range(60):
+        draft = model.gpu.malloc(24 * MIB, scenarios.layer(34, call))
+        for line in (31, 32):
+            model.gpu.malloc(2 * MIB, scenarios.layer(line, call))
+        model.gpu.free(draft)
+        model.gpu.free(model.gpu.malloc(MIB, scenarios.stack(("/home/me/talk.py", 34, "pick"), call, scenarios.MAIN)))
+    return model.gpu
+
+
 SOUND: dict[str, Callable[[], Allocator]] = {
     one.__name__: one
     for one in (
@@ -177,6 +205,15 @@ SOUND: dict[str, Callable[[], Allocator]] = {
 @pytest.mark.parametrize("workload", SOUND)
 def test_a_sound_workload_of_another_shape_raises_no_alarm(workload: str, frames: bool, save: Save) -> None:
     report = check_memory(save(scenarios.snapshot_of(SOUND[workload](), frames=frames)))
+
+    assert [one.summary for one in report.findings if one.severity != "info"] == []
+
+
+@pytest.mark.parametrize("workload", [unrolling, decoding])
+def test_a_loop_inside_one_pass_that_keeps_its_results_is_no_leak(
+    workload: Callable[[], Allocator], save: Save
+) -> None:
+    report = check_memory(save(scenarios.snapshot_of(workload())))
 
     assert [one.summary for one in report.findings if one.severity != "info"] == []
 

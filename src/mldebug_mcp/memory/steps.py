@@ -35,6 +35,13 @@ _PASS = re.compile(
     r":(?:_call_impl|_wrapped_call_impl|\w*forward|backward|_engine_run_backward)$|torch::autograd::Engine"
 )
 """Functions that pass through a model: a loop inside one goes over layers, and not over batches."""
+_GENERATION = re.compile(r":_?(?:generat\w*|\w*sampl(?:e|ing)(?:_loop)?|greedy_search|beam_search|decode|translate)$")
+"""Functions that write a sequence: a loop inside one goes over tokens or denoising steps, whose caches grow."""
+_TRAINING = (Phase.BACKWARD, Phase.OPTIMIZER, Phase.OPTIMIZER_STATE)
+LEAST_WITH_BACKWARD = 0.5
+"""Share of the steps of a training that must hold something of backward or the optimizer. Chosen: a loop without any
+goes over time steps of an unrolled network or over rollouts; a step that is found in the wrong place still has its
+neighbours'."""
 _MAKING = re.compile(
     r":(?:__init__|from_pretrained|_apply|fully_shard|\w*load\w*|quantize\w*|\w*get_peft_model\w*)$"
     r"|:(?:build|create|init)_?\w*model\w*$"
@@ -116,15 +123,22 @@ def _repeated(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
     groups = _freed_groups(at, key, is_freed)
 
     def is_loop_over_steps(starts: Ints) -> bool:
-        inside = _inside_one_call(starts, events, stacks) if by_stack else _mostly_kept(starts, events, is_freed)
-        return not inside
+        if not by_stack:
+            return not _mostly_kept(starts, events, is_freed)
+        return not _inside_one_call(starts, events, stacks)
+
+    trained = _trained(events, stacks) if by_stack else None
 
     ranks = [_rank(stacks[name]) if by_stack else 1 for name, _ in groups]
     for clock, worst in _clocks(events, stacks):
         usable = [(rank, moments) for rank, (_, moments) in zip(ranks, groups, strict=True) if rank <= worst]
         for split in (_singly, _in_bursts):
             repeated = [(rank, split(moments, clock)) for rank, moments in usable]
-            regular = [(rank, starts) for rank, starts in repeated if _regular(starts, clock)]
+            regular = [
+                (rank, starts)
+                for rank, starts in repeated
+                if _regular(starts, clock) and (rank == EVALUATION or _mostly_with(starts, trained))
+            ]
             found = _best(regular, is_loop_over_steps)
             if found is not None:
                 return Steps(found, f"{'calls' if by_stack else 'sizes'} that repeat once per step")
@@ -191,12 +205,31 @@ def _in_bursts(moments: Ints, clock: Ints) -> Ints:
     return moments[np.concatenate(([True], gaps > lengths[int(ratios.argmax())]))]
 
 
+def _trained(events: Events, stacks: Stacks) -> Ints | None:
+    """Return the moments at which backward or the optimizer allocates; None where the snapshot shows no training.
+
+    Backward on a GPU runs in a thread without Python frames.
+    """
+    training = np.array([one.phase in _TRAINING for one in stacks.all])
+    if not training.any():
+        return None
+    return np.flatnonzero((events.action == Action.ALLOC) & (training[events.stack] | (events.stack == 0)))
+
+
+def _mostly_with(starts: Ints, moments: Ints | None) -> bool:
+    """Tell whether most steps hold one of these moments; true where there is nothing to hold."""
+    if moments is None:
+        return True
+    before = np.searchsorted(moments, starts)
+    return bool((np.diff(before) > 0).mean() >= LEAST_WITH_BACKWARD)
+
+
 def _inside_one_call(starts: Ints, events: Events, stacks: Stacks) -> bool:
     """Tell whether all that is allocated between these moments comes from one pass through a model, or its making."""
     between = slice(int(starts[0]), int(starts[-1]))
     mine = np.flatnonzero(np.bincount(events.stack[between][events.action[between] == Action.ALLOC])).tolist()
     shared = stacks.shared(mine)
-    if any(_PASS.search(function) for function in shared):
+    if any(_PASS.search(function) or _GENERATION.search(function) for function in shared):
         return True
     runs = any(stacks[one].phase in (Phase.FORWARD, Phase.LOSS) for one in mine)
     return not runs and any(_MAKING.search(function) for function in shared)
