@@ -319,3 +319,84 @@ def test_what_nccl_adds_below_its_error_belongs_to_it() -> None:
         "Cuda failure 'CUDA-capable device(s) is/are busy or unavailable'\n"
     )
     assert explain_error(TRACEBACK + log).matches[0].id == "cuda_device_busy"
+
+
+def test_an_error_that_a_logger_wrote_into_one_line_of_json_is_read_with_its_frames() -> None:
+    body = (TRACEBACK + "ValueError: the flux is odd").replace('"', '\\"').replace("\n", "\\n")
+    answer = explain_error(f'{{"level": "error", "msg": "{body}"}}\n')
+    assert first(answer) == ("ValueError", [])
+    assert answer.error is not None
+    assert answer.error.text == "ValueError: the flux is odd"
+    assert answer.error.user_frame.startswith("/home/me/proj/train.py:20")
+
+
+def test_the_remains_of_colours_in_a_pasted_notebook_are_taken_off() -> None:
+    log = (
+        "[0;31mRuntimeError[0m                              Traceback (most recent call last)\n"
+        "[0;32m<ipython-input-4-2>[0m in [0;36m<module>[0;34m[0m\n"
+        "[0;32m----> 1[0;31m [0mtrainer[0m[0;34m.[0m[0mtrain[0m[0;34m([0m[0;34m)[0m\n\n"
+        "[0;31mRuntimeError[0m: the flux is odd"
+    )
+    answer = explain_error(log)
+    assert first(answer) == ("RuntimeError", [])
+    assert answer.error is not None
+    assert answer.error.user_frame == "<ipython-input-4-2>:1 in <module>: trainer.train()"
+
+
+def test_what_jax_says_of_its_own_frames_is_not_taken_for_the_error() -> None:
+    chained = "\nThe above exception was the direct cause of the following exception:\n\n"
+    simplified = "jax.errors.SimplifiedTraceback: For simplicity, JAX has removed its internal frames."
+    answer = explain_error(
+        simplified + "\n" + chained + TRACEBACK + "jaxlib.XlaRuntimeError: INTERNAL: the flux is odd"
+    )
+    assert first(answer) == ("XlaRuntimeError", [])
+
+
+@pytest.mark.parametrize(
+    ("line", "exception"),
+    [
+        ("F0401 15:13:19.040458  3143 relu_layer.cu:29] Cuda kernel failed.", "FATAL"),
+        ("LLVM ERROR: the flux is odd", "LLVM ERROR"),
+        ("2024-05-05 10:00:00 [ERROR] worker 3 failed: RuntimeError: the flux is odd", "RuntimeError"),
+    ],
+)
+def test_a_line_that_stops_a_process_is_an_error_though_no_known_one(line: str, exception: str) -> None:
+    answer = explain_error(f"step 3 loss 2.0\n{line}\nAborted (core dumped)\n")
+    assert first(answer) == (exception, [])
+
+
+def test_code_that_raises_an_error_is_not_taken_for_the_error() -> None:
+    message = "ValueError: Label values must be <= vocab_size: 9"
+    log = f'    raise ValueError(f"Label values must be <= vocab_size: {{n}}")\n{message}'
+    answer = explain_error(log)
+    assert answer.error is not None
+    assert answer.error.text == message
+
+
+def test_ranks_in_bare_brackets_are_told_apart() -> None:
+    log = "\n".join(f"[3]:{line}" for line in (TRACEBACK + "KeyError: 'flux'").splitlines())
+    assert first(explain_error(log)) == ("KeyError", ["3"])
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "row"),
+    [
+        ("assert len(set(t.dtype for t in tensors)) == 1", "AssertionError", "zero3_mixed_dtypes"),
+        ("assert len(self.train_dataloader) >= 1", "AssertionError", "verl_empty_loader"),
+        ("idx, data = r", "ValueError: not enough values to unpack (expected 2, got 0)", "pin_memory_pipe"),
+        ("epoch = checkpoint['epoch']", "KeyError: 'epoch'", "checkpoint_key_missing"),
+        ("config_class = CONFIG_MAPPING[model_type]", "KeyError: 'qwen9'", "keyerror_config_mapping"),
+        ('prompt["instruction"],', "KeyError: 'instruction'", "column_missing"),
+        (
+            "height, width = img.shape[:2]",
+            "AttributeError: 'NoneType' object has no attribute 'shape'",
+            "image_is_none",
+        ),
+        ("return sentencepiece.LoadFromFile(self, arg)", "TypeError: not a string", "sentencepiece_not_string"),
+        ("assert n > 0", "AssertionError", None),
+        ("value = settings['epoch']", "KeyError: 'epoch'", None),
+    ],
+)
+def test_the_line_of_code_tells_apart_errors_of_the_same_words(code: str, message: str, row: str | None) -> None:
+    log = f'Traceback (most recent call last):\n  File "/home/me/x.py", line 3, in f\n    {code}\n{message}\n'
+    assert [match.id for match in explain_error(log).matches[:1]] == ([row] if row else [])

@@ -98,3 +98,34 @@ def test_a_long_message_is_read_to_its_end_and_every_verb_judges_it_alike(tmp_pa
     assert diagnosis.hypotheses[0].cause == "fragmentation"
     assert check_memory(tmp_path / "train.log").hypotheses[0].cause == "fragmentation"
     assert explain_error(error).matches[0].causes[0] == "fragmentation"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("LLVM ERROR: Failed to infer result type(s).", "unknown"),
+        ("pyarrow.lib.ArrowInvalid: cannot mix list and non-list, non-null values", "unknown"),
+        ("2024-08-21 14:30: E external/cuda_dnn.cc:461] No handle: CUDNN_STATUS_INTERNAL_ERROR", "out_of_memory"),
+        ("F0000 00:00:17.89 9276 client.cc:487] Non-OK-status: INTERNAL: Core halted unexpectedly", "hardware_fault"),
+    ],
+)
+def test_what_stops_a_process_without_an_exception_is_seen(tmp_path: Path, line: str, cause: str) -> None:
+    leader = diagnosis_of(tmp_path, *RECORDS, line).hypotheses[0]
+    assert leader.cause == cause
+    assert any(said.startswith("the error in line 101") for said in leader.because)
+
+
+def test_what_tensorflow_prints_when_it_starts_is_no_error(tmp_path: Path) -> None:
+    start = "E0000 00:00:1727.123 1234 cuda_dnn.cc:8310] Unable to register cuDNN factory: Attempting to register"
+    diagnosis = diagnosis_of(tmp_path, start, *RECORDS[:2])
+    assert not any("error" in said for one in diagnosis.hypotheses for said in one.because)
+
+
+def test_the_line_of_code_tells_apart_errors_of_the_same_words(tmp_path: Path) -> None:
+    def told(code: str) -> list[str]:
+        frame = ["Traceback (most recent call last):", '  File "/home/me/train.py", line 9, in resume', f"    {code}"]
+        diagnosis = diagnosis_of(tmp_path, *RECORDS, *frame, "KeyError: 'optimizer'")
+        return [one.cause for one in diagnosis.hypotheses if any("the error in line" in said for said in one.because)]
+
+    assert told("optimizer.load_state_dict(checkpoint['optimizer'])") == ["resume_state_lost"]
+    assert told("settings['optimizer']") == []

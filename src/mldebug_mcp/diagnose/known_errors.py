@@ -26,7 +26,9 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
     `unknown`.
     """
-    known = [(message, row) for message in fatal(run) if (row := _row(match(message.text))) is not None]
+    known = [
+        (message, row) for message in fatal(run) if (row := _row(match(message.text, code=message.code))) is not None
+    ]
     if not known:
         return {}
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)

@@ -64,11 +64,15 @@ class KnownError(Entry):
             text: The message.
             code: The line of code that raised it, where a traceback shows it.
         """
-        if not self.pattern or re.search(self.pattern, text) is None:
+        if not self.pattern or _compiled(self.pattern).search(text) is None:
             return False
-        if self.code and re.search(self.code, code) is None:
+        if self.code and _compiled(self.code).search(code) is None:
             return False
         return not self.condition or CONDITIONS[self.condition](text)
+
+
+_compiled = lru_cache(maxsize=None)(re.compile)
+"""A pattern, compiled once: there are more of them than the module `re` remembers."""
 
 
 @lru_cache(maxsize=1)

@@ -151,9 +151,9 @@ class RunBuilder:
         if text not in self.notes:
             self.notes.append(text)
 
-    def message(self, line: int, text: str) -> None:
+    def message(self, line: int, text: str, code: str = "") -> None:
         """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
-        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records)]
+        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code)]
 
     def configure(self, values: Mapping[str, Scalar]) -> None:
         """Add configuration; what was known before stays."""

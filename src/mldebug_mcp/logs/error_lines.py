@@ -16,16 +16,28 @@ _ERROR = re.compile(
     r"\[(?:WinError|Errno) -?\d+\]|Memory access fault by GPU|\(core dumped\)|\bOOMKilled\b|"
     r"\bterminate called after|^\s{0,4}what\(\): |: terminating due to|"
     r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
-    r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b",
+    r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b|"
+    r"(?:^|\]: ?)(?:(?:pyarrow\.lib\.)?Arrow[A-Z]\w{2,30}: |(?:\w{1,40}\.){1,4}error: )|"
+    r"(?:^|\]: ?)(?:LLVM ERROR: |F\d{4} .{0,120}:\d+\] )|"
+    r"(?:^|\s)E(?:\d{4})? .{0,120}\.(?:cc|cpp|h):\d+\] .{0,200}"
+    r"(?:CUDNN_STATUS|RESOURCE_EXHAUSTED|CUDA_ERROR_(?!NO_DEVICE)|INTERNAL: |driver version is insufficient)|"
+    r"\[LightGBM\] \[Fatal\]|: error: (?:argument|unrecognized|the following)|: can't open file '|^srun: error: |"
+    r"^docker: Error response|^ERROR: (?:Failed|Could not|No matching)|\bCUDA Setup failed|"
+    r"\bworker died or was killed\b",
 )
 _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
 _HINTS = (
     "rror", "ception", "Traceback", "memory", "NCCL", "fault", "SIG", "Killed", "OVERFLOW", "assert", "Xid", "Watchdog",
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
-    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion",
+    "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc:",
+    ".cpp:", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
+
+
+MAX_CODE = 160
+"""Characters of a line of code that are kept."""
 
 
 def is_error(line: str) -> bool:
@@ -35,15 +47,25 @@ def is_error(line: str) -> bool:
     return _OF_METRICS.search(line) is None
 
 
+_FRAME = re.compile(r'File "[^"]{1,400}", line \d')
+
+
 class ErrorLines:
-    """Tells the lines that read like errors, but for an exception that Python itself says it ignored."""
+    """Tells the lines that read like errors, but for an exception that Python itself says it ignored.
+
+    Beside them it keeps the line of code that a traceback shows last, which tells apart errors of the same words.
+    """
 
     def __init__(self) -> None:
         self.ignoring = False
         """Whether the lines tell of an exception that was ignored."""
+        self.code = ""
+        """The code of the last frame of the traceback that stands above."""
+        self._below_frame = False
 
     def take(self, line: str) -> bool:
         """Say whether the next line reads like an error."""
+        self._read_code(line)
         if line.startswith("Exception ignored in"):
             self.ignoring = True
             return False
@@ -52,3 +74,9 @@ class ErrorLines:
         # The exception itself stands below its traceback, and ends what was ignored.
         self.ignoring = line.startswith(("Traceback", " "))
         return False
+
+    def _read_code(self, line: str) -> None:
+        if 'File "' in line and _FRAME.search(line):
+            self.code, self._below_frame = "", True
+        elif self._below_frame:
+            self.code, self._below_frame = line.rpartition("]:")[2].strip()[:MAX_CODE], False

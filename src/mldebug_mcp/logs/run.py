@@ -77,11 +77,13 @@ class Message:
         line: Its line number, from 1.
         text: The line, cleaned and shortened.
         records: Log records read before it.
+        code: The line of code that raised it, where a traceback above shows it.
     """
 
     line: int
     text: str
     records: int = 0
+    code: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """What launchers, hosts and loggers write before a line: taken off, and read for the rank that it names.
 
-Launchers write `[rank3]:`, `[default3]:`, `3:`, `[1,3]<stderr>:`, `10.0.0.4:` or `(Worker pid=42)`. Other prefixes
-(host names, times, a logger's) are learned from the first line of a traceback: what stands before `Traceback` also
-stands before its frames.
+Launchers write `[rank3]:`, `[default3]:`, `[3]:`, `3:`, `[1,3]<stderr>:`, `10.0.0.4:` or `(Worker pid=42)`. Other
+prefixes (host names, times, a logger's) are learned from the first line of a traceback: what stands before `Traceback`
+also stands before its frames.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ MAX_PREFIX = 120
 
 _PREFIX = re.compile(
     rf"(?:{launchers.BRACKETED}:|{launchers.MPIRUN}|{launchers.NAMED}) ?|{launchers.NUMBERED}(?=[ \w\[])|"
+    r"\[(?P<indexed>\d{1,5})\]:(?= {0,12}\S)|"
     r"(?P<address>\d{1,3}(?:\.\d{1,3}){3}): ?|\((?:[\w:.]+ )?pid=(?P<pid>\d+)[^)]{0,80}\) ?|"
     r"(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./ ]{1,60}:\d+\] ?"
 )
+_COLOUR = re.compile(r"\[(?:[01];)?\d{1,2}m")
+"""What a page leaves of a colour: its code, without the character that begins it."""
 _QUOTED = re.compile(r"^(?:> (?=\S|  )|E {3,7}(?=\S)| {1,3}(?=\d{1,4}: (?:\[|  |Traceback)))")
 """What a page writes before a line that is quoted, pytest before one that is an error's, srun before a short rank."""
 _NO_PREFIX = re.compile(r"\w*(?:Error|Exception|Interrupt|Warning|Exit)\b|Original $|traceback *: *$|[╭─│]|\s{2}$")
@@ -40,6 +43,8 @@ class Prefixes:
         """Return what tells the stream of a line apart ("" for nothing) and the line without its prefixes."""
         if "\x1b" in line:
             line = clean(line)
+        elif "[0" in line:
+            line = _COLOUR.sub("", line)
         own, line = self._own(_QUOTED.sub("", line, count=1))
         if not line or line[0] not in "[(0123456789rREC":
             return own, line

@@ -7,12 +7,11 @@ its first failures.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mldebug_mcp.logs.failures import frame_lines
+from mldebug_mcp.logs.failures import frame_lines, words
 from mldebug_mcp.logs.failures.failure import Failure, FailureLog, Frame
 from mldebug_mcp.logs.failures.line_prefixes import TRACEBACK, Prefixes
 from mldebug_mcp.progress import checkpoint
@@ -29,49 +28,6 @@ BLOCK = 256
 """Lines that are looked through at once for the signs of an error."""
 MAX_SHAPES = 5_000
 """Different lines that are looked at closely; lines that differ in their numbers only count once."""
-
-_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,150})(?::(?: |$)|$)")
-_BARE_EXCEPTION = re.compile(
-    r"(?P<type>(?!nccl[A-Z])(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception|Interrupt|ArrowInvalid|OutOfResources|BackendCompilerFailed|Unsupported)|"
-    r"(?:\w{1,60}\.){1,8}_?(?:exc|errors?|exceptions?)\.[A-Z]\w{0,60})(?::(?: |$)|$)"
-)
-_CPP_EXCEPTION = re.compile(
-    r"(?:libc\+\+abi: )?terminat(?:e called after throwing an instance of '|ing .{0,40}exception of type )"
-    r"(?P<type>[\w:]{1,150}\w)"
-)
-"""What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
-_FATAL = re.compile(r"(?P<type>Fatal Python error): ")
-"""What the interpreter prints when it stops: an error of its own, whatever follows."""
-_WRAPPERS = re.compile(
-    r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError"
-)
-_SIGNS = (
-    "Traceback", '  File "',
-    "rror", "xception", "emory", "NCCL", "CUD", "CUBLAS", "illed", "ignal", "SIG", "Segmentation", "atchdog", "Xid",
-    "ECC", "oom", "OOM", "ailed", "Warning", "etected", "minimum", "padding", "Token indices", "Some weights", "DUE TO",
-    "incompatible", "forked", "ran out of", "hit config", "untagged", "undefined symbol", "fatbin", "No space", "quota",
-    "nable", "annot", "upported", "not found", "bbox", "assistant_", "xitcode", "exit status", "unallocated",
-    "compiled using", "fallen off", "clients joined", "no chat", "is null", "uncorrectable", "already", "onnection",
-    "Broken pipe", "Invalid", "ambiguous", "RESOURCE", "not compiled", "EOS token", "EOT token", "does not", "must be",
-    "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer", "CuDNN", "bad_alloc",
-    "terminate called", "terminating due", "oss is n", "oss is N", "oss is i", "oss is -", "iverged", "EADDRINUSE",
-    "cache_size_limit", "Root Cause", "upsertBucket", "low on resource", "│ /", "│ C:", "│ D:",
-)  # fmt: skip
-_LOG_LINE = re.compile(
-    r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
-    r"\[?(?:INFO|DEBUG|WARN|ERROR|CRITICAL|FATAL)|\[?[IWEF]\d{3,4} |"
-    r"\S{1,80}:\d+:\d+ \[\d+\] NCCL |.{0,40}\d%\|| {0,4}\d{1,3}% |"
-    r"(?:Aborted|Killed|Segmentation fault|Bus error)\b"
-)
-"""How a line begins that a logger, a progress bar or a shell wrote: it goes on with no message above it."""
-_GRAPH = "Detected at node"
-"""TensorFlow's list of where the nodes of a graph were made: frames, but no traceback; the message follows `Node:`."""
-_NOT_A_FAILURE = re.compile(r"[Rr]etrying|[Rr]etry in")
-_RANK_NAMED = re.compile(r"\b[Rr]ank[ =:]{0,2}(\d{1,6})\b")
-_ROOT_CAUSE = "Root Cause (first observed failure)"
-_ROOT_RANK = re.compile(r"\s*rank\s{0,10}:\s{0,4}(\d{1,6})")
-_CHAINS = ("During handling of the above exception", "The above exception was the direct cause")
-_WITHOUT_DIGITS = str.maketrans("", "", "0123456789.")
 
 
 def read_failures(lines: Iterable[str], known: Callable[[str], bool]) -> FailureLog:
@@ -144,6 +100,10 @@ class _Reader:
                 self._take(self.log.lines, line)
 
     def _take(self, number: int, line: str) -> None:
+        if TRACEBACK in line and words.LINE_END.search(line):
+            for piece in _unescaped(line):
+                self._take(number, piece)
+            return
         line = line[: 4 * MAX_SHOWN]
         key, rest = self._prefixes.split(line)
         if TRACEBACK in rest:
@@ -151,14 +111,14 @@ class _Reader:
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams.setdefault(key if len(self._streams) < MAX_STREAMS else "", _Stream())
-        if self._root_lines or _ROOT_CAUSE in line:
+        if self._root_lines or words.ROOT_CAUSE in line:
             self._root(line)
         self._follow(stream, key, number, rest.rstrip())
         self._quiet = not self._root_lines and not any(map(_is_waiting, self._streams.values()))
 
     def _root(self, line: str) -> None:
-        self._root_lines = 12 if _ROOT_CAUSE in line else self._root_lines - 1
-        rank = _ROOT_RANK.match(line)
+        self._root_lines = 12 if words.ROOT_CAUSE in line else self._root_lines - 1
+        rank = words.ROOT_RANK.match(line)
         if rank:
             self.log.root_rank, self._root_lines = rank[1], 0
 
@@ -174,7 +134,7 @@ class _Reader:
             # A message may begin below its exception: "Graph execution error:", a blank line, what it was.
             if stream.open is None or not stream.open.text.endswith(":"):
                 stream.room = 0
-        elif line.startswith(_CHAINS):
+        elif line.startswith(words.CHAINS):
             stream.chained_to = stream.open or stream.chained_to
             stream.open = None
         elif not self._ends_traceback(stream, key, number, line):
@@ -182,7 +142,7 @@ class _Reader:
 
     def _is_of_graph(self, stream: _Stream, line: str) -> bool:
         """Return whether a line belongs to TensorFlow's list of where a graph's nodes were made."""
-        if line.startswith(_GRAPH) and stream.open is not None:
+        if line.startswith(words.GRAPH) and stream.open is not None:
             stream.in_graph = True
         elif stream.in_graph and line.startswith("Node:"):
             stream.in_graph, stream.room = False, MAX_CONTINUATION
@@ -211,7 +171,7 @@ class _Reader:
         return False
 
     def _ends_traceback(self, stream: _Stream, key: str, number: int, line: str) -> bool:
-        exception = _EXCEPTION.match(line) if stream.in_traceback else None
+        exception = words.EXCEPTION.match(line) if stream.in_traceback else None
         if exception is None:
             return False
         failure = self._add(stream, key, number, line, exception["type"])
@@ -226,21 +186,23 @@ class _Reader:
         if "Exception ignored" in line:
             stream.ignored, stream.room = True, 0
             return
-        bare = _BARE_EXCEPTION.match(line) or _CPP_EXCEPTION.match(line) or _FATAL.match(line)
-        goes_on = bare is None and stream.room > 0 and stream.open is not None and not _LOG_LINE.match(line)
+        if words.RAISE.match(line):
+            return
+        bare = next((found for one in words.ERRORS if (found := one.match(line))), None)
+        goes_on = bare is None and stream.room > 0 and stream.open is not None and not words.LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.
         below_exception = goes_on and stream.open is not None and stream.open.exception != ""
         known = bare is None and not below_exception and self._is_known_line(key, line)
         if goes_on and stream.open is not None and not known:
             stream.room -= 1
             stream.open.text += "\n" + clean(line[:MAX_SHOWN])
-        elif (known or bare is not None) and not _NOT_A_FAILURE.search(line):
-            failure = self._add(stream, key, number, line, bare["type"] if bare else "")
+        elif (known or bare is not None) and not words.NOT_A_FAILURE.search(line):
+            failure = self._add(stream, key, number, line, (bare["type"] or "FATAL") if bare else "")
             failure.ignored, stream.ignored = stream.ignored, False
 
     def _is_known_line(self, key: str, line: str) -> bool:
         """Return whether a line is an error message that is known, and not one that was seen with other numbers."""
-        shape = key + line[:200].translate(_WITHOUT_DIGITS)
+        shape = key + line[:200].translate(words.WITHOUT_DIGITS)
         if shape in self._shapes or len(self._shapes) >= MAX_SHAPES:
             return False
         self._shapes.add(shape)
@@ -248,9 +210,9 @@ class _Reader:
 
     def _add(self, stream: _Stream, key: str, number: int, line: str, exception: str) -> Failure:
         text = clean(line[:MAX_SHOWN]).strip()
-        ranks = {key} if key in self._prefixes.ranks else set(_RANK_NAMED.findall(text)[:8])
+        ranks = {key} if key in self._prefixes.ranks else set(words.RANK_NAMED.findall(text)[:8])
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
-        failure.is_wrapper = _WRAPPERS.search(exception) is not None
+        failure.is_wrapper = words.WRAPPERS.search(exception) is not None
         stream.open, stream.room = failure, MAX_CONTINUATION
         if len(self.log.failures) < MAX_FAILURES or exception:
             self.log.failures.append(failure)
@@ -276,8 +238,15 @@ def _without_margin(stream: _Stream, line: str) -> str:
     return line[stream.margin :] if indent >= stream.margin else line
 
 
+def _unescaped(line: str) -> list[str]:
+    """Return the lines of a traceback that a string of JSON holds: its beginning and its end, where it is very long."""
+    body = line[line.index(TRACEBACK) :].replace('\\"', '"')
+    pieces = [piece.removesuffix('"}').partition('", "')[0].partition('","')[0] for piece in words.LINE_END.split(body)]
+    return pieces[:MAX_FRAMES] + pieces[MAX_FRAMES:][-MAX_FRAMES:]
+
+
 def _has_sign(text: str) -> bool:
-    return any(sign in text for sign in _SIGNS)
+    return any(sign in text for sign in words.SIGNS)
 
 
 def _is_waiting(stream: _Stream) -> bool:

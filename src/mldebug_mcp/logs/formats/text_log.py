@@ -146,7 +146,7 @@ class Text:
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:
-            self._builder.message(number, line)
+            self._builder.message(number, line, self._errors.code)
         # What belongs to an ignored exception may stand in one that counts, later: it is not dull.
         failed = failed or ignored or self._errors.ignoring
         if self._dicts.open and self._dicts.go_on(number, line):

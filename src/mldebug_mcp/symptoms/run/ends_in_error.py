@@ -26,7 +26,7 @@ def ends_in_error(run: Run) -> Evidence | None:
     """
     matching(run, _EXCEPTION)
     last = fatal(run)
-    if any(match(message.text) for message in last):
+    if any(match(message.text, code=message.code) for message in last):
         raise CannotTell("there is a known error message at the end, which says more")
     found = [message for message in last if _EXCEPTION.search(message.text)]
     if not found:

@@ -24,7 +24,7 @@ def error_message(run: Run) -> Evidence | None:
     Not this when: a line only reads like an error (a remark: an exception that was caught, or one of the user's own
     code); the log is in a format that holds no messages (then it is unknown).
     """
-    known = [message for message in matching(run, _ANY) if match(message.text)]
+    known = [message for message in matching(run, _ANY) if match(message.text, code=message.code)]
     if not run.messages:
         return None
     kind = "a known error message" if known else "a line that reads like an error"
