@@ -52,7 +52,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "cuda_oom_fragmentation": ("fragmentation",),
     "loss_rising_after_resume": ("resume_state_lost", "resume_data_replayed", "lr_schedule_bug"),
     "loss_jump_after_resume": ("resume_state_lost", "resume_data_replayed", "tokenizer_mismatch"),
-    "gan_discriminator_dominates": ("unknown", "wrong_loss"),
+    "gan_discriminator_dominates": ("adversarial_imbalance", "unknown", "wrong_loss"),
     "explained_variance_nan": ("healthy", "batch_too_small", "value_instability"),  # of a tiny rollout: no fault
     "kl_spike_entropy_collapse": ("kl_blowup", "entropy_collapse", "lr_too_high"),
     "kl_negative": ("tokenizer_mismatch", "kl_blowup", "off_policy_staleness", "reward_hacking"),

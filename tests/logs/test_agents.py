@@ -40,6 +40,46 @@ AGENTS: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {10: 0.5, 20: 0.25, 30: 0.75, 40: 0.125}, "reward": {10: 1.5, 20: 2.5, 30: 3.5, 40: 4.5}},
     ),
+    "elegantrl, whose numbers of fixed width touch": (
+        "################################################################################\n"
+        "ID     Step    maxR |    avgR   stdR   avgS  stdS |    expR   objC   etc.\n"
+        "1  1.60e+03-1267.50 |-1267.50  329.5    200     0 |   -2.67   0.88   0.56   1.00\n"
+        "1  8.48e+04 -171.75 | -182.25   63.5    200     0 |   -0.30   0.32 -30.75   0.64\n"
+        "| UsedTime:     132 |\n",
+        "step",
+        {
+            "reward": {1600: -1267.5, 84800: -182.25},
+            "episode_length": {1600: 200, 84800: 200},
+            "objC": {1600: 0.88, 84800: 0.32},
+        },
+    ),
+    "ding, whose table stands under its iteration": (
+        "[03-08 20:18:16] INFO     [RANK0]: === Training Iteration 200 Result ===          base_learner.py:338\n"
+        "[03-08 20:18:16] INFO                                                             learner_hook.py:224\n"
+        "                +-------+------------+----------------+----------------+\n"
+        "                | Name  | cur_lr_avg | total_loss_avg | policy_loss_avg |\n"
+        "                +-------+------------+----------------+----------------+\n"
+        "                | Value | 0.000500   | 1.250000       | 3.500000       |\n"
+        "                +-------+------------+----------------+----------------+\n"
+        "[03-08 20:19:16] INFO     [RANK0]: === Training Iteration 300 Result ===          base_learner.py:338\n"
+        "                +-------+------------+----------------+----------------+\n"
+        "                | Name  | cur_lr_avg | total_loss_avg | policy_loss_avg |\n"
+        "                +-------+------------+----------------+----------------+\n"
+        "                | Value | 0.000250   | 0.750000       | 2.500000       |\n"
+        "                +-------+------------+----------------+----------------+\n",
+        "step",
+        {
+            "learning_rate": {200: 5e-4, 300: 2.5e-4},
+            "loss": {200: 1.25, 300: 0.75},
+            "policy_loss": {200: 3.5, 300: 2.5},
+        },
+    ),
+    "a name, a tab and a number to a line": (
+        "Iteration: \t 18\nLoss:     \t 0.5\nMeanRew: \t -728.5 +- 126.25\nMeanEntropy \t 0.75\n-----------------\n"
+        "Iteration: \t 19\nLoss:     \t 0.25\nMeanRew: \t -726.5 +- 129.25\nMeanEntropy \t 0.5\n-----------------\n",
+        "step",
+        {"loss": {18: 0.5, 19: 0.25}, "reward": {18: -728.5, 19: -726.5}, "entropy": {18: 0.75, 19: 0.5}},
+    ),
     "keras-rl": (
         "    17/50000: episode: 1, duration: 0.1s, episode steps:  17, steps per second: 170, episode reward: 17.000, "
         "mean reward: 1.000 [1.000, 1.000], loss: 0.500000, mean_q: 0.250000\n"

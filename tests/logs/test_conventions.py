@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.logs.reading import points, read
 
@@ -123,6 +124,16 @@ def test_a_table_without_a_counter_counts_its_rows_and_says_so(tmp_path: Path) -
 
 
 HELD = "Epoch 1 | iter {} step {} | loss train: {:.3f}, val: {} | iter time: 100.00 ms (step)\n"
+
+
+def test_a_loss_that_fails_beside_its_evaluation_stays_nan(tmp_path: Path) -> None:
+    run = read(tmp_path, "step,loss,val_loss\n1,2.5,2.75\n2,nan,2.5\n3,nan,nan\n", "metrics.csv")
+    assert np.isnan(run["loss"].value).tolist() == [False, True, True]
+
+
+def test_the_loss_of_an_embedding_keeps_its_own_name_too(tmp_path: Path) -> None:
+    run = read(tmp_path, "step 1 triplet_loss: 0.5\nstep 2 triplet_loss: 0.25\n")
+    assert points(run, "loss") == points(run, "triplet_loss") == {1: 0.5, 2: 0.25}
 
 
 def test_an_evaluation_that_is_printed_again_with_each_record_counts_once(tmp_path: Path) -> None:

@@ -172,6 +172,42 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {1: 2.25, 2: 1.25}, "weight_norm": {1: 12.5, 2: 10.5}},
     ),
+    "an evaluation of Keras that always comes out the same": (
+        "Epoch 1/3\n10/10 [==============================] - 1s 9ms/step - loss: 2.5 - val_loss: 2.3026\n"
+        "Epoch 2/3\n10/10 [==============================] - 1s 9ms/step - loss: 2.375 - val_loss: 2.3026\n"
+        "Epoch 3/3\n10/10 [==============================] - 1s 9ms/step - loss: 2.25 - val_loss: 2.3026\n",
+        "epoch",
+        {"loss": {1: 2.5, 2: 2.375, 3: 2.25}, "eval_loss": {1: 2.3026, 2: 2.3026, 3: 2.3026}},
+    ),
+    "a time that is called a batch": (
+        "Train: [1/120][180/3368] Data 0.125 (0.5) Batch 0.75 (3.75) Remain 436:08:39 loss: 11.5\n"
+        "Train: [1/120][190/3368] Data 0.25 (0.5) Batch 0.5 (3.75) Remain 437:11:12 loss: 10.5\n",
+        "step",
+        {"loss": {180: 11.5, 190: 10.5}, "data_time": {180: 0.125, 190: 0.25}, "step_time": {180: 0.75, 190: 0.5}},
+    ),
+    "two adversaries under two counters": (
+        "[0/5][0/100]\tLoss_D: 1.5\tLoss_G: 5.5\tD(x): 0.625\n[1/5][50/100]\tLoss_D: 0.5\tLoss_G: 4.5\tD(x): 0.75\n",
+        "step",
+        {"d_loss": {0: 1.5, 150: 0.5}, "g_loss": {0: 5.5, 150: 4.5}},
+    ),
+    "two adversaries in brackets": (
+        "0 [D loss: 0.75, acc.: 50.00%] [G loss: 0.5]\n1 [D loss: 0.5, acc.: 62.50%] [G loss: 1.5]\n",
+        "step",
+        {"d_loss": {0: 0.75, 1: 0.5}, "g_loss": {0: 0.5, 1: 1.5}},
+    ),
+    "dicts in a forum's quotation marks": (
+        "{‘loss’: 1.5, ‘learning_rate’: 0.25, ‘epoch’: 0.5}\n{‘loss’: 1.25, ‘learning_rate’: 0.125, ‘epoch’: 1.0}\n",
+        "epoch",
+        {"loss": {0.5: 1.5, 1: 1.25}, "learning_rate": {0.5: 0.25, 1: 0.125}},
+    ),
+    "a table that a logger prints, where NaN is what was not measured": (
+        "2024-08-19 13:28:48,101 INFO [own/MainProcess] model._log : Step\tTrain loss\tValid loss\t\n"
+        "2024-08-19 13:28:48,101 INFO [own/MainProcess] model._log : 200\tnan\t1.5\n"
+        "2024-08-19 13:49:20,856 INFO [own/MainProcess] model._log : 300\t1.75\tnan\n"
+        "2024-08-19 14:01:56,689 INFO [own/MainProcess] model._log : 400\tnan\t1.25\n",
+        "step",
+        {"loss": {300: 1.75}, "eval_loss": {200: 1.5, 400: 1.25}},
+    ),
 }
 """What is printed, what a step is, and metrics as {step: value}."""
 

@@ -53,12 +53,15 @@ def wandb_export(builder: RunBuilder, columns: Columns) -> None:
 
 
 def time_and_data(columns: Columns) -> str | None:
-    """`time` beside `data`, in the same records and never shorter: of a step, and the wait for its data in it."""
-    names = {name.lower(): name for name in columns if name.lower() in ("time", "data")}
-    if len(names) == 2 and "data_time" not in columns:
-        time, data = columns[names["time"]], columns[names["data"]]
+    """`time` or `batch` beside `data`, in the same records and never shorter: of a step, and the wait for its data."""
+    names = {name.lower(): name for name in columns if name.lower() in ("time", "batch", "data")}
+    if len(names) == 2 and "data" in names and "data_time" not in columns:
+        whole = names["time" if "time" in names else "batch"]
+        time, data = columns[whole], columns[names["data"]]
         if len(time) == len(data) and bool(np.all(data.values() <= time.values())):
             columns["data_time"] = columns.pop(names["data"])
+            if "batch" in names:  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
+                columns["step_time"] = columns.pop(whole)
     return None
 
 
@@ -92,6 +95,7 @@ _NO_LOSS_OF_ITS_OWN = re.compile(
     r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 _WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
 
 
@@ -108,7 +112,9 @@ def named_loss(columns: Columns) -> str | None:
     if len(found) != 1 or _NO_LOSS_OF_ITS_OWN.search(found[0]):
         return None
     evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == found[0]]
-    columns["loss"] = columns.pop(names[found[0]])
+    columns["loss"] = columns[names[found[0]]]
+    if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
+        columns.pop(names[found[0]])
     if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
@@ -160,6 +166,22 @@ def _is_power(loss: Column, perplexity: Column) -> bool:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
     return bool(np.nanmedian(np.append(apart, np.inf)) < 0.05) if len(apart) else False
+
+
+def taking_turns(columns: Columns) -> str | None:
+    """A loss of training and one of evaluation that take turns: NaN in the records of the other means not logged."""
+    names = {canonical(name): name for name in columns}
+    if not {"loss", "eval_loss"} <= names.keys():
+        return None
+    (at, loss), (beside, evaluation) = (columns[names[name]].arrays() for name in ("loss", "eval_loss"))
+    if len(at) != len(beside) or bool(np.any(at != beside)) or not np.isfinite(loss).any():
+        return None
+    if not np.isfinite(evaluation).any() or bool(np.any(np.isfinite(loss) == np.isfinite(evaluation))):
+        return None
+    for name, value in ((names["loss"], loss), (names["eval_loss"], evaluation)):
+        columns[name] = Column()
+        columns[name].extend(stretches_of(at[np.isfinite(value)]), value[np.isfinite(value)])
+    return f"{names['loss']} and {names['eval_loss']} take turns: NaN in one beside a number in the other is not logged"
 
 
 def held_evaluation(columns: Columns) -> str | None:
@@ -224,6 +246,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     percentages,
     named_loss,
     perplexity_alone,
+    taking_turns,
     held_evaluation,
     batch_in_epoch,
     filtered_nan,

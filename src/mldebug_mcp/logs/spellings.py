@@ -11,7 +11,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "step": (
         "step", "global_step", "train/global_step", "trainer/global_step", "_step", "global_steps", "current_steps",
         "iteration", "iter", "iters", "num_updates", "nupdates", "update", "train_steps", "training_step", "train_step",
-        "optimizer_step", "steps", "batch_idx", "train_num_updates", "valid_num_updates", "trainer_step", "timesteps",
+        "optimizer_step", "steps", "batch_idx", "train_iter", "train_num_updates", "valid_num_updates", "trainer_step",
+        "timesteps",
         "total_timesteps", "time/total_timesteps", "timestepssofar", "totalenvinteracts", "misc/total_timesteps",
         "total_env_steps", "num_timesteps", "time_steps", "itr", "global_step/max_steps", "t_env", "total_t",
         "totalenvsteps", "num_env_steps_sampled_lifetime", "timesteps_total", "num_env_steps_sampled",
@@ -26,7 +27,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "episode_len_mean", "mean_ep_length", "ep_length_mean", "average_episode_length", "episode/length",
         "episode_lengths", "charts/episodic_length", "episodic_length", "env_runners/episode_len_mean", "episode_steps",
         "evaluation/average_episode_length", "episode_t", "environment/episode_length", "metrics/averageepisodelength",
-        "train/mean_episode_length",
+        "train/mean_episode_length", "avgs", "meanlen",
     ),
     "loss": (
         "loss", "train/loss", "train_avg_loss", "train_loss", "training_loss", "loss/train", "lm_loss",
@@ -37,8 +38,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "loss/train/total", "train_loss/train/total", "train/crossentropyloss", "train_nll", "average_loss", "avg_loss",
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
         "reduced_train_loss", "epoch_loss", "train_total_loss", "train_epoch_loss", "l_pix", "loss/loss",
-        "cost", "train_cost", "cross_entropy_loss", "tot_loss", "loss_total", "overall_loss",
-        "xent", "objf", "current_batch_average_objf",
+        "cost", "train_cost", "cross_entropy_loss", "tot_loss", "loss_total", "total_loss_avg", "overall_loss",
+        "xent", "objf", "current_batch_average_objf", "lossvalue",
         "embedding_loss", "gpt_loss", "train/gpt_loss", "preference_loss", "train/preference_loss",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
@@ -61,7 +62,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     ),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "lr/group0", "lr_group0", "optim/lr", "lr/pg0",
-        "lr_adamw", "lr_adam", "optimizer/lr", "actor/lr", "optim/learning_rate_group0", "lr_abs", "train_lr",
+        "lr_adamw", "cur_lr_avg", "lr_adam", "optimizer/lr", "actor/lr", "optim/learning_rate_group0", "lr_abs",
+        "train_lr",
         "optim/lr_(group_0)", "x/lr0", "actor_lr", "cur_lr", "ppo/learning_rate", "charts/learning_rate", "base_lr",
         "学习率", "学習率", "info/last_lr", "loss/learning_rate", "policy/learning_rate", "current_lr",
     ),
@@ -87,7 +89,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "entropy": (
         "entropy", "train/entropy", "policy_entropy", "actor/entropy", "policy/entropy_avg", "ppo/policy/entropy",
         "losses/entropy", "loss/policy_entropy", "loss_ent", "actor/entropy_loss", "objective/entropy",
-        "policy/entropy", "train/entropy_loss", "mean_entropy_loss", "mean_entropy", "loss/entropy",
+        "policy/entropy", "train/entropy_loss", "mean_entropy_loss", "mean_entropy", "loss/entropy", "meanentropy",
     ),
     "entropy_loss": ("entropy_loss",),
     "kl": (
@@ -108,7 +110,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "episode_rewards", "episode_returns", "rewards", "returns", "episode/score", "evaluation/averagereturn",
         "mean/median_reward", "environment/cumulative_reward",
         "reward/total_reward_(mean)", "metrics/averagereturn", "rewards/step", "reward/reward",
-        "rollout/return_mean", "rew", "奖励", "平均奖励", "总奖励", "報酬", "平均報酬", "보상", "награда", "recompensa",
+        "rollout/return_mean", "rew", "avgr", "meanrew",
+        "奖励", "平均奖励", "总奖励", "報酬", "平均報酬", "보상", "награда", "recompensa",
     ),
     "eval_reward": (
         "eval_reward", "evaluation", "eval_return", "average_undiscounted_return_per_evaluation_episode",
@@ -132,12 +135,22 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "value_loss": (
         "value_loss", "train/value_loss", "losses/value_loss", "loss/value_avg", "critic/vf_loss", "lossv", "lossq",
         "train/critic_loss", "critic_loss", "vf_loss", "loss_vf_loss", "loss/value_loss", "ppo/loss/value", "q_loss",
-        "value_function_loss", "mean_value_loss", "losses/c_loss", "loss/value_function",
+        "value_function_loss", "mean_value_loss", "value_loss_avg", "losses/c_loss", "loss/value_function",
     ),
     "policy_loss": (
         "policy_gradient_loss", "train/policy_gradient_loss", "losses/policy_loss", "actor/pg_loss", "losspi",
         "policy_loss", "train/actor_loss", "loss/policy_avg", "loss_pol_surr", "loss/policy_loss", "ppo/loss/policy",
-        "mu_loss", "surrogate_loss", "actor_loss", "mean_surrogate_loss", "losses/a_loss", "loss/surrogate",
+        "mu_loss", "surrogate_loss", "actor_loss", "mean_surrogate_loss", "losses/a_loss", "policy_loss_avg",
+        "loss/surrogate",
+    ),
+    "g_loss": (
+        "g_loss", "loss_g", "generator_loss", "gen_loss", "gloss", "lossg", "errg", "train/g_loss", "loss/g", "g/loss",
+        "generator/loss", "loss/generator", "loss_generator", "loss/g/loss", "train/generator_loss",
+    ),
+    "d_loss": (
+        "d_loss", "loss_d", "discriminator_loss", "disc_loss", "dloss", "lossd", "errd", "train/d_loss", "loss/d",
+        "d/loss", "discriminator/loss", "loss/discriminator", "loss_discriminator", "loss/d/loss",
+        "train/discriminator_loss", "train/disc_loss",
     ),
     "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
         "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained"),

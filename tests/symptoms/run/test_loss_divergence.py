@@ -68,10 +68,20 @@ def test_a_short_curve_that_swings_back_record_by_record_is_present(lowest: floa
     assert finding.steps == [6]
 
 
+def test_a_short_curve_that_climbs_to_many_times_its_lowest_is_present() -> None:
+    finding = seen("loss_divergence", run_of(loss=[15.5, 13.0, 3.8, 2.4, 1.4, 5.8, 7.1, 10.0]))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [6]
+
+
 @pytest.mark.parametrize(
     "loss",
-    [[2.0, 1.1, 0.9, 0.6, 0.3, 0.31, 0.35, 0.38, 0.4, 0.45], [2.0, 0.4, 0.3, 0.9, 0.5, 1.1, 0.4, 0.9, 1.2, 1.0]],
-    ids=["a small part of what was won", "up and down"],
+    [
+        [2.0, 1.1, 0.9, 0.6, 0.3, 0.31, 0.35, 0.38, 0.4, 0.45],
+        [2.0, 0.4, 0.3, 0.9, 0.5, 1.1, 0.4, 0.9, 1.2, 1.0],
+        [2.0, 0.2, 0.01, 0.002, 0.001, 0.003, 0.005, 0.008],
+    ],
+    ids=["a small part of what was won", "up and down", "many times nearly nothing"],
 )
 def test_a_short_curve_that_does_not_swing_back_is_absent(loss: list[float]) -> None:
     assert state("loss_divergence", run_of(loss=loss)) is State.ABSENT

@@ -25,6 +25,12 @@ def test_a_training_loss_that_falls_too_is_another_symptom(seed: int) -> None:
     assert state(NAME, run) is State.ABSENT
 
 
+def test_a_training_loss_that_augmentation_holds_up_is_sound() -> None:
+    train = [6.85, 6.18, 5.63, 5.11, 4.98, 4.57]
+    evaluation = [6.64, 4.61, 3.66, 3.18, 2.79, 2.53]
+    assert state(NAME, run_of(loss=train, eval_loss=evaluation)) is State.ABSENT
+
+
 def test_a_set_that_is_easier_from_the_start_is_sound() -> None:
     run = run_of(loss=noisy(STUCK, 0.05), eval_loss={step: float(STUCK[step - 1]) / 1.4 for step in AT})
     assert state(NAME, run) is State.ABSENT

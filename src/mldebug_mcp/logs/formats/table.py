@@ -6,7 +6,7 @@ import contextlib
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
@@ -18,6 +18,7 @@ from mldebug_mcp.logs.source import LogFile
 NAME = "table"
 
 _PAIR = re.compile(r"[A-Za-z)] ?[:=] ?-?\d")
+_NAMED = re.compile(r"[A-Za-z)] ?[:=]\s*$")
 _DELIMITERS = ("\t", ",", ";")
 
 
@@ -40,6 +41,8 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
         names = [name for name in header if name.strip()]
         if any(_PAIR.search(name) for name in names):
             continue  # a line of text: "loss: 0,5" cut at its comma
+        if any(_NAMED.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
+            continue  # "Iteration: <tab> 18"
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
         if rows and len(rows[0]) == len(header) and _is_data(rows[0]):

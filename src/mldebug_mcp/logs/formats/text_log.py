@@ -49,6 +49,8 @@ _CONVENTIONS = {
 """What is to be said of a framework's numbers."""
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
+_STRAIGHT = str.maketrans("‘’“”", "''\"\"")
+"""Quotation marks as word processors and forums set them, in dicts that were copied from there."""
 _SKIPPED = re.compile(
     r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
     r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
@@ -143,6 +145,8 @@ class Text:
         """Take a line of a shape that is not known yet; return whether it said anything."""
         if "\x1b" in line or "\b" in line:
             line = clean(line)
+        if "{" in line and not line.isascii():
+            line = line.translate(_STRAIGHT)
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mldebug_mcp.logs.lines.phases import names_evaluation
 from mldebug_mcp.logs.numbers import whole_number
 
-_WHOLE = r"\d[\d,]*(?:\.\d+)?"
+_WHOLE = r"\d[\d,]*(?:\.0+(?!\d)|\.\d+(?=[KM](?!\w)))?"
 _STEP_WORD = (
     r"(?:global[_ ]?steps?|learning iteration|iterations?|iters?|steps?|batch(?:es)?|updates?|num_updates|total_steps?"
     r"|timesteps?|total_timesteps|rollout|itr|it|rounds?|frames?|шаг|ステップ|스텝|步数|up\.|t(?=\s*[=:]\s*\d+\s*/))"
@@ -27,6 +27,8 @@ _EPOCH_AND_BATCH = tuple(
         r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
         # DINOv2: "Training  [  40/5000000]"
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
+        # PyTorch's DCGAN: "[0/5][50/1583]"
+        r"^\s*+\[\s*+(?P<epoch>\d+)/\d+\]\s?\[\s*+(?P<batch>\d+)/(?P<batches>\d+)\]",
         # CenterNet: "val: [125][1/6]"
         r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
@@ -67,7 +69,10 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
-_BARE = re.compile(r"\s*+(?:(?P<colon>\d{1,9})\s*+[:|]|\[(?P<bracket>\d{1,9})\])\s++(?=[\d.]+,|[A-Za-z])")
+_BARE = re.compile(
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
+    r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
+)
 _BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
 _OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b)")
@@ -139,7 +144,7 @@ def _take(found: Counters, match: re.Match[str]) -> None:
         found.values["episode"] = float(groups["episode"].replace(",", ""))
     if groups.get("batch"):
         found.batch = (whole_number(groups["batch"]), whole_number(groups["batches"]))
-    bare = groups.get("colon") or groups.get("bracket")
+    bare = groups.get("colon") or groups.get("bracket") or groups.get("number")
     if bare:
         found.values["step"] = float(bare)
     if groups.get("step") and groups.get("total") and evaluation:

@@ -70,7 +70,7 @@ class DrawnBars:
             return
         drawing, self._last = self._last, None
         metrics = drawing.parsed.metrics
-        for belongs in (is_evaluation, _is_of_epoch):
+        for belongs in () if drawing.keras else (is_evaluation, _is_of_epoch):
             shown = {name: value for name, value in metrics.items() if belongs(name)}
             # A bar goes on showing the last evaluation: what has not changed is not new.
             if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):

@@ -16,7 +16,7 @@ _LOGGING = re.compile(
     r"(?:\s*(?:"
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
     r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?"  # 2024-01-31 12:00:00,123
-    r"|\[?\d\d/\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
+    r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
     r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
     r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
@@ -27,6 +27,7 @@ _LOGGING = re.compile(
     r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?"
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+"
+    r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
     r"|[\w.]+:[A-Za-z_<][\w.<>]*:\d+(?=\s+-\s)"  # Loguru: module, function, line

@@ -15,6 +15,10 @@ _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
 _MARKED = re.compile(r"[*_`~]*([^*_`~\s]+)[*_`~]*(?:\s+[^\x00-\x7f].*)?")
 _NOT_LOGGED = frozenset({"no log", "", "-", "--", "n/a"})
 """Cells of a row that has no value there; the first is the Trainer's."""
+_AND_MORE = frozenset({"etc", "etc.", "..."})
+"""Names of a last column that stands for several without names, in a table of numbers of fixed width (ElegantRL)."""
+_FUSED = re.compile(r"(?<=e[-+]\d\d)(?=-\d)")
+"""Where two of its numbers touch: "1.60e+03-1147.49"."""
 MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_COLUMNS = 500
@@ -42,6 +46,7 @@ class Table:
     def __init__(self) -> None:
         self._names: list[str] = []
         self._spaced = False
+        self._and_more = False
         self._of_ultralytics: dict[str, list[str]] = {}
         self.guessed = ""
 
@@ -84,7 +89,8 @@ class Table:
         return True
 
     def _keep(self, names: Sequence[str]) -> None:
-        self._names = list(names)
+        self._and_more = names[-1].lower() in _AND_MORE
+        self._names = list(names[:-1] if self._and_more else names)
         if self._spaced:
             self._names = [_OF_YOLOV5.get(name, name) for name in names]
             self._of_ultralytics[names[0]] = self._names
@@ -106,8 +112,9 @@ class Table:
         return _single_spaced(cells[0]) if len(cells) == 1 else cells
 
     def _row(self, line: str) -> dict[str, float] | None:
-        cells = self._cells(line)
-        if len(cells) < len(self._names) or (len(cells) > len(self._names) and not self._spaced):
+        cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
+        surplus = len(cells) - len(self._names)
+        if surplus < 0 or (surplus > 0 and not (self._spaced or self._and_more)):
             return None
         values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}
@@ -118,7 +125,8 @@ class Table:
                 return {} if len(numbers) * 2 >= len(values) else None
             return {f"eval_{name}": value for name, value in numbers.items() if name not in _COUNTS}
         filled = sum(cell.lower() not in _NOT_LOGGED for cell in cells[: len(values)])
-        first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None
+        values_of_names = (self._names[0], cells[0]) == ("Name", "Value")  # DI-engine
+        first = cells[0].lower() in _NOT_LOGGED or _cell(cells[0]) is not None or values_of_names
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 

@@ -8,10 +8,15 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
+LEAST = 5
+ROUNDED = 3e-4
+"""Where the accuracy is the same number in every record too, a loss that moves by no more than this share of itself, a
+unit of the fourth digit, does not change. Chosen by hand."""
+
 
 @symptom(
     needs=("loss",),
-    points=5,
+    points=LEAST,
     not_for=("grpo", "ppo", "rl"),
     background=0.002,
     follows=("loss_at_clip", "loss_negative"),
@@ -25,13 +30,19 @@ def loss_constant(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     last = float(loss.value[-1])
-    same = np.abs(loss.value - last) <= 1e-9 * abs(last)
+    same = np.abs(loss.value - last) <= (ROUNDED if _accuracy_stands(run) else 1e-9) * abs(last)
     tail = len(same) if same.all() else int(np.argmin(same[::-1]))
-    if last == 0 or tail < 5 or tail * 3 < len(same):
+    if last == 0 or tail < LEAST or tail * 3 < len(same):
         return None
     first = float(loss.step[len(same) - tail])
     return Evidence(
-        f"loss is exactly {figure(last)} in all {tail} records from {run.step_name} {figure(first)} to the end",
+        f"loss is {figure(last)} in all {tail} records from {run.step_name} {figure(first)} to the end",
         steps=(first,),
         values={"value": last, "records": tail, "share": tail / len(same)},
     )
+
+
+def _accuracy_stands(run: Run) -> bool:
+    """Say whether the training accuracy is one and the same number throughout."""
+    accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
+    return len(accuracy) >= LEAST and float(np.ptp(accuracy)) == 0

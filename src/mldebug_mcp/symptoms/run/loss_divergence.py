@@ -33,6 +33,8 @@ rises. By chance one of 24 curves that stand still ends so, and none so high. Ch
 FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
 """Of so few records single ones tell: where the last ones go up so, to this multiple of the lowest and by this share of
 the progress made, the loss rises smoothly, and its slope is no noise. Chosen by hand."""
+STEEP, STEEP_TIMES = 3, 4.0
+"""... and so few in a row are enough where they go up to this multiple of the lowest."""
 LONGER, TOGETHER = 1.5, 0.8
 """Steps take so many times as long at the end, and come in this order with the loss (Spearman): batches that grow cost
 more of both where a loss is a sum over their length. Chosen by hand."""
@@ -105,10 +107,11 @@ def _rises_smoothly(loss: Series) -> bool:
     """Say whether a short curve comes down and goes up again, record by record to its end, by most of its progress."""
     if not EPOCHS + 1 < len(loss) <= FEW:
         return False
-    lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
-    rise = float(last[-1]) - lowest
-    far = rise > MOST_OF_PROGRESS * (float(loss.value[0]) - lowest) and float(last[-1]) > TIMES * lowest > 0
-    return far and bool(np.all(np.diff(last) > 0))
+    lowest, end, up = float(loss.value.min()), float(loss.value[-1]), np.diff(loss.value) > 0
+    if lowest <= 0 or end - lowest <= MOST_OF_PROGRESS * (float(loss.value[0]) - lowest):
+        return False
+    smooth = end > TIMES * lowest and bool(np.all(up[-EPOCHS:]))
+    return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
 
 
 def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:

@@ -8,7 +8,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
-STAYS = 0.6
+STAYS = 0.75
 """Share of its first level that the training loss keeps."""
 BELOW, ALWAYS = 1.17, 1.12
 """The training loss is typically this many times the evaluation loss, and at each later evaluation this many."""

@@ -1,0 +1,59 @@
+"""`adversarial_loss_one_sided`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+NAME = "adversarial_loss_one_sided"
+
+
+def test_a_discriminator_without_loss_beside_a_generator_that_climbs_is_present() -> None:
+    finding = seen(NAME, run_of(d_loss=np.geomspace(0.5, 1e-6, 40), g_loss=np.linspace(0.7, 16, 40)))
+    assert finding.state is State.PRESENT
+    assert finding.values["discriminator_wins"] == 1
+
+
+def test_a_generator_whose_loss_stands_at_the_clip_is_present() -> None:
+    assert state(NAME, run_of(d_loss=np.full(10, 1e-5), g_loss=np.full(10, 16.118))) is State.PRESENT
+
+
+def test_a_squared_error_that_is_always_found_out_is_present() -> None:
+    assert state(NAME, run_of(d_loss=np.full(20, 1e-3), g_loss=noisy([1.0] * 20, 0.01))) is State.PRESENT
+
+
+def test_a_generator_without_loss_beside_a_discriminator_that_fails_is_present() -> None:
+    finding = seen(NAME, run_of(d_loss=noisy([70.0] * 20, 0.1), g_loss=np.full(20, 1e-9)))
+    assert finding.state is State.PRESENT
+    assert finding.values["discriminator_wins"] == 0
+
+
+def test_the_larger_of_the_losses_on_real_and_generated_samples_counts() -> None:
+    lost = {"G_GAN": noisy([6.0] * 30, 0.1), "D_real": np.full(30, 1e-3)}
+    assert state(NAME, run_of({**lost, "D_fake": np.full(30, 1e-3)})) is State.PRESENT
+    assert state(NAME, run_of({**lost, "D_fake": noisy([0.4] * 30, 0.1)})) is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("d_loss", "g_loss"),
+    [
+        (noisy([0.6] * 40, 0.2, tails="lognormal"), noisy([2.0] * 40, 0.3, tails="lognormal")),
+        (np.tile([0.001, 0.001, 0.001, 0.6], 10), np.tile([7.0, 6.0, 6.5, 1.0], 10)),
+        (np.full(40, 0.005), np.linspace(9.0, 3.5, 40)),
+        (np.full(40, 0.25), np.full(40, 1.0)),
+    ],
+    ids=["in play", "near zero on most batches only", "the generator catches up", "squared errors in play"],
+)
+def test_two_networks_in_play_are_absent(d_loss: np.ndarray, g_loss: np.ndarray) -> None:
+    assert state(NAME, run_of(d_loss=d_loss, g_loss=g_loss)) is State.ABSENT
+
+
+def test_a_critic_is_unknown() -> None:
+    assert state(NAME, run_of(d_loss=np.linspace(-5, -0.001, 40), g_loss=np.full(40, 4.0))) is State.UNKNOWN
+
+
+def test_one_of_the_two_alone_is_unknown() -> None:
+    assert state(NAME, run_of(d_loss=np.full(40, 1e-6))) is State.UNKNOWN

@@ -1,0 +1,47 @@
+"""`loss_at_collapse`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+NAME = "loss_at_collapse"
+
+
+@pytest.mark.parametrize("level", [0.2, 0.3, 1.0, math.log(2)])
+def test_a_triplet_loss_that_stays_at_a_usual_margin_is_present(level: float) -> None:
+    loss = np.concatenate([np.linspace(2 * level, level, 20), noisy([level] * 60, 1e-4)])
+    finding = seen(NAME, run_of(triplet_loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.values["of_equal_embeddings"] == pytest.approx(level)
+
+
+def test_the_configured_margin_is_the_one_that_counts() -> None:
+    loss = noisy([0.3] * 40, 1e-4)
+    assert state(NAME, run_of(triplet_loss=loss, config={"margin": 0.3})) is State.PRESENT
+    assert state(NAME, run_of(triplet_loss=loss, config={"margin": 0.5})) is State.ABSENT
+
+
+@pytest.mark.parametrize("candidates", [64, 127])
+def test_a_contrastive_loss_at_the_logarithm_of_its_candidates_is_present(candidates: int) -> None:
+    loss = noisy([math.log(candidates)] * 40, 1e-4)
+    assert state(NAME, run_of(contrastive_loss=loss)) is State.PRESENT
+    assert state(NAME, run_of(info_nce_loss=loss, config={"batch_size": 64})) is State.PRESENT
+    assert state(NAME, run_of(info_nce_loss=loss, config={"batch_size": 100})) is State.ABSENT
+
+
+def test_a_loss_that_goes_up_and_down_about_the_margin_is_absent() -> None:
+    assert state(NAME, run_of(triplet_loss=noisy([0.5] * 80, 0.03))) is State.ABSENT
+
+
+def test_a_loss_that_passes_the_margin_is_absent() -> None:
+    assert state(NAME, run_of(triplet_loss=decay(80, start=1.0, end=0.05))) is State.ABSENT
+
+
+def test_other_losses_are_unknown() -> None:
+    assert state(NAME, run_of({"kl_divergence_loss": np.full(40, 0.2), "loss": np.full(40, 0.2)})) is State.UNKNOWN
