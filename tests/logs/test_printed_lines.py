@@ -188,12 +188,12 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
     "two adversaries under two counters": (
         "[0/5][0/100]\tLoss_D: 1.5\tLoss_G: 5.5\tD(x): 0.625\n[1/5][50/100]\tLoss_D: 0.5\tLoss_G: 4.5\tD(x): 0.75\n",
         "step",
-        {"d_loss": {0: 1.5, 150: 0.5}, "g_loss": {0: 5.5, 150: 4.5}},
+        {"Loss_D": {0: 1.5, 150: 0.5}, "Loss_G": {0: 5.5, 150: 4.5}},
     ),
     "two adversaries in brackets": (
         "0 [D loss: 0.75, acc.: 50.00%] [G loss: 0.5]\n1 [D loss: 0.5, acc.: 62.50%] [G loss: 1.5]\n",
         "step",
-        {"d_loss": {0: 0.75, 1: 0.5}, "g_loss": {0: 0.5, 1: 1.5}},
+        {"D loss": {0: 0.75, 1: 0.5}, "G loss": {0: 0.5, 1: 1.5}},
     ),
     "dicts in a forum's quotation marks": (
         "{‘loss’: 1.5, ‘learning_rate’: 0.25, ‘epoch’: 0.5}\n{‘loss’: 1.25, ‘learning_rate’: 0.125, ‘epoch’: 1.0}\n",

@@ -143,15 +143,6 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "mu_loss", "surrogate_loss", "actor_loss", "mean_surrogate_loss", "losses/a_loss", "policy_loss_avg",
         "loss/surrogate",
     ),
-    "g_loss": (
-        "g_loss", "loss_g", "generator_loss", "gen_loss", "gloss", "lossg", "errg", "train/g_loss", "loss/g", "g/loss",
-        "generator/loss", "loss/generator", "loss_generator", "loss/g/loss", "train/generator_loss",
-    ),
-    "d_loss": (
-        "d_loss", "loss_d", "discriminator_loss", "disc_loss", "dloss", "lossd", "errd", "train/d_loss", "loss/d",
-        "d/loss", "discriminator/loss", "loss/discriminator", "loss_discriminator", "loss/d/loss",
-        "train/discriminator_loss", "train/disc_loss",
-    ),
     "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
         "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained"),
     "rewards/chosen": ("rewards/chosen", "train/rewards/chosen", "chosen_reward", "chosen_rewards", "rewards_chosen"),
@@ -200,3 +191,14 @@ FACTORS: dict[str, float] = {
     "current_batch_average_objf": -1.0,
 }
 """Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
+
+DISCRIMINATOR_LOSSES = frozenset({
+    "d_loss", "loss_d", "discriminator_loss", "disc_loss", "dloss", "lossd", "errd", "train/d_loss", "loss/d", "d/loss",
+    "discriminator/loss", "loss/discriminator", "loss_discriminator", "loss/d/loss", "train/discriminator_loss",
+    "train/disc_loss",
+})  # fmt: skip
+GENERATOR_LOSSES = frozenset({
+    "g_loss", "loss_g", "generator_loss", "gen_loss", "gloss", "lossg", "errg", "train/g_loss", "loss/g", "g/loss",
+    "generator/loss", "loss/generator", "loss_generator", "loss/g/loss", "train/generator_loss", "train/gen_loss",
+})  # fmt: skip
+"""What the losses of a GAN's two networks are called. They keep their own names: no trainer gives them others."""

@@ -17,6 +17,12 @@ def test_a_discriminator_without_loss_beside_a_generator_that_climbs_is_present(
     assert finding.values["discriminator_wins"] == 1
 
 
+@pytest.mark.parametrize("names", [("D loss", "G loss"), ("Loss_D", "Loss_G"), ("errD", "errG"), ("dloss", "gen_loss")])
+def test_the_losses_are_known_by_their_usual_names(names: tuple[str, str]) -> None:
+    run = run_of({names[0]: np.full(10, 1e-5), names[1]: np.full(10, 16.118)})
+    assert state(NAME, run) is State.PRESENT
+
+
 def test_a_generator_whose_loss_stands_at_the_clip_is_present() -> None:
     assert state(NAME, run_of(d_loss=np.full(10, 1e-5), g_loss=np.full(10, 16.118))) is State.PRESENT
 

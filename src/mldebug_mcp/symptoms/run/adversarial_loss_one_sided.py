@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.spellings import DISCRIMINATOR_LOSSES, GENERATOR_LOSSES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, end_level
 from mldebug_mcp.text import figure
@@ -25,7 +27,6 @@ chosen by hand; that a discriminator without a loss is a failure is the source's
 LEAST = 5
 
 _PAIRS = (
-    (("d_loss",), "g_loss"),
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
     (("D_A",), "G_A"),  # CycleGAN
     (("D_B",), "G_B"),
@@ -38,7 +39,6 @@ class _Side(NamedTuple):
 
 
 @symptom(
-    any_of=tuple(pair[0][0] for pair in _PAIRS),
     sources=("ganhacks",),
     background=0.002,
 )
@@ -75,7 +75,12 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
 
 def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
     """Return the losses of each discriminator and its generator, at the steps of the generator's."""
-    for parts, generator in _PAIRS:
+    own_names = {normal(name): name for name in run.series}
+    named = [
+        next((own_names[name] for name in own_names if name in known), "")
+        for known in (DISCRIMINATOR_LOSSES, GENERATOR_LOSSES)
+    ]
+    for parts, generator in ((named[:1], named[1]), *_PAIRS):
         if generator not in run or not all(part in run for part in parts):
             continue
         both = [aligned(run[part].finite, run[generator].finite) for part in parts]
