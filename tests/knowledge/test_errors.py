@@ -282,6 +282,10 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ),
         ("ValueError: zero-size array to reduction operation maximum which has no identity", "empty_reduction"),
         ("ValueError: Using torch.compile requires PyTorch 2.0 or higher.", "package_version_required"),
+        ("AttributeError: module 'PIL.Image' has no attribute 'ANTIALIAS'", "removed_name"),
+        ("AttributeError: 'BatchEncoding' object has no attribute 'cuda'", "not_a_tensor"),
+        ("ValueError: expected sequence of length 32 at dim 1 (got 28)", "unable_to_create_tensor"),
+        ("RuntimeError: Socket Timeout", "nccl_id_exchange"),
     ],
 )
 def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
@@ -312,6 +316,10 @@ def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
         "ModuleNotFoundError: No module named 'distutils_extra'",
         "slow: Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN",
         "TypeError: my_step() takes 3 positional arguments but 4 were given",
+        "TypeError: evaluate() takes 2 positional arguments but 3 were given",
+        "TypeError: training_step() takes 2 positional arguments but 3 were given",
+        "INFO:jax._src.xla_bridge:Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so",
+        "run.sh: line 3: module: command not found",
         "KeyError: 'evaluator'",
         "KeyError: 'optimizer'",
         "AssertionError: expected 400 pairs, found 398",
