@@ -55,6 +55,78 @@ PUBLISHED = {
 }
 
 
+BERT = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "max_position_embeddings": 512,
+}
+T5 = {"model_type": "t5", "d_model": 768, "d_kv": 64, "num_layers": 12, "num_heads": 12, "is_encoder_decoder": True}
+BUILT = {
+    "T5": (T5 | {"d_ff": 3072, "vocab_size": 32128}, 222_903_552),
+    "gated T5": (
+        T5 | {"d_ff": 2048, "vocab_size": 32128, "feed_forward_proj": "gated-gelu", "num_decoder_layers": 12},
+        222_903_552,
+    ),
+    "BART": (
+        {
+            "model_type": "bart",
+            "is_encoder_decoder": True,
+            "d_model": 768,
+            "vocab_size": 50265,
+            "max_position_embeddings": 1024,
+            **{f"{side}_layers": 6 for side in ("encoder", "decoder")},
+            **{f"{side}_ffn_dim": 3072 for side in ("encoder", "decoder")},
+            **{f"{side}_attention_heads": 12 for side in ("encoder", "decoder")},
+        },
+        139_420_416,
+    ),
+    "ViT": (BERT | {"model_type": "vit", "image_size": 224, "patch_size": 16, "num_channels": 3}, 86_567_656),
+    "BERT": (BERT | {"model_type": "bert", "vocab_size": 30522}, 109_514_298),
+    "XLM-RoBERTa": (BERT | {"model_type": "xlm-roberta", "vocab_size": 250002}, 278_295_954),
+    "ALBERT": (
+        {
+            "model_type": "albert",
+            "hidden_size": 4096,
+            "intermediate_size": 16384,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 64,
+            "embedding_size": 128,
+            "vocab_size": 30000,
+            "max_position_embeddings": 512,
+        },
+        206_368_944,
+    ),
+    "Falcon": (
+        {
+            "model_type": "falcon",
+            "hidden_size": 4544,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 71,
+            "num_kv_heads": 71,
+            "multi_query": True,
+            "vocab_size": 65024,
+        },
+        6_921_720_704,
+    ),
+    "StarCoder": (
+        {
+            "model_type": "gpt_bigcode",
+            "n_embd": 2048,
+            "n_layer": 24,
+            "n_head": 16,
+            "n_inner": 8192,
+            "n_positions": 8192,
+            "multi_query": True,
+            "vocab_size": 49152,
+        },
+        1_137_207_296,
+    ),
+}
+"""Parameters of the models that Transformers builds from these configurations, heads and small parts included."""
+
+
 @pytest.fixture
 def llama(tmp_path: Path) -> Path:
     path = tmp_path / "config.json"
@@ -72,6 +144,23 @@ def test_the_parameters_of_published_models_are_counted_exactly(model: str) -> N
     config, published = PUBLISHED[model]
 
     assert shape_of(config).parameters == published
+
+
+@pytest.mark.parametrize("model", BUILT)
+def test_the_parameters_of_other_architectures_are_counted_to_a_percent(model: str) -> None:
+    config, built = BUILT[model]
+
+    assert shape_of(config).parameters == pytest.approx(built, rel=0.01)
+
+
+def test_an_image_models_rows_are_its_patches(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(BUILT["ViT"][0]))
+
+    answer = estimate_memory(path, batch_size=8)
+
+    assert answer.settings["length"] == "197"
+    assert "logits" not in {one.part for one in answer.parts}
 
 
 def test_mixed_precision_adamw_takes_eighteen_bytes_per_parameter(llama: Path) -> None:
@@ -126,6 +215,21 @@ def test_lora_trains_only_its_adapters(llama: Path) -> None:
     assert answer.total_bytes < estimate_memory(llama, precision="bf16").total_bytes / 2
 
 
+def test_a_loras_frozen_base_takes_what_its_precision_says(llama: Path) -> None:
+    whole = part(llama, "parameters", precision="bf16")
+    adapters = 41_943_040
+
+    assert part(llama, "parameters", lora_rank=16, precision="bf16") == whole + 2 * adapters
+    assert part(llama, "parameters", lora_rank=16) == whole + 6 * adapters
+    assert part(llama, "parameters", lora_rank=16, precision="fp32") == 2 * whole + 4 * adapters
+    linear = 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336)
+    quantized = whole - round(linear * (1.5 - 0.127 / 8)) + 6 * adapters
+    assert part(llama, "parameters", lora_rank=16, frozen="4bit") == pytest.approx(quantized, abs=2)
+    next_step = estimate_memory(llama, lora_rank=16, checkpointing="full", chunked_loss=True).next_step
+    assert next_step is not None
+    assert next_step.arguments["frozen"] == "4bit"
+
+
 def test_accumulation_keeps_gradients_beside_activations(llama: Path) -> None:
     assert estimate_memory(llama, accumulation=4).total_bytes > estimate_memory(llama, accumulation=1).total_bytes
 
@@ -144,6 +248,8 @@ def test_a_snapshots_peak_stands_beside_the_estimate(llama: Path, save: Save) ->
         ({"batch_size": 0}, "at least 1"),
         ({"lora_rank": 0}, "at least 1"),
         ({"sharding": "fsdp9"}, "zero3"),
+        ({"frozen": "2bit", "lora_rank": 8}, "16bit, 8bit, 4bit"),
+        ({"frozen": "4bit"}, "give lora_rank"),
     ],
 )
 def test_a_setting_that_is_not_known_says_what_is(settings: dict[str, object], said: str, llama: Path) -> None:

@@ -181,6 +181,9 @@ def _add_estimate(verbs: Commands) -> None:
     estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP) (default none)")
     estimate.add_argument("--lora-rank", type=int, help="LoRA rank, if only adapters are trained")
     estimate.add_argument(
+        "--frozen", help="how a LoRA's frozen base is held: 32bit, 16bit, 8bit or 4bit (QLoRA) (default 16bit)"
+    )
+    estimate.add_argument(
         "--chunked-loss", action="store_true", help="a fused or chunked loss, which never holds all logits"
     )
     estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak beside the estimate")

@@ -12,7 +12,7 @@ from mldebug_mcp.memory.formulas import Setup, parts_of, peak_of, trained_parame
 from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.call import Call
-from mldebug_mcp.models.memory import Attention, Checkpointing, MemoryEstimate, Optimizer, Precision, Sharding
+from mldebug_mcp.models.memory import Attention, Checkpointing, Frozen, MemoryEstimate, Optimizer, Precision, Sharding
 from mldebug_mcp.text import clean
 
 _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
@@ -29,6 +29,7 @@ _SOURCES = (
     "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations",
     "Dettmers et al. 2022, 8-bit Optimizers, arXiv 2110.02861: state of 1 byte",
     "Hu et al. 2021, LoRA, arXiv 2106.09685: rank x (inputs + outputs) trained parameters per linear layer",
+    "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
 )
 _NOTES = (
@@ -51,6 +52,7 @@ def estimate_memory(
     sharding: Sharding = "none",
     lora_rank: int | None = None,
     chunked_loss: bool = False,
+    frozen: Frozen | None = None,
     snapshot: str | Path | None = None,
 ) -> MemoryEstimate:
     """Estimate the peak memory of training a transformer, part by part.
@@ -68,6 +70,8 @@ def estimate_memory(
         sharding: none, zero1 (optimizer state), zero2 (and gradients), zero3 or FSDP (and parameters).
         lora_rank: Rank of the adapters, if only those are trained.
         chunked_loss: Whether the loss is computed in chunks.
+        frozen: How the frozen base model of a LoRA is held: 32bit, 16bit, 8bit or 4bit (QLoRA); by default 16bit, or
+            32bit with precision fp32.
         snapshot: A memory snapshot whose peak is put beside the estimate.
 
     Raises:
@@ -86,6 +90,7 @@ def estimate_memory(
         sharding,
         lora_rank,
         chunked_loss,
+        frozen,
     )
     _check(setup)
     return _estimate(str(config), shape, setup, None if snapshot is None else _peak_in(snapshot))
@@ -115,6 +120,8 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
 def _next_call(config: str, setup: Setup, largest: str) -> Call:
     """Return a call for the same estimate with the setting that saves most of its largest part, else of the menu."""
     name, value = _LEVERS[largest]
+    if name == "lora_rank" and setup.lora_rank is not None:
+        name, value = "frozen", "4bit"
     if getattr(setup, name) == value or clean(config) != config:
         return Call(tool="explain", arguments={"id": "menu_out_of_memory"}, why="other ways to save memory")
     given = {word: one for word, one in asdict(setup).items() if one is not None}
@@ -130,12 +137,15 @@ def _check(setup: Setup) -> None:
         "checkpointing": get_args(Checkpointing),
         "attention": get_args(Attention),
         "sharding": get_args(Sharding),
+        "frozen": (None, *get_args(Frozen)),
     }
     for name, values in allowed.items():
         if getattr(setup, name) not in values:
-            raise InputError(f"{name}={getattr(setup, name)!r} is not known; use {', '.join(values)}")
+            raise InputError(f"{name}={getattr(setup, name)!r} is not known; use {', '.join(filter(None, values))}")
     for name in ("batch_size", "length", "accumulation", "devices"):
         if not 0 < getattr(setup, name) < 1 << 40:
             raise InputError(f"{name} must be at least 1, it is {getattr(setup, name)}")
+    if setup.frozen is not None and setup.lora_rank is None:
+        raise InputError("frozen says how the base model of a LoRA is held; give lora_rank too")
     if setup.lora_rank is not None and setup.lora_rank < 1:
         raise InputError(f"lora_rank must be at least 1, it is {setup.lora_rank}")

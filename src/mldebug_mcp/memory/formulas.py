@@ -3,6 +3,7 @@
 | part | bytes | source |
 | --- | --- | --- |
 | parameters | 4 or 2 each; mixed precision adds a 16-bit copy (2) | Rajbhandari et al. 2020 (ZeRO), section 3.1 |
+| frozen base of a LoRA | 4, 2, or in linear layers 1 or 0.516, no copy | Dettmers et al. 2023 (QLoRA), section 3 |
 | gradients | as the parameters | the same |
 | optimizer state | AdamW 2 numbers per parameter, in the parameter's precision | the same; torch.optim.adamw |
 | activations | per token and layer, what autograd keeps (`bytes_per_token`) | Korthikanti et al. 2022, eq. 1 and 2 |
@@ -19,9 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.memory.model_shape import ModelShape
-from mldebug_mcp.models.memory import Attention, Checkpointing, MemoryPart, Optimizer, Precision, Sharding
+from mldebug_mcp.models.memory import Attention, Checkpointing, Frozen, MemoryPart, Optimizer, Precision, Sharding
 
 LOSS_CHUNKS = 8
+_FROZEN_BYTES: Mapping[str, float] = {"32bit": 4, "16bit": 2, "8bit": 1, "4bit": 0.5 + 0.127 / 8}
+"""Bytes of a frozen weight in a linear layer; 4-bit NF4 has another 0.127 bits for its constants, quantized twice."""
 _STATES: Mapping[str, float] = {"adamw": 2, "adamw_8bit": 2, "lion": 1, "sgd": 0, "sgd_momentum": 1, "adafactor": 0}
 """Numbers that each optimizer keeps per parameter."""
 
@@ -42,6 +45,7 @@ class Setup:
         sharding: What they share.
         lora_rank: Rank of adapters on every linear layer, if only those are trained.
         chunked_loss: Whether the loss works on an eighth of the logits at a time.
+        frozen: How the frozen base model of a LoRA is held; None for 16 bits, or 32 with precision fp32.
     """
 
     batch_size: int
@@ -55,6 +59,12 @@ class Setup:
     sharding: Sharding = "none"
     lora_rank: int | None = None
     chunked_loss: bool = False
+    frozen: Frozen | None = None
+
+    @property
+    def base(self) -> Frozen:
+        """How the frozen base model of a LoRA is held."""
+        return self.frozen or ("32bit" if self.precision == "fp32" else "16bit")
 
     @property
     def tokens(self) -> int:
@@ -85,23 +95,18 @@ def trained_parameters(shape: ModelShape, setup: Setup) -> int:
     """Return how many parameters are trained: all of the model's, or those of its adapters."""
     if setup.lora_rank is None:
         return shape.parameters
-    return shape.layers * sum(setup.lora_rank * (inputs + outputs) for inputs, outputs in shape.linears)
+    own = shape.all_layers * sum(setup.lora_rank * (inputs + outputs) for inputs, outputs in shape.linears)
+    return own + shape.decoder_layers * sum(setup.lora_rank * (a + b) for a, b in shape.cross_linears)
 
 
 def parts_of(shape: ModelShape, setup: Setup) -> dict[str, MemoryPart]:
     """Return what takes memory on a device, by name, each with its formula."""
     trained = trained_parameters(shape, setup)
-    count = shape.parameters + (trained if setup.lora_rank is not None else 0)
-    copies = 2 if setup.precision == "mixed" else 0
     state = 1 if setup.optimizer == "adamw_8bit" else setup.weight_bytes
     numbers = _STATES[setup.optimizer]
     shards = {stage: f" / {setup.devices} devices" if setup.share(stage) > 1 else "" for stage in (1, 2, 3)}
     entries = (
-        (
-            "parameters",
-            count * (setup.weight_bytes + copies) // setup.share(3),
-            f"{count:,} x {setup.weight_bytes}{' + 2 for the 16-bit copy' if copies else ''}{shards[3]}",
-        ),
+        ("parameters", *_parameters(shape, setup, trained, shards[3])),
         (
             "gathered_parameters",
             2 * shape.layer_parameters * setup.compute_bytes if setup.share(3) > 1 else 0,
@@ -119,12 +124,29 @@ def parts_of(shape: ModelShape, setup: Setup) -> dict[str, MemoryPart]:
     return {name: MemoryPart(part=name, bytes=size, formula=text) for name, size, text in entries if size}
 
 
+def _parameters(shape: ModelShape, setup: Setup, trained: int, shard: str) -> tuple[int, str]:
+    """Return the bytes of the weights: of all, or of the adapters and of the frozen base, which needs no copy."""
+    each = setup.weight_bytes + (2 if setup.precision == "mixed" else 0)
+    copy = " + 2 for the 16-bit copy" if setup.precision == "mixed" else ""
+    text = f"{trained:,} x {setup.weight_bytes}{copy}"
+    if setup.lora_rank is None:
+        return trained * each // setup.share(3), text + shard
+    linear = shape.linear_parameters
+    rest = shape.parameters - linear
+    of_linear, of_rest = _FROZEN_BYTES[setup.base], max(2, _FROZEN_BYTES[setup.base])
+    total = int(trained * each + linear * of_linear + rest * of_rest)
+    return total // setup.share(3), f"{text}, and frozen {linear:,} x {of_linear:.4g} + {rest:,} x {of_rest:.4g}{shard}"
+
+
 def _activations(shape: ModelShape, setup: Setup) -> tuple[int, str]:
     one_layer, formula = bytes_per_token(shape, setup)
     if setup.checkpointing == "full":
-        kept = setup.tokens * (shape.hidden * setup.compute_bytes * shape.layers + one_layer)
+        kept = setup.tokens * (shape.hidden * setup.compute_bytes * shape.all_layers + one_layer)
         return kept, f"tokens x (layers x hidden x {setup.compute_bytes} + one layer recomputed: {one_layer:,} bytes)"
-    return setup.tokens * one_layer * shape.layers, f"tokens x layers x {one_layer:,} bytes ({formula})"
+    # A decoder's attention to the encoder keeps what its own attention does, and one norm.
+    cross = (2 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width) * setup.compute_bytes
+    kept = setup.tokens * (one_layer * shape.all_layers + cross * shape.decoder_layers)
+    return kept, f"tokens x layers x {one_layer:,} bytes ({formula})"
 
 
 def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:

@@ -15,6 +15,7 @@ Precision = Literal["mixed", "bf16", "fp16", "fp32"]
 Optimizer = Literal["adamw", "adamw_8bit", "lion", "sgd", "sgd_momentum", "adafactor"]
 Checkpointing = Literal["none", "selective", "full"]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
+Frozen = Literal["32bit", "16bit", "8bit", "4bit"]
 Attention = Literal["flash", "eager"]
 
 

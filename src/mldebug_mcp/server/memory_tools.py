@@ -10,6 +10,7 @@ from pydantic import Field
 from mldebug_mcp.models.memory import (
     Attention,
     Checkpointing,
+    Frozen,
     MemoryEstimate,
     MemoryReport,
     Optimizer,
@@ -75,6 +76,9 @@ def estimate_memory(
     sharding: Annotated[Sharding, Field(description="ZeRO stage; zero3 also stands for FSDP's full shard")] = "none",
     lora_rank: Annotated[int | None, Field(description="LoRA rank, if only adapters are trained")] = None,
     chunked_loss: Annotated[bool, Field(description="A fused or chunked loss, which never holds all logits")] = False,
+    frozen: Annotated[
+        Frozen | None, Field(description="The frozen base of a LoRA; 4bit is QLoRA's. By default 16bit")
+    ] = None,
     snapshot: Annotated[
         str | None, Field(description="A memory snapshot of the run, to show its peak beside the estimate")
     ] = None,
@@ -104,6 +108,7 @@ def estimate_memory(
         sharding=sharding,
         lora_rank=lora_rank,
         chunked_loss=chunked_loss,
+        frozen=frozen,
         snapshot=snapshot,
     )
     return reply(answer, detail, concise_estimate)
