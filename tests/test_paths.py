@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mldebug_mcp import InputError, diagnose_run, explain_error
+from mldebug_mcp import InputError, check_memory, diagnose_run, estimate_memory, explain_error, inspect_batch
 from mldebug_mcp.paths import expanded
 
 LOG = [{"step": step, "loss": 2.0 - step / 100} for step in range(1, 60)]
@@ -48,7 +49,7 @@ def test_the_name_of_nobody_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["train.log", "runs/7/out.txt", "~/nowhere/err", "./slurm.out"])
 def test_a_log_that_is_not_there_is_not_taken_for_a_message_without_an_error(name: str) -> None:
-    with pytest.raises(InputError, match="no such file is there"):
+    with pytest.raises(InputError, match="no such file or folder.* reads like the path of a log"):
         explain_error(name)
 
 
@@ -62,3 +63,14 @@ def test_a_log_that_is_not_there_is_not_taken_for_a_message_without_an_error(nam
 )
 def test_a_short_message_is_no_path(text: str, problem: str) -> None:
     assert explain_error(text).problem == problem
+
+
+@pytest.mark.parametrize(
+    "verb", [diagnose_run, inspect_batch, check_memory, estimate_memory, explain_error], ids=lambda verb: verb.__name__
+)
+def test_of_a_relative_path_that_is_not_there_it_is_said_where_it_was_looked_for(
+    verb: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"runs/7.json: no such file or folder in {tmp_path}"):
+        verb("runs/7.json")

@@ -8,11 +8,11 @@ from typing import Any
 
 from mldebug_mcp.access import is_folder, read_bytes
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.paths import expanded
+from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
 MAX_BYTES = 16 * 1024 * 1024
-_WANTED = "name a model's config.json"
+_WANTED = "name a model's config.json (nothing is downloaded)"
 
 
 def read_config_json(path: str | Path) -> tuple[dict[str, Any], str]:
@@ -27,7 +27,7 @@ def read_config_json(path: str | Path) -> tuple[dict[str, Any], str]:
     try:
         content = json.loads(read_bytes(file, MAX_BYTES, _WANTED))
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error}); {_WANTED}") from None
+        raise InputError(f"{unreadable(file, error)}; {_WANTED}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: not valid JSON ({shorten(str(error), 120)}); {_WANTED}") from None
     if not isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""What users and agents write for a path → the path."""
+"""What users and agents write for a path → the path, and why one cannot be read."""
 
 from __future__ import annotations
 
@@ -34,3 +34,20 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def unreadable(path: str | Path, error: OSError) -> str:
+    """Say why a path cannot be read; of a relative one that is not there, in which folder it was looked for."""
+    name = shorten(str(path), 200)
+    if isinstance(error, FileNotFoundError):
+        return f"{name}: no such file or folder{_looked_in(Path(path))}"
+    if isinstance(error, PermissionError):
+        return f"{name}: no permission to read it; make it readable or copy it"
+    return f"{name}: cannot be read ({error.strerror or error})"
+
+
+def _looked_in(path: Path) -> str:
+    try:
+        return "" if path.is_absolute() else f" in {shorten(str(Path.cwd()), 200)}"
+    except OSError:  # the working directory itself is gone
+        return ""

@@ -77,7 +77,7 @@ def test_the_exit_code_tells_with_check(faulty: Path, tmp_path: Path, capsys: py
     healthy = save_batch(Maker("chatml").batch(), tmp_path / "healthy.json")
     assert main(["batch", str(healthy), "--check"]) == 0
     assert main(["batch", str(tmp_path / "nowhere.json")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert "no such file or folder" in capsys.readouterr().err
 
 
 def test_the_terminal_shows_rows_findings_and_numbers(faulty: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +186,7 @@ async def test_the_mcp_tool_gives_the_concise_answer(faulty: Path) -> None:
     assert done.structured_content | {"notes": expected["notes"]} == expected
     assert done.structured_content["notes"][-1].startswith("shortened; everything: inspect_batch(")
     assert broken.is_error
-    assert "cannot be read" in broken.content[0].text  # type: ignore[union-attr]
+    assert "no such file or folder" in broken.content[0].text  # type: ignore[union-attr]
 
 
 def test_an_inspection_tells_how_far_it_is(faulty: Path) -> None:

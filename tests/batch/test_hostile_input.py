@@ -58,7 +58,7 @@ def test_pickled_objects_in_npz_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("missing.json", None, "cannot be read"),
+        ("missing.json", None, "no such file or folder"),
         ("empty.json", b"", "empty"),
         ("spaces.json", b"  \n ", "empty"),
         ("noise.bin", bytes(range(256)) * 8, "not a format"),

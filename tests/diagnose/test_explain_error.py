@@ -400,3 +400,14 @@ def test_ranks_in_bare_brackets_are_told_apart() -> None:
 def test_the_line_of_code_tells_apart_errors_of_the_same_words(code: str, message: str, row: str | None) -> None:
     log = f'Traceback (most recent call last):\n  File "/home/me/x.py", line 3, in f\n    {code}\n{message}\n'
     assert [match.id for match in explain_error(log).matches[:1]] == ([row] if row else [])
+
+
+def test_where_there_is_no_error_the_next_call_is_of_use(tmp_path: Path) -> None:
+    asked = explain_error("my loss is stuck").next_step
+    assert asked is not None
+    assert (asked.tool, asked.arguments) == ("search_folklore", {"query": "my loss is stuck"})
+    log = tmp_path / "train.log"
+    log.write_text("step 1: loss 2.5\nstep 2: loss 2.4\n", encoding="utf-8")
+    read = explain_error(str(log)).next_step
+    assert read is not None
+    assert (read.tool, read.arguments) == ("diagnose_run", {"path": str(log)})

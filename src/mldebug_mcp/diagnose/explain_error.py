@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.access import LONGEST_PATH, is_file, require
-from mldebug_mcp.diagnose.next_call import after_error
+from mldebug_mcp.diagnose.next_call import after_a_sound_log, after_error, after_words
 from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
@@ -16,7 +16,7 @@ from mldebug_mcp.logs.failures.failure import Failure, FailureLog
 from mldebug_mcp.logs.failures.reader import read_failures
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
-from mldebug_mcp.paths import expanded
+from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
 _WARNED = re.compile(
@@ -68,12 +68,13 @@ def explain_error(text: str) -> ErrorExplanation:
     if "\n" in name or len(name) > LONGEST_PATH:
         return explain_lines(text.splitlines())
     if _is_file(name):
-        return explain_lines(LogFile.open(expanded(name)).lines())
+        answer = explain_lines(LogFile.open(expanded(name)).lines())
+        return answer if answer.error else answer.model_copy(update={"next_step": after_a_sound_log(name)})
     if _FILE_NAME.fullmatch(name):
-        raise InputError(
-            f"{shorten(name, 200)}: reads like the path of a log, and no such file is there; check the path"
-        )
-    return explain_lines([name])
+        missing = unreadable(name, FileNotFoundError())
+        raise InputError(f"{missing}, though it reads like the path of a log; check the path")
+    answer = explain_lines([name])
+    return answer if answer.error else answer.model_copy(update={"next_step": after_words(name)})
 
 
 def explain_lines(lines: Iterable[str]) -> ErrorExplanation:

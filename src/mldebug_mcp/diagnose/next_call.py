@@ -101,5 +101,18 @@ def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
 
 
+def after_a_sound_log(path: str) -> Call:
+    """Return a diagnosis of a log in which no line reads like an error."""
+    if not is_sendable(path):
+        return after_error(None, ())
+    return Call(tool="diagnose_run", arguments={"path": path}, why="no line is an error: what do its metrics show?")
+
+
+def after_words(text: str) -> Call:
+    """Return a search for words that are no error message."""
+    query = shorten(text, 200)
+    return Call(tool="search_folklore", arguments={"query": query}, why="no error message: what is known about this")
+
+
 def _read(name: str, why: str) -> Call:
     return Call(tool="explain", arguments={"id": name}, why=why)

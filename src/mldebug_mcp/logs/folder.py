@@ -18,7 +18,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, RunFolder, runs_in
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
-from mldebug_mcp.paths import expanded
+from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -46,9 +46,7 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         found = _configured(replace(found, path=str(path)), settings_file if config is None else expanded(config))
         return replace(found, notes=(*found.notes, *notes, *links_left_out()))
     except OSError as error:
-        raise InputError(
-            f"{shorten(str(path), 200)}: cannot be read ({error.strerror or error}); check the path"
-        ) from None
+        raise InputError(f"{unreadable(path, error)}; check the path") from None
     except UnicodeError as error:
         raise InputError(
             f"{shorten(str(path), 200)}: not text in a known encoding ({error}); save it as UTF-8"
@@ -81,7 +79,7 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
-            "name the file that holds the losses, or explain an error message with `mldebug-mcp error`"
+            "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
         )
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))

@@ -13,6 +13,7 @@ from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
 from mldebug_mcp.logs.signatures import binary_format
+from mldebug_mcp.paths import unreadable
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
@@ -67,7 +68,7 @@ class LogFile:
                 status = os.fstat(file.fileno())
                 beginning = file.read(HEAD_BYTES)
         except OSError as error:
-            raise InputError(_os_problem(path, error)) from None
+            raise InputError(f"{unreadable(path, error)}; check the path") from None
         size, about = status.st_size, ((status.st_dev, status.st_ino), status.st_mtime_ns)
         binary = binary_format(beginning)
         if binary:
@@ -137,15 +138,6 @@ class LogFile:
                 yield with_points(line) if self.decimal_commas else line
             else:
                 self.skipped_lines += 1
-
-
-def _os_problem(path: Path, error: OSError) -> str:
-    name = shorten(str(path), 200)
-    if isinstance(error, FileNotFoundError):
-        return f"{name}: no such file or folder; check the path"
-    if isinstance(error, PermissionError):
-        return f"{name}: no permission to read it; make it readable or copy it"
-    return f"{name}: cannot be read ({error.strerror or error}); check the file or copy it"
 
 
 def _encoding(beginning: bytes) -> str | None:

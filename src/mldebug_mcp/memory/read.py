@@ -15,7 +15,7 @@ from mldebug_mcp.memory.safe_pickle import load
 from mldebug_mcp.memory.snapshot import MemorySnapshot, snapshot_of
 from mldebug_mcp.memory.tables import SnapshotTables
 from mldebug_mcp.memory.texts import read_text
-from mldebug_mcp.paths import expanded
+from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
 HEAD_BYTES = 4096
@@ -48,12 +48,7 @@ def read_memory(path: str | Path) -> MemorySnapshot:
         with _no_collector():
             tables = _tables(file, size, str(path))
     except OSError as error:
-        reason = (
-            "no such file; check the path"
-            if isinstance(error, FileNotFoundError)
-            else f"cannot be read ({error.strerror or error})"
-        )
-        raise InputError(f"{name}: {reason}") from None
+        raise InputError(f"{unreadable(file, error)}; check the path") from None
     return snapshot_of(tables)
 
 

@@ -21,6 +21,7 @@ from mldebug_mcp.batch.formats import (
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.paths import unreadable
 from mldebug_mcp.text import shorten
 
 
@@ -73,7 +74,7 @@ def format_of(path: Path) -> Format:
     try:
         head = b"" if folder else _head(path)
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror or error}); check the path") from None
+        raise InputError(f"{unreadable(path, error)}; check the path") from None
     if not folder and not head.strip():
         raise InputError(f"{name}: the file is empty; save the batch again, as {KINDS}")
     found = next((reader for reader in READERS if reader.matches(path, head)), None)
