@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import mldebug_mcp
 from mldebug_mcp.models import Finding, Number, State
+from mldebug_mcp.server.strict import answer_type
+from mldebug_mcp.server.tools import TOOLS
 
 NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 
@@ -44,3 +49,18 @@ def test_text_of_an_answer_is_cleaned_and_stays_encodable() -> None:
 def test_a_model_refuses_fields_that_the_contract_does_not_have() -> None:
     with pytest.raises(ValidationError, match="advice"):
         Finding.model_validate({"symptom": "loss_spike", "state": "present", "advice": "lower the rate"})
+
+
+def test_what_a_notebook_shows_of_an_answer_is_a_line(examples: Path) -> None:
+    diagnosis, run = mldebug_mcp.diagnose_run(examples / "loss_spike"), mldebug_mcp.read_run(examples / "loss_spike")
+    assert str(diagnosis) == repr(diagnosis)
+    assert re.fullmatch(r"<Diagnosis of .*: bad_batch \d+%, healthy .*; seen: loss_spike, .*>", repr(diagnosis))
+    assert repr(run).endswith("400 records, steps 1 to 400: loss, grad_norm, learning_rate>")
+    assert repr(run["loss"]) == "<Series loss: 400 values, 4.755 to 2.33>"
+
+
+def test_every_tool_is_a_function_of_the_package_and_its_answer_a_type_of_it() -> None:
+    for tool in TOOLS:
+        assert callable(getattr(mldebug_mcp, tool.__name__))
+        assert getattr(mldebug_mcp, answer_type(tool).__name__) is answer_type(tool)
+        assert {tool.__name__, answer_type(tool).__name__} <= set(mldebug_mcp.__all__)

@@ -49,7 +49,7 @@ def test_the_name_of_nobody_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["train.log", "runs/7/out.txt", "~/nowhere/err", "./slurm.out"])
 def test_a_log_that_is_not_there_is_not_taken_for_a_message_without_an_error(name: str) -> None:
-    with pytest.raises(InputError, match="no such file or folder.* reads like the path of a log"):
+    with pytest.raises(InputError, match=r"no such file or folder.* reads like the path of a log"):
         explain_error(name)
 
 

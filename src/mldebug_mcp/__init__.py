@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.lazy import lazily
 
 if TYPE_CHECKING:
-    from mldebug_mcp.diagnose import diagnose_run
+    from mldebug_mcp.diagnose import diagnose_run, inspect_batch
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.explain_error import explain_error
     from mldebug_mcp.diagnose.memory import check_memory
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.logs import Run, Series, read_run
     from mldebug_mcp.memory.estimate import estimate_memory
     from mldebug_mcp.models import (
+        BatchInspection,
         Diagnosis,
         ErrorExplanation,
         Explanation,
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
         ProbeResult,
         SearchResult,
         State,
+        Update,
     )
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchInspection",
     "CatalogueError",
     "Diagnosis",
     "ErrorExplanation",
@@ -54,46 +57,52 @@ __all__ = [
     "Series",
     "State",
     "UnknownIdError",
+    "Update",
     "check_memory",
     "diagnose_run",
     "estimate_memory",
     "explain",
     "explain_error",
+    "inspect_batch",
     "probe_overfit",
     "read_run",
     "search_folklore",
     "update_diagnosis",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "diagnose_run": "diagnose",
-        "explain": "diagnose.explain",
-        "explain_error": "diagnose.explain_error",
-        "check_memory": "diagnose.memory",
-        "estimate_memory": "memory.estimate",
-        "MemoryEstimate": "models.memory",
-        "MemoryReport": "models.memory",
-        "update_diagnosis": "diagnose.update",
-        "search_folklore": "diagnose.search",
-        "probe_overfit": "diagnose.probe",
-        "Run": "logs",
-        "Series": "logs",
-        "read_run": "logs",
-        "CatalogueError": "errors",
-        "InputError": "errors",
-        "MLDebugError": "errors",
-        "MissingExtraError": "errors",
-        "UnknownIdError": "errors",
-        "Diagnosis": "models",
-        "ErrorExplanation": "models",
-        "Explanation": "models",
-        "Finding": "models",
-        "Hypothesis": "models",
-        "NextStep": "models",
-        "ProbeResult": "models",
-        "SearchResult": "models",
-        "State": "models",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = lazily(
+        __name__,
+        {
+            "diagnose_run": "diagnose",
+            "inspect_batch": "diagnose",
+            "explain": "diagnose.explain",
+            "explain_error": "diagnose.explain_error",
+            "check_memory": "diagnose.memory",
+            "estimate_memory": "memory.estimate",
+            "MemoryEstimate": "models.memory",
+            "MemoryReport": "models.memory",
+            "update_diagnosis": "diagnose.update",
+            "search_folklore": "diagnose.search",
+            "probe_overfit": "diagnose.probe",
+            "Run": "logs",
+            "Series": "logs",
+            "read_run": "logs",
+            "CatalogueError": "errors",
+            "InputError": "errors",
+            "MLDebugError": "errors",
+            "MissingExtraError": "errors",
+            "UnknownIdError": "errors",
+            "BatchInspection": "models",
+            "Diagnosis": "models",
+            "ErrorExplanation": "models",
+            "Explanation": "models",
+            "Finding": "models",
+            "Hypothesis": "models",
+            "NextStep": "models",
+            "ProbeResult": "models",
+            "SearchResult": "models",
+            "State": "models",
+            "Update": "models",
+        },
+    )

@@ -15,4 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["diagnose", "diagnose_run", "inspect_batch"]
 
-__getattr__ = lazily(__name__, {"diagnose": "diagnosis", "diagnose_run": "diagnosis", "inspect_batch": "batch"})
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = lazily(__name__, {"diagnose": "diagnosis", "diagnose_run": "diagnosis", "inspect_batch": "batch"})

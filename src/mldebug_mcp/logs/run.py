@@ -9,11 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.text import figure
+
 Floats = NDArray[np.float64]
 Scalar = str | float | int | bool | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Series:
     """One metric over the run.
 
@@ -30,6 +32,10 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    def __repr__(self) -> str:
+        ends = f", {figure(self.value[0])} to {figure(self.value[-1])}" if len(self) else ""
+        return f"<Series {self.name}: {len(self)} values{ends}>"
 
     @property
     def finite(self) -> Series:
@@ -86,7 +92,7 @@ class Message:
     code: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One training run as read from its logs.
 
@@ -114,6 +120,10 @@ class Run:
     records: int = 0
     messages: tuple[Message, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        steps = f"{self.step_name}s {figure(self.first_step)} to {figure(self.last_step)}"
+        return f"<Run {self.path}: {self.records} records, {steps}: {', '.join(self.series)}>"
 
     def __contains__(self, metric: object) -> bool:
         return metric in self.series

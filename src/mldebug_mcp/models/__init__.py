@@ -63,18 +63,19 @@ __all__ = [
     "Update",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "BatchFinding": "batch",
-        "BatchInspection": "batch",
-        "ErrorExplanation": "errors",
-        "ErrorMatch": "errors",
-        "FirstError": "errors",
-        "EvidenceReport": "evidence",
-        "QuoteCheck": "evidence",
-        "CurvePoint": "probe",
-        "ProbeResult": "probe",
-        "RankedCause": "probe",
-    },
-)
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+    __getattr__ = lazily(
+        __name__,
+        {
+            "BatchFinding": "batch",
+            "BatchInspection": "batch",
+            "ErrorExplanation": "errors",
+            "ErrorMatch": "errors",
+            "FirstError": "errors",
+            "EvidenceReport": "evidence",
+            "QuoteCheck": "evidence",
+            "CurvePoint": "probe",
+            "ProbeResult": "probe",
+            "RankedCause": "probe",
+        },
+    )

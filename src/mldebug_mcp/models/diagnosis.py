@@ -11,6 +11,10 @@ from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.comparison import Comparison
 from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.text import percent
+
+_SHOWN = 3
+"""Hypotheses in the line that stands for a diagnosis in a notebook."""
 
 
 class State(StrEnum):
@@ -120,3 +124,11 @@ class Diagnosis(Model):
         None, description="This run compared with the reference run, if one was given."
     )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
+
+    def __repr__(self) -> str:
+        """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
+        causes = ", ".join(f"{one.cause} {percent(one.probability)}" for one in self.hypotheses[:_SHOWN])
+        seen = ", ".join(one.symptom for one in self.findings if one.state is State.PRESENT) or "nothing unusual"
+        return f"<Diagnosis of {self.run.path}: {causes}; seen: {seen}>"
+
+    __str__ = __repr__
