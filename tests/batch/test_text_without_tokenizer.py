@@ -46,6 +46,12 @@ def test_whole_conversations_instructions_pairs_and_texts_are_quiet(inspect: Ins
     assert inspect(headings, model={"vocab_size": 300, "eos_token_id": 2, "bos_token_id": 1}) == {}
 
 
+@pytest.mark.parametrize("prompt", ["write a poem about rain", "hi", "你好", "Q:", "name a river "])
+def test_a_prompt_in_a_column_of_its_own_is_never_missing(inspect: Inspect, prompt: str) -> None:
+    rows = [{"prompt": prompt, "chosen": sentence(n + 50), "rejected": sentence(n + 90)} for n in range(12)]
+    assert "prompt_missing" not in inspect(rows)
+
+
 def test_answers_that_are_empty_in_any_turn_are_seen(inspect: Inspect) -> None:
     rows = chats()
     rows[3]["messages"][1]["content"] = " \n"

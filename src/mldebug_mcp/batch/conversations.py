@@ -15,7 +15,7 @@ from mldebug_mcp.batch.ragged import Ragged
 from mldebug_mcp.batch.sequences import IGNORE
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
-from mldebug_mcp.batch.words import Encoder
+from mldebug_mcp.batch.words import Encoder, Words
 from mldebug_mcp.errors import InputError, is_failure
 from mldebug_mcp.text import shorten
 
@@ -222,6 +222,8 @@ def _completion(prompt: object, completion: object, tokenizer: Encoder) -> Row:
     first = _prompt(prompt, tokenizer)
     if isinstance(prompt, list):
         whole = _render([*messages_of(prompt), *messages_of(completion)], tokenizer)
+    elif isinstance(tokenizer, Words):  # a word ends with the prompt, whether or not a space follows
+        whole = _ended([*first, *tokenizer.encode(_words(completion))], tokenizer)
     else:
         whole = _ended(tokenizer.encode(_words(prompt) + _words(completion)), tokenizer)
     masked = len(_common(first, whole))

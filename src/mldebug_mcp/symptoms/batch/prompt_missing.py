@@ -66,7 +66,9 @@ def _begin_apart(batch: Batch, chosen: Sequences, pair: Pair) -> bool:
     shared = content(chosen, pair.chosen)[: pair.shared]
     known = batch.tokenizer
     if known is None:
-        return len(set(shared.tolist()) - {batch.bos}) < LEAST_SHARED
+        # A beginning that is masked is a prompt, however short.
+        masked = chosen.trained is not None and not chosen.trained[chosen.bounds[0][pair.chosen]]
+        return len(set(shared.tolist()) - {batch.bos}) < (1 if masked else LEAST_SHARED)
     row = next((row for row in batch.roles if row.side is chosen and row.index == pair.chosen), None)
     if row is not None and row.turns:
         first = row.turns[0]
