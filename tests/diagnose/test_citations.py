@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from mldebug_mcp import inspect_batch
 from mldebug_mcp.diagnose.citations import DOMAINS, SPECIAL, quotes_for
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.report.batch_concise import concise_inspection
 
 
 def test_a_quote_on_a_symptom_is_shown_only_where_the_symptom_is_seen() -> None:
@@ -48,3 +53,19 @@ def test_a_quote_for_the_other_side_does_not_stand_beside_a_hypothesis() -> None
 def test_what_is_written_on_one_technique_is_not_shown_for_another() -> None:
     duplicated = catalogue().causes["duplicated_data"]
     assert "smol_po_overfit" not in quotes_for(duplicated, {"eval_gap_grows"}, "supervised")
+
+
+def test_a_quote_on_what_the_run_shows_comes_first_also_beside_a_cause_without_symptoms() -> None:
+    healthy = catalogue().causes["healthy"]
+    assert quotes_for(healthy, set(), "pretraining", {"loss_spike"})[0] == "palm_20_spikes"
+    assert quotes_for(healthy, set(), "pretraining", set())[0] != "palm_20_spikes"
+
+
+def test_a_report_holds_each_quote_once(tmp_path: Path) -> None:
+    rows = [{"prompt": "hi", "chosen": "yes", "rejected": "yes"}] * 20
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    whole = inspect_batch(tmp_path / "pairs.jsonl")
+    quoted = [quote.id for finding in whole.findings for quote in finding.citations]
+    short = [quote.id for finding in concise_inspection(whole).findings for quote in finding.citations]
+    assert len(quoted) > len(set(quoted))
+    assert len(short) == len(set(short)) > 0

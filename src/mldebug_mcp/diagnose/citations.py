@@ -31,7 +31,7 @@ TECHNIQUES = {
 FAR = 2
 
 
-def quotes_for(cause: Cause, seen: Collection[str], kind: str) -> tuple[str, ...]:
+def quotes_for(cause: Cause, seen: Collection[str], kind: str, present: Collection[str] = ()) -> tuple[str, ...]:
     """Return the ids of the quotes to show with a cause, at most `MAX_CITATIONS`.
 
     A section cites quotes for single symptoms and for the cause as a whole. One on a symptom that is not seen would
@@ -42,6 +42,7 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str) -> tuple[str, ...
         cause: The cause.
         seen: The symptoms that speak for it.
         kind: Kind of run.
+        present: All symptoms of the run: a quote filed under one of them comes before others on the cause as a whole.
     """
     shown = [quote for effect in cause.effects if effect.symptom in seen for quote in effect.quotes]
     elsewhere = {quote for effect in cause.effects for quote in effect.quotes} - set(shown)
@@ -49,9 +50,12 @@ def quotes_for(cause: Cause, seen: Collection[str], kind: str) -> tuple[str, ...
     contrary = set(_cited(cause.against, cause.disagreement)) - set(on_cause)
     whole = [quote for quote in (*on_cause, *cause.quotes) if quote not in elsewhere | contrary]
     known = catalogue().quotes
-    ranked = sorted(
-        dict.fromkeys([*shown, *whole]), key=lambda quote: (quote not in shown, _distance(known[quote], kind))
-    )
+
+    def fitness(quote: str) -> tuple[bool, bool, int]:
+        filed = {*known[quote].topics, *known[quote].situations}
+        return quote not in shown, filed.isdisjoint(present), _distance(known[quote], kind)
+
+    ranked = sorted(dict.fromkeys([*shown, *whole]), key=fitness)
     near = [quote for quote in ranked if _distance(known[quote], kind) < FAR]
     return tuple(near if near or kind in DOMAINS else ranked)[:MAX_CITATIONS]
 

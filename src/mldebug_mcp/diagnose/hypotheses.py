@@ -38,8 +38,8 @@ def judge_causes(
     weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
     ranked = rank(judged, independent(beside(findings, told)), backgrounds(probed=probed), weight, sharpness)
     ties = tied(ranked)
-    absent = {finding.symptom for finding in findings if finding.state is State.ABSENT}
-    return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), absent=absent) for item in ranked]
+    by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
+    return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state) for item in ranked]
 
 
 def independent(findings: Sequence[Finding]) -> list[Finding]:
@@ -104,9 +104,15 @@ def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[
 
 
 def _hypothesis(
-    known: Catalogue, item: Ranked, path: str, kind: str, *, tied_with: list[str], absent: Collection[str]
+    known: Catalogue,
+    item: Ranked,
+    path: str,
+    kind: str,
+    *,
+    tied_with: list[str],
+    states: Mapping[State, Collection[str]],
 ) -> Hypothesis:
-    cause = known.causes[item.id]
+    cause, absent = known.causes[item.id], states[State.ABSENT]
     seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     short = Hypothesis(
         cause=item.id,
@@ -124,7 +130,7 @@ def _hypothesis(
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
             "next_steps": [_filled(step, path, kind) for step in fitting[:MAX_STEPS_EACH]],
-            "citations": known.cite(quotes_for(cause, seen, kind)),
+            "citations": known.cite(quotes_for(cause, seen, kind, states[State.PRESENT])),
         }
     )
 

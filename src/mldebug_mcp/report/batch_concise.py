@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, RowView, TemplateView
+from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.text import shorten
 
 MAX_ROWS_NAMED = 20
@@ -20,11 +21,12 @@ def concise_inspection(inspection: BatchInspection) -> BatchInspection:
     notes = list(inspection.notes[:MAX_NOTES])
     if inspection.rows[SHOWN_ROWS:] or any(one.row_count > MAX_ROWS_NAMED for one in inspection.findings):
         notes.append("not all rows and row numbers are listed here")
+    findings = quoted_once(inspection.findings, most=1)
     batch = inspection.batch.model_copy(update={"columns": inspection.batch.columns[:MAX_COLUMNS]})
     return inspection.model_copy(
         update={
             "batch": batch,
-            "findings": [_short(one, detailed=number < DETAILED) for number, one in enumerate(inspection.findings)],
+            "findings": [_short(one, detailed=number < DETAILED) for number, one in enumerate(findings)],
             "rows": [_row(row) for row in inspection.rows[:SHOWN_ROWS]],
             "template": _template(inspection.template),
             "notes": notes,
@@ -39,7 +41,7 @@ def _template(template: TemplateView | None) -> TemplateView | None:
 
 
 def _short(finding: BatchFinding, *, detailed: bool) -> BatchFinding:
-    update: dict[str, object] = {"rows": finding.rows[:MAX_ROWS_NAMED], "citations": finding.citations[:1]}
+    update: dict[str, object] = {"rows": finding.rows[:MAX_ROWS_NAMED]}
     if not detailed:
         update |= {"fixes": {}, "places": [], "citations": []}
     else:

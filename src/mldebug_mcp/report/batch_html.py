@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
 from mldebug_mcp.report.batch_numbers import numbers, row_heading
+from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.report.writing import write_file
 
 STYLE = """
@@ -37,20 +38,20 @@ def write_page(inspection: BatchInspection, path: str | Path) -> None:
 def page(inspection: BatchInspection) -> str:
     """Return the page. All text from the batch is escaped."""
     batch = inspection.batch
-    findings = "".join(map(_finding, inspection.findings)) or "<p>Nothing wrong.</p>"
+    findings = "".join(map(_finding, quoted_once(inspection.findings))) or "<p>Nothing wrong.</p>"
     parts = [
         f"<h1>{escape(batch.path)}</h1>",
         _table(batch),
         f"<h2>Found</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
-        *map(_row, inspection.rows),
+        *(_row(row, batch.unit) for row in inspection.rows),
     ]
     if inspection.template is not None:
         parts.append(f"<h2>The chat template on two exchanges</h2><pre>{_template(inspection.template)}</pre>")
     parts += [f"<p class=masked>{escape(note)}</p>" for note in inspection.notes]
     return (
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        '<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escape(batch.path)}</title><style>{STYLE}</style></head>\n<body>{''.join(parts)}</body></html>\n"
     )
@@ -88,8 +89,8 @@ def _template(template: TemplateView) -> str:
     return "".join(parts) + escape(template.text[place:])
 
 
-def _row(row: RowView) -> str:
-    name, counts = row_heading(row)
+def _row(row: RowView, unit: str) -> str:
+    name, counts = row_heading(row, unit)
     pieces = "".join(map(_token, row.pieces)) if row.pieces else escape(row.text)
     return f"<div><b>{escape(name)}</b>: {counts}<div class=row>{pieces}</div></div>"
 

@@ -42,7 +42,7 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     return lines
 
 
-def row_heading(row: RowView) -> tuple[str, str]:
-    """Return what a row is called, and its numbers."""
+def row_heading(row: RowView, unit: str) -> tuple[str, str]:
+    """Return what a row is called, and its numbers; `unit` is what it is counted in, tokens or words."""
     trained = "" if row.trained is None else f", {row.trained} trained on"
-    return f"row {row.row} {row.side}".rstrip(), f"{row.tokens} tokens{trained}, {row.padding} padding"
+    return f"row {row.row} {row.side}".rstrip(), f"{row.tokens} {unit}{trained}, {row.padding} padding"

@@ -12,6 +12,7 @@ from rich.text import Text
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView
 from mldebug_mcp.report.batch_numbers import numbers, row_heading
 from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.report.quotes import quoted_once
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 ROLES = {"assistant": "bold green", "user": "bold cyan"}
@@ -28,8 +29,9 @@ KINDS = {
 def print_inspection(console: Console, inspection: BatchInspection) -> None:
     """Print what was found, the numbers of the batch, and the decoded rows."""
     _print_summary(console, inspection.batch)
-    print_section(console, "Found", [_finding(one) for one in inspection.findings] or [Text("nothing wrong")])
-    _print_rows(console, inspection.rows)
+    found = [_finding(one) for one in quoted_once(inspection.findings, most=1)]
+    print_section(console, "Found", found or [Text("nothing wrong")])
+    _print_rows(console, inspection.rows, inspection.batch.unit)
     if inspection.template is not None:
         print_section(console, "The chat template on two exchanges", [_template(inspection.template)])
     if inspection.leakage is not None:
@@ -58,13 +60,13 @@ def _finding(finding: BatchFinding) -> Text:
     text.append(f"\n  fix: {finding.fix}")
     for framework, fix in finding.fixes.items():
         text.append(f"\n  {framework}: {fix}", style="dim")
-    for citation in finding.citations[:1]:
+    for citation in finding.citations:
         text.append(f"\n  “{citation.text}”", style="italic")
         text.append(f" — {citation.author}, {citation.title} [{citation.id}]", style="dim")
     return text
 
 
-def _print_rows(console: Console, rows: list[RowView]) -> None:
+def _print_rows(console: Console, rows: list[RowView], unit: str) -> None:
     if not rows:
         return
     legend = Text("\nRows", style="bold underline")
@@ -72,7 +74,7 @@ def _print_rows(console: Console, rows: list[RowView]) -> None:
         legend.append("  ", style="not underline").append(kind, style=f"not underline {KINDS[kind]}")
     console.print(legend if console.is_terminal else Text("\nRows: ⟦trained on⟧, masked, ‹padding›"))
     for row in rows:
-        console.print(Text(": ".join(row_heading(row)), style="bold"))
+        console.print(Text(": ".join(row_heading(row, unit)), style="bold"))
         console.print(Padding(coloured(row, plain=not console.is_terminal), (0, 0, 0, 2)))
 
 

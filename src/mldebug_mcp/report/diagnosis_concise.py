@@ -9,6 +9,7 @@ from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
+from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
@@ -137,7 +138,7 @@ def _likely(hypotheses: list[Hypothesis]) -> tuple[list[Hypothesis], list[str]]:
     """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
     left_out, folded = _unlikely(hypotheses)
     kept = [one for one in hypotheses if one.cause not in left_out]
-    shown = [_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept)]
+    shown = quoted_once(_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept))
     note = f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"
     return _best_first(shown), [note] if left_out else []
 
