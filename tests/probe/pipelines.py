@@ -356,7 +356,7 @@ def initial_weights_huge() -> SimpleNamespace:
     given = language()
     for one in given.model.parameters():
         if one.ndim > 1:
-            nn.init.normal_(one, std=2.0)
+            nn.init.normal_(one, std=20.0)
     return given
 
 
