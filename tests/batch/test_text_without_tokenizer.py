@@ -39,7 +39,8 @@ def test_whole_conversations_instructions_pairs_and_texts_are_quiet(inspect: Ins
     assert inspect(chats()) == {}
     assert inspect(pairs()) == {}
     assert inspect([{"instruction": sentence(n), "input": "", "output": sentence(n + 40)} for n in range(12)]) == {}
-    assert inspect([{"question": sentence(n), "answer": sentence(n + 40)} for n in range(12)]) == {}
+    for asked, said in (("question", "answer"), ("prompt", "response"), ("input", "output")):
+        assert inspect([{asked: sentence(n), said: sentence(n + 40)} for n in range(12)]) == {}
     assert inspect([{"text": sentence(n, 40)} for n in range(12)]) == {}
     assert inspect([{"prompt": sentence(n)} for n in range(12)]) == {}
     headings = [{"text": f"## {sentence(n)}"} for n in range(12)]
@@ -105,6 +106,23 @@ def test_equal_and_exchanged_pairs_are_seen(inspect: Inspect) -> None:
     assert inspect(scored) == {"preference_swapped": "warning"}
     assert inspect([row | {"score_rejected": 9.5} for row in scored]) == {"preference_swapped": "error"}
     assert inspect(scored, tokenizer_of("chatml"))["preference_swapped"] == "warning"
+
+
+@pytest.mark.parametrize("family", [None, "chatml", "llama3", "own"])
+def test_an_assistant_may_speak_first(family: str | None, inspect: Inspect) -> None:
+    rows = [{"messages": [{"role": "assistant", "content": "Hello!"}, *row["messages"]]} for row in chats()]
+    assert inspect(rows, None if family is None else tokenizer_of(family)) == {}
+
+
+def test_spaces_inside_completions_make_a_difference(inspect: Inspect) -> None:
+    rows = [
+        {"prompt": sentence(n), "chosen": "if x:\n    go()\nstop()", "rejected": "if x:\n    go()\n    stop()"}
+        for n in range(8)
+    ]
+    for tokenizer in (None, tokenizer_of("chatml")):
+        assert "chosen_equals_rejected" not in inspect(rows, tokenizer)
+        around = [row | {"rejected": f"{row['chosen']} \n"} for row in rows]
+        assert inspect(around, tokenizer)["chosen_equals_rejected"] == "error"
 
 
 @pytest.mark.parametrize("family", [None, "chatml"])

@@ -55,6 +55,9 @@ ASKED_AND_SAID = (
     ("question", "answer"),
     ("query", "response"),
     ("query", "answer"),
+    ("question", "response"),
+    ("prompt", "response"),
+    ("input", "output"),
 )
 """Columns that hold one exchange."""
 RAW = frozenset(

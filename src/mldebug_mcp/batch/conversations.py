@@ -31,6 +31,10 @@ _SPEAKERS = {
 }
 
 
+_OTHER_WORDS = ("Qone", "~", "7")
+"""Words that no answer has in common with all of its beginning: what stands before them is the template's."""
+
+
 class NotAConversationError(ValueError):
     """A row's messages do not form a conversation. The message says why."""
 
@@ -63,10 +67,10 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
         return _contrasted(table, [name for name in contrasted if name in names], tokenizer)
     if names & RAW == {"text"} and (labels := _classes(table)) and purpose in (None, "classification"):
         rows = _each(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
-        return _made(table, {"input_ids": [row.ids for row in rows]}, "tokenized the text; it has classes", labels)
-    if "prompt" in names and not names & {"completion", "messages", "text"}:
+        return _made(table, {"input_ids": [row.ids for row in rows]}, "took the text with its classes", labels)
+    if "prompt" in names and not names & {"completion", "response", "messages", "text"}:
         rows = _each(table, ("prompt",), lambda row: Row(_prompt(row["prompt"], tokenizer)))
-        return _made(table, {"input_ids": [row.ids for row in rows]}, "rendered the prompts for generation")
+        return _made(table, {"input_ids": [row.ids for row in rows]}, "took the prompts as for generation")
     make, how = _maker(names, tokenizer)
     rows = _each(table, tuple(names), make)
     if (strange := _strange_roles(table)) and not any(any(row.trained or ()) for row in rows):
@@ -89,13 +93,13 @@ def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row
     chat = next((name for name in _CHATS if name in names), None)
     if chat is not None:
         note = (
-            "rendered the conversations with the chat template and masked all but the assistant's turns; "
-            "TRL does so with assistant_only_loss=True, and without it trains on every token"
+            "masked all but the assistant's turns of the conversations; TRL does so with assistant_only_loss=True, and "
+            "without it trains on every token"
         )
         return (lambda row: conversation_row(row[chat], tokenizer)), note
     if {"prompt", "completion"} <= names:
         return (lambda row: _completion(row["prompt"], row["completion"], tokenizer)), (
-            "tokenized prompt and completion and masked the prompt, as TRL does"
+            "masked the prompt of prompt and completion, as TRL does"
         )
     exchange = next((pair for pair in ASKED_AND_SAID if set(pair) <= names), None)
     if exchange is not None:
@@ -104,7 +108,7 @@ def _maker(names: set[str], tokenizer: Encoder) -> tuple[Callable[[Message], Row
     if "text" in names:
         return (
             lambda row: _text(row["text"], tokenizer)
-        ), "tokenized the text and added the end token, as TRL does; nothing is masked"
+        ), "added the end token to the text, as TRL does; nothing is masked"
     raise InputError(
         "no trainer takes these text columns; give messages, prompt and completion, chosen and rejected, or text"
     )
@@ -155,7 +159,7 @@ def _contrasted(table: Table, names: list[str], tokenizer: Encoder) -> Table:
             return Row(tokenizer.encode(_words(row[name])))
 
         columns[f"{name}_input_ids"] = [row.ids for row in _each(table, (name,), make)]
-    return _made(table, columns, f"tokenized {', '.join(names)} each on its own, as sentence-transformers does")
+    return _made(table, columns, f"took {', '.join(names)} each on its own, as sentence-transformers does")
 
 
 def messages_of(value: object) -> list[dict[str, object]]:
@@ -198,10 +202,18 @@ def conversation_row(value: object, tokenizer: Encoder) -> Row:
     for number, message in enumerate(messages):
         if message.get("role") != ASSISTANT:
             continue
-        before = len(_common(_render(messages[:number], tokenizer, prompt=True), ids)) if number else 0
+        before = (
+            len(_common(_render(messages[:number], tokenizer, prompt=True), ids)) if number else _header(tokenizer, ids)
+        )
         after = len(_common(_render(messages[: number + 1], tokenizer), ids))
         trained[before:after] = [True] * (after - before)
     return Row(ids, trained)
+
+
+def _header(tokenizer: Encoder, ids: list[int]) -> int:
+    """Return how many tokens stand before the words of an assistant who speaks first."""
+    others = [_render([{"role": ASSISTANT, "content": words}], tokenizer) for words in _OTHER_WORDS]
+    return min(len(_common(other, ids)) for other in others)
 
 
 def _common(one: list[int], two: list[int]) -> list[int]:
@@ -273,7 +285,7 @@ def _preferences(table: Table, tokenizer: Encoder) -> Table:
         columns[f"{side}_input_ids"] = [row.ids for row in rows]
         if explicit:
             columns[f"{side}_labels"] = [row.labels for row in rows]
-    return _made(table, columns, "rendered both sides of each pair as TRL does", *score_names(table))
+    return _made(table, columns, "took both sides of each pair as TRL does", *score_names(table))
 
 
 def _is_chat(table: Table, name: str) -> bool:

@@ -31,7 +31,7 @@ _WORD = re.compile(
     rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|(?:(?![{_BY_LETTER}])\w)+|[^\w\s\x02\x03])|\s+", re.UNICODE
 )
 """A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
-_ANSWERING = frozenset({ASSISTANT, "model", "gpt"})
+_ANSWERING = frozenset({ASSISTANT, "model", "gpt", "function_call"})
 _SAID = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
 """The fields of a message that hold what is said."""
 

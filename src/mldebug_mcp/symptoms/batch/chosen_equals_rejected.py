@@ -29,9 +29,9 @@ MOST_ALIKE = 64
     purposes=("dpo",),
 )
 def chosen_equals_rejected(batch: Batch) -> BatchEvidence | None:
-    """Chosen and rejected completions are the same, or differ only in spaces and special tokens.
+    """Chosen and rejected completions are the same, or differ only in spaces around them and in special tokens.
 
-    Not this when: they differ in a single word.
+    Not this when: they differ in a single word, or in the spaces inside them.
     """
     chosen, rejected = batch.side("chosen"), batch.side("rejected")
     if chosen is None or rejected is None:
@@ -58,7 +58,17 @@ def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair
         return False
     special = tokenizer.special_ids
     texts = [
-        "".join(tokenizer.pieces([number for number in side.tolist() if number not in special])).strip()
+        "".join(tokenizer.pieces([number for number in side.tolist() if number not in special])).rstrip()
         for side in (one, two)
     ]
+    if _begins_there(chosen, pair):
+        texts = [text.lstrip() for text in texts]
     return texts[0] == texts[1]
+
+
+def _begins_there(chosen: Sequences, pair: Pair) -> bool:
+    """Whether the completions part at their beginning: further on spaces count, as those of code do."""
+    if pair.shared == 0 or chosen.trained is None:
+        return pair.shared == 0
+    first = int(chosen.ids.offsets[pair.chosen]) + pair.chosen_start
+    return not bool(chosen.trained[first : first + pair.shared].any())
