@@ -11,24 +11,24 @@ from mldebug_mcp.models.batch import BatchFinding, Place, RowView, TokenView
 from mldebug_mcp.symptoms.batch.registry import Spot
 
 SHOWN_ROWS = 4
-MAX_TOKENS = 400
-"""Tokens of a row that are decoded to show; the middle of a longer one is left out."""
+HALF = 200
+"""Tokens at each end of a row that are decoded to show; what lies between is left out."""
 MAX_PLACE_TOKENS = 24
 
 
-def row_views(batch: Batch, findings: Sequence[BatchFinding], shown: int = SHOWN_ROWS) -> list[RowView]:
+def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
     """Return some rows, those with severe findings first."""
     wanted = [row for finding in findings for row in finding.rows[:2]]
-    numbers = list(dict.fromkeys([*wanted, *range(shown)]))
+    numbers = list(dict.fromkeys([*wanted, *range(SHOWN_ROWS)]))
     views = []
     for number in numbers:
         for side in batch.sides:
             places = (side.numbers == number).nonzero()[0]
             if len(places):
                 views.append(_view(batch, side, int(places[0])))
-        if len(views) >= shown:
+        if len(views) >= SHOWN_ROWS:
             break
-    return views[: 2 * shown]
+    return views[: 2 * SHOWN_ROWS]
 
 
 def _view(batch: Batch, side: Sequences, index: int) -> RowView:
@@ -39,19 +39,19 @@ def _view(batch: Batch, side: Sequences, index: int) -> RowView:
         tokens=length,
         trained=None if side.trained is None else int(side.trained_per_row[index]),
         padding=int(side.ids.lengths[index]) - length,
-        text=marked(side, index, batch.texts),
-        pieces=token_views(batch, side, index),
+        text=_marked(side, index, batch.texts),
+        pieces=_token_views(batch, side, index),
     )
 
 
-def token_views(batch: Batch, side: Sequences, index: int, limit: int = MAX_TOKENS) -> list[TokenView]:
+def _token_views(batch: Batch, side: Sequences, index: int) -> list[TokenView]:
     """Return the tokens of a row, each with its kind and role; the middle of a long row is left out."""
     offset, width = int(side.ids.offsets[index]), int(side.ids.lengths[index])
     roles = _roles(batch, side, index, width)
     special = batch.tokenizer.special_ids if batch.tokenizer is not None else frozenset()
     start, stop = (int(bound[index]) - offset for bound in side.bounds)
     views: list[TokenView] = []
-    for place in _shown(width, limit):
+    for place in (*range(min(width, HALF)), *range(max(HALF, width - HALF), width)):
         number = int(side.ids.flat[offset + place])
         text = batch.texts.pieces([number])[0] if batch.texts is not None else f"{number} "
         trained = side.trained is not None and bool(side.trained[offset + place])
@@ -59,16 +59,9 @@ def token_views(batch: Batch, side: Sequences, index: int, limit: int = MAX_TOKE
         if number in special and kind != "padding":
             kind = f"special {kind}"
         views.append(TokenView(id=number, text=text, kind=cast("Any", kind), role=roles[place]))
-    if width > limit:
-        gap = TokenView(id=-1, text=f" ‹{width - limit} tokens left out› ", kind="left out")
-        views.insert(limit // 2, gap)
+    if width > 2 * HALF:
+        views.insert(HALF, TokenView(id=-1, text=f" ‹{width - 2 * HALF} tokens left out› ", kind="left out"))
     return views
-
-
-def _shown(width: int, limit: int) -> list[int]:
-    if width <= limit:
-        return list(range(width))
-    return [*range(limit // 2), *range(width - limit + limit // 2, width)]
 
 
 def _roles(batch: Batch, side: Sequences, index: int, width: int) -> list[str]:
@@ -81,16 +74,15 @@ def _roles(batch: Batch, side: Sequences, index: int, width: int) -> list[str]:
     return roles
 
 
-def marked(side: Sequences, index: int, texts: Encoder | None, limit: int = MAX_TOKENS) -> str:
+def _marked(side: Sequences, index: int, texts: Encoder | None) -> str:
     """Return a row as text: ⟦trained⟧, plain text masked, ‹pad×N› padding; ids where no texts are known."""
     first, last = int(side.ids.offsets[index]), int(side.ids.offsets[index + 1])
     start, stop = (int(bound[index]) for bound in side.bounds)
     stop = max(start, stop)
     pieces = [_padding(start - first)]
-    half = limit // 2
-    if stop - start > limit:
-        pieces += [_span(side, start, start + half, texts), f" ‹{stop - start - 2 * half} tokens left out› "]
-        pieces.append(_span(side, stop - half, stop, texts))
+    if stop - start > 2 * HALF:
+        pieces += [_span(side, start, start + HALF, texts), f" ‹{stop - start - 2 * HALF} tokens left out› "]
+        pieces.append(_span(side, stop - HALF, stop, texts))
     else:
         pieces.append(_span(side, start, stop, texts))
     pieces.append(_padding(last - stop))

@@ -202,9 +202,9 @@ class Level:
     at: int
 
 
-def highest_level(values: Floats, count: int = 20) -> Level:
-    """Return the highest block median: what a curve reaches and keeps, however high a single point jumps."""
-    cut = blocks(values, count)
+def highest_level(values: Floats) -> Level:
+    """Return the highest median of a twentieth: what a curve reaches and keeps, however high a single point jumps."""
+    cut = blocks(values, 20)
     best = int(np.argmax(cut.level))
     return Level(float(cut.level[best]), int(cut.first[best]))
 

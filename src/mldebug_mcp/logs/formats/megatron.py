@@ -62,7 +62,7 @@ def follow(file: LogFile, builder: RunBuilder) -> Text:
 class Text:
     """What has been read of a log so far."""
 
-    def __init__(self, builder: RunBuilder, *, fast: bool = False) -> None:
+    def __init__(self, builder: RunBuilder, *, fast: bool) -> None:
         self._builder = builder
         self._fast = fast
         self._line = 0

@@ -22,6 +22,8 @@ from mldebug_mcp.symptoms.registry import note_on
 NO_ROWS: Ints = np.empty(0, np.int64)
 LISTED = 6
 """Row numbers that a sentence names."""
+SPOTS = 3
+"""Examples that a check gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,10 @@ def of_rows(rows: Ints, total: int) -> str:
     return f"rows {shown}{more} ({len(rows)} of {total})"
 
 
-def spots_at(side: Sequences, positions: Ints, width: int = 1, limit: int = 3) -> tuple[Spot, ...]:
+def spots_at(side: Sequences, positions: Ints, width: int = 1) -> tuple[Spot, ...]:
     """Return examples from flat positions of a side, one for each row."""
     rows, first = np.unique(side.ids.row_of(positions), return_index=True)
-    chosen = zip(rows[:limit].tolist(), positions[first[:limit]].tolist(), strict=True)
+    chosen = zip(rows[:SPOTS].tolist(), positions[first[:SPOTS]].tolist(), strict=True)
     return tuple(
         Spot(side, row, int(place - side.ids.offsets[row]), int(place - side.ids.offsets[row]) + width)
         for row, place in chosen
