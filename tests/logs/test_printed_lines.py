@@ -179,6 +179,13 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "epoch",
         {"loss": {1: 2.5, 2: 2.375, 3: 2.25}, "eval_loss": {1: 2.3026, 2: 2.3026, 3: 2.3026}},
     ),
+    "bars of Keras from behind a heading on": (
+        "10/10 [==============================] - 1s 9ms/step - loss: 2.5 - val_loss: 2.75\n"
+        "Epoch 28/500\n10/10 [==============================] - 1s 9ms/step - loss: 2.375 - val_loss: 2.5\n"
+        "Epoch 29/500\n10/10 [==============================] - 1s 9ms/step - loss: 2.25 - val_loss: 2.25\n",
+        "epoch",
+        {"loss": {27: 2.5, 28: 2.375, 29: 2.25}, "eval_loss": {27: 2.75, 28: 2.5, 29: 2.25}},
+    ),
     "a time that is called a batch": (
         "Train: [1/120][180/3368] Data 0.125 (0.5) Batch 0.75 (3.75) Remain 436:08:39 loss: 11.5\n"
         "Train: [1/120][190/3368] Data 0.25 (0.5) Batch 0.5 (3.75) Remain 437:11:12 loss: 10.5\n",

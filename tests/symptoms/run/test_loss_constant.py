@@ -25,4 +25,5 @@ def test_four_records_cannot_tell() -> None:
 def test_a_loss_that_moves_in_its_last_digit_beside_an_accuracy_that_stands_is_present() -> None:
     loss = [0.7534, 0.7533, 0.7534, 0.7534, 0.7534]
     assert state("loss_constant", run_of(loss=loss, accuracy=np.full(5, 0.4992))) is State.PRESENT
+    assert state("loss_constant", run_of(loss=loss, accuracy=np.ones(5))) is State.ABSENT
     assert state("loss_constant", run_of(loss=loss, accuracy=[0.49, 0.5, 0.49, 0.5, 0.51])) is State.ABSENT

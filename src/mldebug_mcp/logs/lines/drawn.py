@@ -61,7 +61,10 @@ class DrawnBars:
         """Take note of a line that names an epoch; under a bare one Keras draws the bars of the next one."""
         if bare:
             self._finished = None
-        if self._last is not None and self._last.keras and self._last.parsed.counters.values.get("epoch") != epoch:
+        last = self._last.parsed.counters.values if self._last is not None and self._last.keras else {"epoch": epoch}
+        if last.get("epoch") != epoch:
+            if not last and epoch > 1:
+                last["epoch"] = epoch - 1  # the log begins inside an epoch, behind its heading
             self.end()
 
     def end(self) -> None:

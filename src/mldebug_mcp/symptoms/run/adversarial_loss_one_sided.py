@@ -24,7 +24,7 @@ SQUARED, NEAR = 1.0, 0.15
 FALLS = 0.8
 """A loss that ends below this share of its level at first is coming down: the beaten side catches up. All were
 chosen by hand; that a discriminator without a loss is a failure is the source's."""
-LEAST = 5
+LEAST = 8
 
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix

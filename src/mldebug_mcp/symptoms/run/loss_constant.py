@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -12,6 +13,8 @@ LEAST = 5
 ROUNDED = 3e-4
 """Where the accuracy is the same number in every record too, a loss that moves by no more than this share of itself, a
 unit of the fourth digit, does not change. Chosen by hand."""
+SATURATED = 0.85
+"""From here on an accuracy is near its best, as in `eval_metric_constant`."""
 
 
 @symptom(
@@ -43,6 +46,6 @@ def loss_constant(run: Run) -> Evidence | None:
 
 
 def _accuracy_stands(run: Run) -> bool:
-    """Say whether the training accuracy is one and the same number throughout."""
+    """Say whether the training accuracy is one and the same number throughout, and not that of a model that is done."""
     accuracy = run["accuracy"].finite.value if "accuracy" in run else np.empty(0)
-    return len(accuracy) >= LEAST and float(np.ptp(accuracy)) == 0
+    return len(accuracy) >= LEAST and float(np.ptp(accuracy)) == 0 and as_share(float(accuracy[0])) < SATURATED
