@@ -299,6 +299,37 @@ def test_classes_of_pixels_have_to_fit_the_model(inspect: Inspect) -> None:
     assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
 
 
+def test_masks_of_0_and_255_are_no_classes_with_a_void(inspect: Inspect) -> None:
+    masks = [[[0, 255 * (row % 2)], [255, 0]] for row in range(4)]
+    batch = {"pixel_values": images(4, 0, 2), "labels": masks}
+    assert inspect(batch)["label_out_of_range"] == "error"
+    assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
+    masks[0][0][0] = 1
+    assert "label_out_of_range" not in inspect(batch, model={"num_labels": 2})
+
+
+def test_boxes_are_read_on_the_scale_of_their_detector(inspect: Inspect) -> None:
+    def targets(name: str, boxes: list[list[float]], label: int = 3) -> list[dict[str, Any]]:
+        return [{"boxes": boxes, name: [label] * len(boxes)}, {"boxes": [], name: []}]
+
+    def found(rows: list[dict[str, Any]], column: str = "labels", model: Any = None) -> dict[str, str]:
+        return inspect({"pixel_values": images(2, 0, 2), column: rows}, model=model)
+
+    shares, corners = [[0.5, 0.5, 0.2, 0.4], [0.9, 0.5, 0.3, 0.1]], [[10.0, 20, 40, 30], [0.0, 5, 12, 9]]
+    assert "box_out_of_range" not in found(targets("class_labels", shares))
+    assert found(targets("class_labels", corners))["box_out_of_range"] == "error"
+    assert "box_out_of_range" not in found(targets("labels", corners), "targets")
+    assert found(targets("labels", [[10.0, 20, 30, 5]]), "targets")["box_out_of_range"] == "error"
+    many = targets("class_labels", shares, 95)
+    assert found(many, model={"num_labels": 91})["label_out_of_range"] == "error"
+    assert found(many, model={"num_labels": 96}).keys() & {"label_out_of_range", "box_out_of_range"} == set()
+
+
+def test_images_of_several_sizes_are_as_many_rows_as_there_are_images(tmp_path: Path) -> None:
+    (tmp_path / "batch.json").write_text(json.dumps({"images": [[[0.1, 0.9]], [[0.4], [0.2]], [[0.7]]]}))
+    assert inspect_batch(tmp_path / "batch.json").batch.rows == 3
+
+
 def test_classes_written_as_floats_are_seen_where_the_model_has_several(inspect: Inspect) -> None:
     batch = {"input_ids": [[5, 6, 7 + row] for row in range(8)], "labels": [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]}
     assert inspect(batch, model={"num_labels": 3})["schema_mismatch"] == "error"

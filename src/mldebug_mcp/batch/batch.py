@@ -18,6 +18,7 @@ from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.batch.words import END, Encoder, Words
 
 if TYPE_CHECKING:
+    from mldebug_mcp.batch.boxes import Boxes
     from mldebug_mcp.batch.other_columns import Rest
     from mldebug_mcp.batch.overlap import Overlap
     from mldebug_mcp.batch.totals import Totals
@@ -53,6 +54,7 @@ class Batch:
         classes: One class label for each row, if the labels are classes.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
+        boxes: The boxes that a detector is to find.
         decoder_inputs: What the decoder is shown, where that is a column beside the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
         columns: The columns of the file.
@@ -76,6 +78,7 @@ class Batch:
     classes: Ints | None = None
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     integers: Mapping[str, Ints] = field(default_factory=dict)
+    boxes: Boxes | None = None
     decoder_inputs: Ragged | None = None
     rest: Rest | None = None
     columns: tuple[str, ...] = ()

@@ -9,11 +9,12 @@ import numpy as np
 
 from mldebug_mcp.batch import columns as names
 from mldebug_mcp.batch.batch import Batch, Problem, Purpose
+from mldebug_mcp.batch.boxes import boxes_of
 from mldebug_mcp.batch.columns import Kind, depth, find, row_count
 from mldebug_mcp.batch.model_config import ModelConfig
 from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
 from mldebug_mcp.batch.padding import padding_token
-from mldebug_mcp.batch.pair_scores import score_names, scored_the_other_way
+from mldebug_mcp.batch.pair_scores import exchanged_pairs
 from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prompt_apart
 from mldebug_mcp.batch.purpose import infer_purpose
 from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
@@ -102,11 +103,14 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         sides, floats, context, table, has_classes=has_classes, has_targets=found.targets is not None
     )
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
-    rows = rows or max((len(array) for array in floats.values()), default=0)
+    # Images of several sizes are one flat array of numbers, but as many rows as the column has.
+    rows = rows or max((row_count(table.columns[name]) for name in floats), default=0)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
-    _scores(found)
+    said, exchanged = exchanged_pairs(table)
+    if len(exchanged):
+        found.problem("preference_swapped", said, exchanged)
     return Batch(
         path=context.path,
         formats=context.formats,
@@ -119,6 +123,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         classes=classes,
         floats=floats,
         integers=integer_columns(table, found.notes),
+        boxes=boxes_of(table),
         words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=None if sides else rest_of(table, floats, rows),
@@ -277,14 +282,6 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
             continue
         return labels
     return None
-
-
-def _scores(found: _Found) -> None:
-    """Report pairs whose rejected completion has the higher score."""
-    rows, differing = scored_the_other_way(found.table)
-    if len(rows):
-        names_seen = " and ".join(score_names(found.table))
-        found.problem("preference_swapped", f"of {differing} pairs that differ in {names_seen}", rows)
 
 
 def _missing(found: _Found) -> None:

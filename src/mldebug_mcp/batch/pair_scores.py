@@ -20,11 +20,12 @@ def score_names(table: Table) -> tuple[str, ...]:
     return next((pair for pair in _NAMES if set(pair) <= set(table.columns)), ())
 
 
-def scored_the_other_way(table: Table) -> tuple[Ints, int]:
-    """Return the places of the pairs whose rejected completion has the higher score, and how many pairs differ."""
-    none = np.empty(0, np.int64)
-    columns = [numbers(table.columns[name]) for name in score_names(table)]
+def exchanged_pairs(table: Table) -> tuple[str, Ints]:
+    """Return the places of the pairs whose rejected completion has the higher score, and of how many, in words."""
+    names = score_names(table)
+    columns = [numbers(table.columns[name]) for name in names]
     if len(columns) != 2 or columns[0] is None or columns[1] is None or columns[0].shape != columns[1].shape:
-        return none, 0
+        return "", np.empty(0, np.int64)
     chosen, rejected = columns[0].reshape(-1), columns[1].reshape(-1)
-    return np.flatnonzero(chosen < rejected), int((chosen != rejected).sum())
+    differing = int((chosen != rejected).sum())
+    return f"of {differing} pairs that differ in {' and '.join(names)}", np.flatnonzero(chosen < rejected)
