@@ -78,8 +78,19 @@ def _draw(panel: Axes, one: Timeline) -> None:
     top = float(np.max(one.reserved, initial=one.peak_bytes)) / unit
     if len(one.steps) <= MAX_STEP_LINES:
         panel.vlines(one.steps, 0, top * 1.02, color="white", linewidth=0.6, alpha=0.8)
+    _mark_peak(panel, one, one.peak_bytes / unit, top)
+    _mark_failures(panel, one)
+    panel.set_ylim(0, top * 1.18)
+    panel.set_xlim(0, max(1, one.events))
+    panel.set_ylabel(name)
+    panel.set_title(f"device {one.device}: {one.events:,} events, {len(one.steps)} steps", loc="left", fontsize=10)
+    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8, reverse=True)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _mark_peak(panel: Axes, one: Timeline, height: float, top: float) -> None:
     late = one.peak > 0.7 * one.events
-    panel.plot([one.peak], [one.peak_bytes / unit], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
+    panel.plot([one.peak], [height], marker="v", color="black", markersize=8, clip_on=False, zorder=5)
     panel.annotate(
         f"peak {size(one.peak_bytes)}",
         (one.peak, top),  # above the reserved curve, which would strike it through
@@ -88,6 +99,9 @@ def _draw(panel: Axes, one: Timeline) -> None:
         fontweight="bold",
         ha="right" if late else "left",
     )
+
+
+def _mark_failures(panel: Axes, one: Timeline) -> None:
     for moment in one.failures[:20]:
         panel.axvline(float(moment), color="#b00020", linewidth=2)
     if len(one.failures):
@@ -101,9 +115,3 @@ def _draw(panel: Axes, one: Timeline) -> None:
             rotation=90,
             ha="right",
         )
-    panel.set_ylim(0, top * 1.18)
-    panel.set_xlim(0, max(1, one.events))
-    panel.set_ylabel(name)
-    panel.set_title(f"device {one.device}: {one.events:,} events, {len(one.steps)} steps", loc="left", fontsize=10)
-    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8, reverse=True)
-    panel.spines[["top", "right"]].set_visible(False)
