@@ -30,6 +30,11 @@ def test_what_stands_still_once_a_loss_has_run_below_zero_is_no_evidence_of_its_
     assert kept(loss_negative=State.PRESENT, **{other: State.PRESENT}) == {"loss_negative"}
 
 
+def test_a_fall_at_the_end_of_a_spike_that_recurs_is_no_start_over() -> None:
+    assert kept(loss_spikes_recur=State.PRESENT, loss_falls_back=State.PRESENT) == {"loss_spikes_recur"}
+    assert "loss_falls_back" in kept(loss_spikes_recur=State.ABSENT, loss_falls_back=State.PRESENT)
+
+
 def test_symptoms_refer_to_symptoms() -> None:
     known = symptoms()
     assert all({*one.follows, *one.instead} <= known.keys() for one in known.values())

@@ -48,6 +48,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_avg_loss", "test_loss", "test/loss", "dev_loss",
         "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
         "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test",
+        "test_set_loss", "validation_set_loss", "val_set_loss", "valid_set_loss", "dev_set_loss", "eval_set_loss",
         "eval_loss_total", "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "eval_epoch_loss",
         "eval_embedding_loss", "valid_loss/mse", "eval_gpt_loss", "eval/eval_gpt_loss",
         "验证损失", "测试损失", "検証損失", "검증_손실",

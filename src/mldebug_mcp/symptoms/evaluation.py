@@ -20,13 +20,24 @@ LATE = 3.5
 """Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen."""
 EXPLODED = 100.0
 """Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen."""
+IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
+"""How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
+fall, and over how many evaluations, for them to be one quantity on two scales. Chosen by hand."""
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
+STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
+"""An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
+evaluations, the first of them within this share of the run. Chosen by hand."""
 _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
+_ERROR = re.compile(r"eval_(?:(?:.+[_/])?loss|r?mse|mae)")
 # Parts of a detector's or a VAE's loss, which move by rules of their own.
 _PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
 # "metrics/mAP50(B)" is what Ultralytics measures on the validation set.
-_QUALITY = re.compile(r"eval_|metrics/(?:precision|recall|mAP|accuracy)")
+_QUALITY = re.compile(
+    r"eval_|metrics/(?:precision|recall|mAP|accuracy)"
+    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum)|ndcg(?:@\d+)?|(?:recall|precision|hit|hr|mrr|map)@\d+)$"
+)
+"""By its name, or as what nobody measures while training: BLEU of whole outputs, nDCG of whole rankings."""
 _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
@@ -57,6 +68,16 @@ def quality_metrics(run: Run) -> list[Series]:
     if not names:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
     return [run[name] for name in names]
+
+
+def evaluation_stands(run: Run) -> bool:
+    """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
+    names = [name for name in run.series if _ERROR.fullmatch(name) and not _PARTS.search(name)]
+    for name in sorted(names, key=lambda name: (name != "eval_loss", name)):
+        one = run[name].finite
+        if len(one) >= LEAST_STANDING and one.step[0] <= EARLY * run.last_step:
+            return float(np.ptp(one.value)) <= STANDS * abs(median(one.value))
+    return False
 
 
 def as_share(accuracy: float) -> float:
@@ -104,6 +125,21 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
         here = count == many
         train[here] = row_medians(loss.value[ends[here, np.newaxis] - np.arange(many, 0, -1)])
     return evaluation.step[keep], train, evaluation.value[keep]
+
+
+def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
+    """Raise CannotTell if both losses fall far and by the same factor all the way.
+
+    What is learnt then serves held-out rows as well: one is the sum over more rows, or in another unit.
+    """
+    if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all() or evaluation[0] < FAR * evaluation[-1]:
+        return
+    times = evaluation / train
+    if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
+        raise CannotTell(
+            f"both losses fall by the same factor, and their ratio stays between {figure(float(times.min()))} and "
+            f"{figure(float(times.max()))}: they may be on different scales"
+        )
 
 
 @dataclass(frozen=True, slots=True)

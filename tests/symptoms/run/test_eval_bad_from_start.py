@@ -58,3 +58,15 @@ def test_a_gap_that_grows_counts_only_where_it_was_far_too_wide_at_once(first: f
     losses = zip([0.5, 0.4, 0.2, 0.1, 0.05], [first, 2 * first, 4 * first, 8 * first, 16 * first], strict=True)
     records = [{"epoch": 1 + at, "loss": train, "eval_loss": one} for at, (train, one) in enumerate(losses)]
     assert state("eval_bad_from_start", run_of_records(records)) is answer
+
+
+@pytest.mark.parametrize("name", ["eval_bad_from_start", "eval_gap_wide", "eval_above_start"])
+def test_losses_that_fall_by_the_same_factor_may_be_sums_over_different_numbers_of_rows(name: str) -> None:
+    loss = decay(400, 355.0, 92.0)
+    run = run_of(loss=noisy(loss, 0.02), eval_loss={step: 7.5 * float(loss[step - 1]) for step in AT})
+    assert state(name, run) is State.UNKNOWN
+
+
+def test_an_evaluation_far_below_zero_beside_a_loss_that_is_not_is_present() -> None:
+    evaluation = {step: -1e4 * step for step in AT}
+    assert state("eval_bad_from_start", run_of(loss=decay(400, 101.0, 78.0), eval_loss=evaluation)) is State.PRESENT

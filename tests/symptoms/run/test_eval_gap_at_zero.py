@@ -40,3 +40,9 @@ def test_without_an_evaluation_it_cannot_be_told() -> None:
 def test_a_training_loss_that_is_on_its_way_down_has_not_gone() -> None:
     run = run_of(loss=decay(400, 2.3, 0.18, 15), eval_loss=dict.fromkeys(AT, 1.2))
     assert state(NAME, run) is State.ABSENT
+
+
+def test_where_a_little_of_the_training_loss_is_left_the_gap_must_be_wider() -> None:
+    nearly = noisy(decay(400, 2.3, 0.11, 15), 0.1)
+    assert state(NAME, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 1.6))) is State.PRESENT
+    assert state(NAME, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 0.6))) is State.ABSENT

@@ -62,3 +62,12 @@ def test_an_accuracy_that_training_leaves_behind_is_absent() -> None:
 def test_what_training_knew_from_its_first_record_need_not_move() -> None:
     assert state("eval_metric_constant", run_of(auc=[1.0] * 8, eval_auc=[0.55] * 8)) is State.ABSENT
     assert state("eval_metric_constant", run_of(auc=decay(8, 0.6, 1.0), eval_auc=[0.55] * 8)) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["BLEU", "ndcg@10", "recall@20", "rougeL"])
+def test_what_is_measured_on_whole_outputs_needs_no_prefix(name: str) -> None:
+    assert state("eval_metric_constant", run_of({name: [0.0] * 6}, loss=decay(6))) is State.PRESENT
+
+
+def test_a_score_of_training_is_none_of_evaluation() -> None:
+    assert state("eval_metric_constant", run_of({"recall": [0.0] * 6}, loss=decay(6))) is State.UNKNOWN

@@ -29,3 +29,10 @@ def test_a_noisy_curve_that_falls_is_not_present(tails: str, seed: int) -> None:
 
 def test_where_the_first_records_vary_widely_it_cannot_be_told() -> None:
     assert state("loss_above_start", run_of(loss=[1.0, 5.0, 2.0, 8.0, 1.0, *[9.0] * 40])) is State.UNKNOWN
+
+
+def test_where_the_evaluation_stands_still_batches_that_vary_cannot_tell() -> None:
+    loss = [3.3, 3.2, 3.4, 3.3, 3.2, *[3.5, 5.2, 3.1, 3.9] * 10]
+    run = run_of(loss=loss, eval_mse=dict.fromkeys(range(5, 46, 5), 4.02))
+    assert state("loss_above_start", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_above_start", run) is State.UNKNOWN

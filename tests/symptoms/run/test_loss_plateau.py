@@ -105,3 +105,11 @@ def test_what_keeps_a_noisy_flat_log_from_being_judged_is_its_noise() -> None:
     finding = seen("loss_plateau", run_of(loss=noisy([10.0] * 16, 1.6)))
     assert finding.state is State.UNKNOWN
     assert "noise could hide progress" in finding.summary
+
+
+@pytest.mark.parametrize("error", ["eval_loss", "eval_mse"])
+def test_errors_of_batches_may_vary_while_that_of_the_evaluation_stands(error: str) -> None:
+    loss = noisy(np.full(61, 3.6), 0.3, 1)
+    run = run_of({error: dict.fromkeys(range(10, 61, 10), 4.02)}, loss=loss)
+    assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
+    assert state("loss_plateau", run) is State.PRESENT

@@ -53,3 +53,11 @@ def test_squares_of_small_errors_cannot_tell() -> None:
 @pytest.mark.parametrize("kind", ["sft", "pretraining"])
 def test_a_language_model_has_no_loss_so_small(kind: str) -> None:
     assert state("loss_zero", run_of(loss=decay(20, 6e-5, 3e-5), kind=kind)) is State.PRESENT
+
+
+def test_squares_that_are_small_from_the_first_record_on_cannot_be_told() -> None:
+    assert state("loss_zero", run_of(loss=[0.038, 6.5e-6, 2e-6, *np.linspace(9e-7, 4e-7, 28)])) is State.UNKNOWN
+
+
+def test_a_cross_entropy_that_is_gone_by_the_second_record_is_present() -> None:
+    assert state("loss_zero", run_of(loss=[2.3, *[1e-6] * 30], config={"num_labels": 10})) is State.PRESENT

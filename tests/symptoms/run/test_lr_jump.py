@@ -81,3 +81,23 @@ def test_restarts_at_even_or_doubling_distances_are_a_plan(lengths: tuple[int, .
 def test_a_rate_that_goes_above_its_first_peak_at_even_distances_is_no_plan() -> None:
     rates = [10**again * 1e-3 * (1 + math.cos(math.pi * at / 40)) for again in range(3) for at in range(40)]
     assert state("lr_jump", run_of(learning_rate=rates)) is State.PRESENT
+
+
+def test_restarts_that_fall_between_two_records_are_remarked_only() -> None:
+    rates = [
+        1e-3,
+        8.4e-4,
+        4.5e-4,
+        9.5e-5,
+        9.9e-4,
+        7.5e-4,
+        3.5e-4,
+        4.3e-5,
+        9.6e-4,
+        6.6e-4,
+        2.5e-4,
+        1.1e-5,
+        9.1e-4,
+        5.5e-4,
+    ]
+    assert state("lr_jump", run_of(learning_rate=[*rates, 1e-3, 6e-4])) is State.ABSENT

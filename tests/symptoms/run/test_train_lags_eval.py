@@ -49,3 +49,9 @@ def test_three_evaluations_cannot_tell() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("setting", ["mixup", "cutmix_alpha", "label_smoothing"])
+def test_labels_that_are_mixed_or_smoothed_keep_the_training_loss_up(setting: str) -> None:
+    assert state(NAME, run_of(loss=noisy(STUCK, 0.05), eval_loss=LEARNT, config={setting: 0.2})) is State.UNKNOWN
+    assert state(NAME, run_of(loss=noisy(STUCK, 0.05), eval_loss=LEARNT, config={setting: 0.0})) is State.PRESENT

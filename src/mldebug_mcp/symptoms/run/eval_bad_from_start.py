@@ -6,7 +6,13 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.evaluation import (
+    EXPLODED,
+    beside_training,
+    evaluation_losses,
+    refuse_after_explosion,
+    refuse_another_scale,
+)
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
@@ -26,10 +32,11 @@ SMALL = 10.0
     follows=("loss_divergence", "loss_nonfinite"),
 )
 def eval_bad_from_start(run: Run) -> Evidence | None:
-    """The evaluation loss lies far above the training loss from the first evaluation on.
+    """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
     Not this when: both were close at first (`eval_gap_grows`); the first evaluation comes so late that the
-    training loss has long been near zero; the evaluation precedes training. Factor and gap were chosen by hand.
+    training loss has long been near zero; the evaluation precedes training; both fall by the same factor all the way.
+    Factor and gap were chosen by hand.
     """
     loss = run["loss"].finite
     compared = [one for one in (beside_training(loss, series) for series in evaluation_losses(run)) if len(one[0])]
@@ -37,7 +44,9 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
         raise CannotTell("no training loss was logged before an evaluation")
     refuse_after_explosion(run, evaluation_losses(run)[0])
     step, train, evaluation = compared[0] if len(compared) == 1 else max(compared, key=lambda one: len(one[0]))
+    refuse_another_scale(train, evaluation)
     far = (evaluation > FACTOR * np.abs(train)) & (evaluation - train > GAP)
+    far |= (evaluation < -EXPLODED * train) & (train > GAP)  # such as the cross-entropy of targets above 1
     if not far[0] or far.mean() < 0.8:
         return None
     epoch = epoch_at(run, float(step[0]))

@@ -8,12 +8,15 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
-from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS
+from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
 from mldebug_mcp.text import figure
 
 GONE, LEFT = 0.05, 0.2
 """Of the training loss at first: to less than that it has come, and so far above it the evaluation loss stays. In
 benchmarks/faults runs that know their rows by heart come to 0.02, and no healthy one does both. Chosen by hand."""
+NEARLY, LEFT_BY_FAR = SHARE_OF_START, 0.4
+"""... or to less than that, where the evaluation loss stays farther above it: up to where `eval_gap_wide` begins, whose
+gap may be narrower. Chosen by hand."""
 
 
 @symptom(
@@ -34,11 +37,12 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     start, level, reached = both.start, both.train_level, both.eval_level
     if eval_gap_grows(run) is not None:
         raise CannotTell("the evaluation loss rises, which says more")
-    if not 0 <= level < GONE * start or reached - level < LEFT * start:
+    left = LEFT if level < GONE * start else LEFT_BY_FAR
+    if not 0 <= level < NEARLY * start or reached - level < left * start:
         return None
     return Evidence(
         f"loss has come from {figure(start)} to {figure(level)}, while eval_loss is {figure(reached)} (medians of the "
         f"later half of {len(both.steps)} evaluations)",
-        steps=(float(both.steps[int(np.argmax(both.train < GONE * start))]),),
+        steps=(float(both.steps[int(np.argmax(both.train < NEARLY * start))]),),
         values={"start": start, "train": level, "eval": reached},
     )

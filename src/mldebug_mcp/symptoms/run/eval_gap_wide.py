@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import compared
+from mldebug_mcp.symptoms.evaluation import compared, refuse_another_scale
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -29,9 +29,11 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
 
     The training rows are not memorised, and held-out ones are far worse nevertheless. Not this when: the training
-    loss is near zero, as when a small set is memorised (`eval_gap_grows`, `loss_zero`).
+    loss is near zero, as when a small set is memorised (`eval_gap_grows`, `loss_zero`); both losses fall by the same
+    factor all the way, as sums over different numbers of rows do.
     """
     both = compared(run, LEAST_EVALUATIONS)
+    refuse_another_scale(both.train, both.evaluation)
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
     if begin is not None and begin > PASSES:
         raise CannotTell(f"the log begins at epoch {figure(begin)}: what training began with is not known")

@@ -21,6 +21,9 @@ STILL = 0.05
 """An evaluation loss that has risen from its lowest value by more than this share suggests overconfidence."""
 KNOWS, FELL = 0.75, 1.25
 """Accuracy at the first evaluation, and the most that the loss falls after it, of a model that was trained before."""
+GUESSES = 1.25
+"""Times the loss of a calibrated model as accurate as at first: above it the first loss is none of a classifier that
+begins to learn, but of answers that are right and far from sure, as those of a contrastive model. Chosen by hand."""
 MOST_CLASSES = 1000
 """Of those that the number is guessed for; ln of it bounds the loss of a fresh classifier."""
 
@@ -56,7 +59,7 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     classes = _classes(run, knows=as_share(float(right[0])) > KNOWS and float(level[0]) < FELL * end)
     if not LEAST_ACCURACY <= share < 1 or classes < 2:
         return None
-    most = -share * math.log(share) - (1 - share) * math.log(1 - share) + (1 - share) * math.log(max(classes - 1, 1))
+    most = _calibrated(share, classes)
     falls = end_level(level[: -max(1, len(level) // 4)]) - end > LEAST_GAP * end
     rises = end > (1 + STILL) * float(level.min())
     if falls or rises or end < max(LEAST_SHARE * most, most + LEAST_GAP):
@@ -70,6 +73,12 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     )
 
 
+def _calibrated(share: float, classes: int) -> float:
+    """Return the highest cross-entropy of a calibrated model that is right so often."""
+    wrong = 1 - share
+    return -sum(one * math.log(one) for one in (share, wrong) if one > 0) + wrong * math.log(max(classes - 1, 1))
+
+
 def _classes(run: Run, *, knows: bool) -> int:
     """Return the number of classes: configured, or that of which a guess has the first loss; 0 where neither tells.
 
@@ -81,7 +90,14 @@ def _classes(run: Run, *, knows: bool) -> int:
     if knows:
         return 0
     first: Series = run["loss"].finite
-    start = start_level(first.value[: max(3, len(first) // 20)])
+    means = run.step_name == "epoch"  # of which the first holds much of the learning already
+    start = float(first.value[0]) if means else start_level(first.value[: max(3, len(first) // 20)])
     count = round(math.exp(min(start, math.log(2 * MOST_CLASSES))))
     near = np.abs(math.log(max(count, 2)) - start) < 0.05 * max(start, 1e-9)
-    return count if 2 <= count <= MOST_CLASSES and near else 0
+    return count if 2 <= count <= MOST_CLASSES and near and _guesses(run, start, count) else 0
+
+
+def _guesses(run: Run, start: float, classes: int) -> bool:
+    """Say whether the training accuracy beside the first loss, if there is one, is that of a model that guesses."""
+    right = aligned(run["accuracy"].finite, run["loss"].finite)[1] if "accuracy" in run else np.empty(0)
+    return not len(right) or start <= GUESSES * _calibrated(as_share(float(right[0])), classes)

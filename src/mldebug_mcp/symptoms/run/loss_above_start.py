@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
@@ -22,7 +23,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     """Several records of the training loss lie far above the first ones.
 
     Not this when: the first records vary widely themselves; one batch stands out (`loss_spike`); the log begins with a
-    model that is already trained. Factor and number were chosen by hand.
+    model that is already trained; the evaluation loss stands still. Factor and number were chosen by hand.
     """
     loss = run["loss"].finite
     first = loss.value[:FIRST]
@@ -35,6 +36,8 @@ def loss_above_start(run: Run) -> Evidence | None:
     high = np.flatnonzero(loss.value[FIRST:] > FACTOR * start) + FIRST
     if len(high) < LEAST:
         return None
+    if evaluation_stands(run):
+        raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(FACTOR * start)}, up to "

@@ -30,7 +30,13 @@ that it takes grow with the square of the points."""
 
 
 @symptom(
-    needs=("loss",), sources=("bekman_mle",), points=40, not_for=("grpo", "ppo", "rl"), whole_run=True, background=0.01
+    needs=("loss",),
+    sources=("bekman_mle",),
+    points=40,
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+    background=0.01,
+    follows=("loss_spikes_recur",),
 )
 def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.

@@ -8,10 +8,10 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.beginning import is_late
-from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_losses
+from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
-from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
+from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
 from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03
@@ -34,8 +34,6 @@ hand."""
 KNOWS = 0.75
 """An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
-STANDS = 0.01
-"""An evaluation loss within 1 % of its level does not move: on a fixed set it has no sampling noise."""
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 
 
@@ -65,7 +63,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     gained = start - best
     error = math.hypot(cut.wobble, 1.25 * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     chance = _chance(run, best)
-    if end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error):
+    if end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error) and not evaluation_stands(run):
         return None  # it rises
     if gained > max(LEAST_PROGRESS * start, 3 * error):
         # A fall that ends at the loss of a guess is not progress.
@@ -96,7 +94,7 @@ def loss_plateau(run: Run) -> Evidence | None:
 
 def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
     """Raise CannotTell if a flat curve proves nothing: too noisy, too short, or from the middle of a run."""
-    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not _evaluation_stands(run):
+    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not evaluation_stands(run):
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     if len(loss) < LEAST_POINTS:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
@@ -118,20 +116,6 @@ def _evaluation_falls(run: Run) -> bool:
     """Say whether the evaluation loss has fallen by as much as a run that learns lowers its loss."""
     evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
     return len(evaluation) >= LEAST_EVALUATIONS and end_level(evaluation) < (1 - LEAST_PROGRESS) * evaluation[0]
-
-
-def _evaluation_stands(run: Run) -> bool:
-    """Say whether an evaluation loss, which has hardly any noise, stands still from early on to the end."""
-    try:
-        logged = evaluation_losses(run)
-    except CannotTell:
-        return False
-    for series in logged:
-        one = series.finite
-        if len(one) >= LEAST_EVALUATIONS and one.step[0] <= MIDDLE * run.last_step:
-            level = abs(median(one.value))
-            return float(np.ptp(one.value)) <= STANDS * level
-    return False
 
 
 def _chance(run: Run, best: float) -> float | None:

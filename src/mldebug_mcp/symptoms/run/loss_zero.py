@@ -18,6 +18,8 @@ NEARLY_ZERO = 1e-4
 """No real data set is fitted to this cross-entropy within the first tenth of a run."""
 LEAST_MOVE = 0.05
 """Of its largest value: by so much a loss moves that is one, however small its units. Chosen by hand."""
+LEAST_GUESS = 0.1
+"""A seventh of ln(2): no cross-entropy of an untrained model is as low as that, over however few classes."""
 AT_ONCE = 0.05
 """Of the loss at the start: what it comes from. Shortly after less than that it has come down by learning."""
 
@@ -42,7 +44,7 @@ def loss_zero(run: Run) -> Evidence | None:
         return None
     if start >= 3 and loss.value[max(0, start - 5) : start].min() < AT_ONCE * median(loss.value[:3]):
         return None
-    if not start and _has_its_own_units(run, loss):
+    if (not start or loss.value[0] < LEAST_GUESS) and _has_its_own_units(run, loss):
         raise CannotTell("the loss is small and never zero: squares of small numbers are, which are no cross-entropy")
     if start and loss_drops_to_zero(run) is not None:
         raise CannotTell("the loss was above zero at first, which says more (`loss_drops_to_zero`)")

@@ -16,7 +16,7 @@ STEEP = 3.0
 """Times the usual change of the schedule from one record to the next: what goes up as steadily as it goes down, as a
 triangular cycle does, is no jump. Chosen by hand."""
 ALIKE = 0.15
-"""Distances between restarts of a plan agree to within this share, or double each time ..."""
+"""Distances between restarts of a plan agree to within this share, or to one record, or double each time ..."""
 ABOVE = 1.2
 """... and none goes further than so many times the first peak. Both chosen by hand."""
 STAGES = 8
@@ -95,7 +95,8 @@ def _comes_again(rate: Floats) -> bool:
     if len(restarts) > 2:  # the first stretch holds a warmup, or misses it
         between = between[1:]
     growth = between[1:] / between[:-1]
-    return bool(np.all(np.abs(growth - 1) < ALIKE) or np.all(np.abs(growth - 2) < 2 * ALIKE))
+    even = np.all(np.abs(growth - 1) < ALIKE) or (len(between) > 2 and float(np.ptp(between)) <= 1)
+    return bool(even or np.all(np.abs(growth - 2) < 2 * ALIKE))
 
 
 def _before_the_drop(rate: Floats, lowest: int) -> int:

@@ -17,6 +17,8 @@ GAP = 0.08
 GROWN = 1.2
 """How many times farther apart than at the first evaluation: an easier set is easier from the start."""
 LEAST_EVALUATIONS = 6
+MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
+"""Settings of training, in timm's words and others', that evaluation goes without."""
 
 
 @symptom(
@@ -30,9 +32,12 @@ def train_lags_eval(run: Run) -> Evidence | None:
     """The training loss stays near where it began, while the evaluation loss falls well below it.
 
     The evaluation rows are learnt, but the training rows cannot be fitted. Not this when: the training loss falls too
-    (`eval_below_train`); the evaluation set is easier from the first evaluation on; the training loss is a multiple
-    (`loss_scale_suspicious`). The numbers were chosen by hand on benchmarks/faults: none of its healthy runs has it.
+    (`eval_below_train`); labels are mixed or smoothed, as configured; the evaluation set is easier from the first
+    evaluation on; the training loss is a multiple (`loss_scale_suspicious`). The numbers were chosen by hand on
+    benchmarks/faults: none of its healthy runs has it.
     """
+    if any(run.setting(name) for name in MIXED):
+        raise CannotTell("labels are mixed or smoothed, which keeps the training loss up")
     both = compared(run, LEAST_EVALUATIONS)
     if not (both.evaluation > 0).all():
         raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
