@@ -184,7 +184,7 @@ def test_an_interpreter_without_torch_is_named(tmp_path: Path) -> None:
         ({"entry": "pipeline.py"}, "names no function"),
         ({"entry": "a:b", "model": "config.json"}, "brings its own model"),
         ({"entry": "a:b", "python": "/nowhere/python"}, "not a program"),
-        ({"batch": "/nowhere/batch.json"}, "cannot be read"),
+        ({"batch": "/nowhere/batch.json"}, "no such file or folder"),
         ({"entry": "a:b", "steps": 0}, "steps"),
     ],
 )
