@@ -178,3 +178,16 @@ def test_a_log_of_one_record_is_not_said_to_show_nothing_unusual(
     printed = capsys.readouterr().out
     assert "too little to judge" in printed
     assert "nothing unusual" not in printed
+
+
+def test_long_work_says_what_it_does_on_a_terminal_and_leaves_nothing_of_it_there(
+    examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mldebug_mcp.cli.progress.QUIET", 0.0)
+    assert main(["diagnose", str(examples / "loss_spike")]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["diagnose", str(examples / "loss_spike")]) == 0
+    told = capsys.readouterr().err
+    assert "reading log.jsonl" in told or "looking for" in told
+    assert told.endswith("\r\x1b[K")

@@ -25,8 +25,18 @@ def checkpoint(doing: str) -> None:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Pass the checkpoints of the work inside to a listener, in this thread and in those that copy its context."""
-    token = _listener.set(listener)
+    """Pass the checkpoints of the work inside to a listener, in this thread and in those that copy its context.
+
+    A listener around it hears them as well.
+    """
+    outer = _listener.get()
+
+    def both(doing: str) -> None:
+        for one in (outer, listener):
+            if one is not None:
+                one(doing)
+
+    token = _listener.set(both if outer is not None else listener)
     try:
         yield
     finally:

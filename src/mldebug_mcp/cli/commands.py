@@ -14,6 +14,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from mldebug_mcp.cli.progress import shown_progress
 from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ def do_diagnose(options: argparse.Namespace) -> int:
     """Diagnose a run."""
     from mldebug_mcp.logs import read_run
 
-    with _preparing_diagnosis():
-        run = read_run(options.path, options.config, options.run)
-    from mldebug_mcp.diagnose import diagnose
+    with shown_progress():
+        with _preparing_diagnosis():
+            run = read_run(options.path, options.config, options.run)
+        from mldebug_mcp.diagnose import diagnose
 
-    reference = read_run(options.reference) if options.reference else None
-    answer = diagnose(run, reference, outcomes=dict(options.outcomes))
+        reference = read_run(options.reference) if options.reference else None
+        answer = diagnose(run, reference, outcomes=dict(options.outcomes))
     if options.json:
         _print_json(answer)
     else:
@@ -72,22 +74,16 @@ def do_batch(options: argparse.Namespace) -> int:
     """Inspect a batch or data set."""
     from mldebug_mcp.diagnose.batch import inspect_batch
 
-    def show(rows: int, tokens: int) -> None:
-        print(f"\r{rows:,} rows, {tokens:,} tokens", end="", file=sys.stderr, flush=True)
-
-    watched = sys.stderr.isatty()
-    answer = inspect_batch(
-        options.path,
-        options.tokenizer,
-        options.model,
-        options.purpose,
-        sample=options.sample,
-        against=options.against,
-        ray=options.ray,
-        progress=show if watched else None,
-    )
-    if watched:
-        print("\r\x1b[K", end="", file=sys.stderr)
+    with shown_progress():
+        answer = inspect_batch(
+            options.path,
+            options.tokenizer,
+            options.model,
+            options.purpose,
+            sample=options.sample,
+            against=options.against,
+            ray=options.ray,
+        )
     if options.html:
         from mldebug_mcp.report.batch_html import write_page
 
@@ -137,7 +133,8 @@ def do_error(options: argparse.Namespace) -> int:
     from mldebug_mcp.diagnose.explain_error import explain_error, explain_lines
 
     text = " ".join(options.text)
-    answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
+    with shown_progress():
+        answer = explain_lines(line.rstrip("\r\n") for line in sys.stdin) if text == "-" else explain_error(text)
     if options.json:
         _print_json(answer)
     else:
@@ -154,7 +151,8 @@ def do_verify(options: argparse.Namespace) -> int:
 
     from mldebug_mcp.knowledge.verification import verify
 
-    answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
+    with shown_progress():
+        answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
     if options.json:
         _print_json(answer)
     else:
@@ -170,8 +168,9 @@ def do_memory(options: argparse.Namespace) -> int:
     from mldebug_mcp.diagnose.memory import report
     from mldebug_mcp.memory.read import read_memory
 
-    snapshot = read_memory(options.path)
-    answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
+    with shown_progress():
+        snapshot = read_memory(options.path)
+        answer = report(snapshot, read_memory(options.against) if options.against else None, options.focus)
     if options.png:
         from mldebug_mcp.report.memory_plot import plot_memory
 

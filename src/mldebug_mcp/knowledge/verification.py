@@ -17,6 +17,7 @@ from mldebug_mcp.knowledge.consistency import problems
 from mldebug_mcp.knowledge.entries import Quote
 from mldebug_mcp.knowledge.evidence import normalised
 from mldebug_mcp.models import EvidenceReport, QuoteCheck
+from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -50,7 +51,10 @@ def verify(copies: Path | None = None, *, offline: bool = False, fetch: Fetch | 
     if offline:
         return EvidenceReport(quotes=len(known.quotes), problems=wrong)
     look = _Copies.read(copies).look if copies is not None else _Pages(fetch or _PoliteFetch().get).look
-    checks = [look(quote) for quote in known.quotes.values()]
+    checks: list[QuoteCheck] = []
+    for quote in known.quotes.values():
+        checkpoint(f"looking for the words of {quote.id}: quote {len(checks) + 1} of {len(known.quotes)}")
+        checks.append(look(quote))
     return EvidenceReport(
         quotes=len(checks),
         found=sum(check.state == "found" for check in checks),
