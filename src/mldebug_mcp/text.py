@@ -56,6 +56,11 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if whole else f"{value:.4g}"
 
 
+def counted(count: int, name: str) -> str:
+    """Return how many there are, in words: "1 record", "12,000 records"."""
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+
+
 def percent(probability: float) -> str:
     """Return a probability as a whole percentage: below 1 % and above 99 % as such, as nothing is ruled out or sure."""
     if 0 < probability <= 0.005:

@@ -28,12 +28,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add_batch(verbs)
     _add_search(verbs)
 
-    explain = verbs.add_parser("explain", help="print a symptom, cause, quote or source, whole")
+    explain = _verb(verbs, "explain", "print a symptom, cause, quote or source, whole")
     explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
     _add_json(explain)
     explain.set_defaults(command=commands.do_explain)
 
-    error = verbs.add_parser("error", help="say what an error message means and what to do")
+    error = _verb(verbs, "error", "say what an error message means and what to do")
     error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
     _add_json(error)
     error.set_defaults(command=commands.do_error)
@@ -45,6 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_install(verbs)
     _add_serve(verbs)
     return parser
+
+
+def _verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:
+    """Add a command, with what it does in the list of all and at the head of its own help."""
+    return verbs.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}.")
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +66,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_diagnose(verbs: Commands) -> None:
-    diagnose = verbs.add_parser(
-        "diagnose", help="say what is seen in a training log, what it may be and what to check next"
-    )
+    diagnose = _verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
     diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
     diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
     diagnose.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
@@ -85,7 +88,7 @@ def _outcome(text: str) -> tuple[str, str]:
 
 
 def _add_search(verbs: Commands) -> None:
-    search = verbs.add_parser("search", help="find what practitioners said, verbatim and cited")
+    search = _verb(verbs, "search", "find what practitioners said, verbatim and cited")
     search.add_argument("query", nargs="+", help="a question or keywords")
     search.add_argument(
         "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
@@ -103,7 +106,7 @@ def _add_search(verbs: Commands) -> None:
 
 
 def _add_evidence(verbs: Commands) -> None:
-    evidence = verbs.add_parser("evidence", help="check the records that all quotes come from")
+    evidence = _verb(verbs, "evidence", "check the records that all quotes come from")
     actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
     verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
     verify.add_argument(
@@ -116,7 +119,7 @@ def _add_evidence(verbs: Commands) -> None:
 
 
 def _add_batch(verbs: Commands) -> None:
-    batch = verbs.add_parser("batch", help="say what a tokenized batch or data set really trains the model on")
+    batch = _verb(verbs, "batch", "say what a tokenized batch or data set really trains the model on")
     batch.add_argument(
         "path",
         metavar="PATH",
@@ -144,9 +147,7 @@ def _add_batch(verbs: Commands) -> None:
 
 
 def _add_memory(verbs: Commands) -> None:
-    memory = verbs.add_parser(
-        "memory", help="say what filled the GPU, what leaks and why it ran out, from a memory snapshot"
-    )
+    memory = _verb(verbs, "memory", "say what filled the GPU, what leaks and why it ran out, from a memory snapshot")
     memory.add_argument(
         "path",
         metavar="PATH",
@@ -164,7 +165,7 @@ def _add_memory(verbs: Commands) -> None:
 
 
 def _add_estimate(verbs: Commands) -> None:
-    estimate = verbs.add_parser("estimate", help="estimate the memory of training a model, from its config.json")
+    estimate = _verb(verbs, "estimate", "estimate the memory of training a model, from its config.json")
     estimate.add_argument("config", metavar="CONFIG", help="the model's config.json or its folder")
     estimate.add_argument("--batch-size", type=int, default=1, help="rows per device and forward pass (default 1)")
     estimate.add_argument(
@@ -192,7 +193,7 @@ def _add_estimate(verbs: Commands) -> None:
 
 
 def _add_probe(verbs: Commands) -> None:
-    parser = verbs.add_parser("probe", help="try to memorise one batch, and say what stands in the way")
+    parser = _verb(verbs, "probe", "try to memorise one batch, and say what stands in the way")
     parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file; needed unless --entry is given")
     parser.add_argument(
         "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
@@ -255,7 +256,7 @@ def _add_install(verbs: Commands) -> None:
 
 
 def _add_serve(verbs: Commands) -> None:
-    serve = verbs.add_parser("serve", help="run the MCP server, over stdio (as without a command) or over HTTP")
+    serve = _verb(verbs, "serve", "run the MCP server, over stdio (as without a command) or over HTTP")
     serve.set_defaults(command=commands.do_serve)
     _add_access(serve)
     serve.add_argument("--http", action="store_true", help="over streamable HTTP, with a bearer token")

@@ -144,9 +144,7 @@ def _step(number: int, step: NextStep) -> Text:
 
 
 def _to_log(one: MetricToLog) -> Text:
-    return Text.assemble(
-        (one.metric, "bold"), f": {one.how} ", (f"({figure(one.bits)} bits on {', '.join(one.splits)})", "dim")
-    )
+    return Text.assemble((one.metric, "bold"), f": {one.how} ", (f"(bears on {', '.join(one.splits)})", "dim"))
 
 
 def _nothing_seen(diagnosis: Diagnosis) -> Text:

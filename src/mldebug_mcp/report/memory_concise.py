@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
-from mldebug_mcp.text import shorten
+from mldebug_mcp.text import counted, shorten
 
 MAX_FINDINGS = 6
 MAX_SITES = 6
@@ -33,7 +33,7 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
     left_out = len(report.devices) - len(_shown(report.devices, fullest))
     notes = [shorten(note, MAX_SENTENCE) for note in report.notes[:MAX_NOTES]]
     if left_out > 0:
-        notes.append(f"{left_out} more device(s)")
+        notes.append(f"{counted(left_out, 'more device')}")
     if report.top_allocations:
         notes.append(
             "for a whole stack with sizes and lifetimes pass focus=ID of top_allocations; for one category focus=its "

@@ -15,6 +15,7 @@ from mldebug_mcp.models.memory import MemoryReport
 from mldebug_mcp.report.memory_plot import COLOURS
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.symptoms.memory.sizes import size
+from mldebug_mcp.text import counted
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
 GRID_LINES = 4
@@ -44,7 +45,7 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
     pictures = [_picture(one) for device in snapshot.devices if (one := timeline(device, WIDTH)) is not None]
     parts = [
         f"<h1>GPU memory: {escape(read.path)}</h1>",
-        f"<p class=dim>{escape(read.layout)}; {read.devices} device(s), {read.trace_events:,} events; peak "
+        f"<p class=dim>{escape(read.layout)}; {counted(read.devices, 'device')}, {read.trace_events:,} events; peak "
         f"{size(read.peak_allocated_bytes)} allocated, {size(read.peak_reserved_bytes)} reserved</p>",
         *pictures,
         "<h2>Seen</h2>",

@@ -23,9 +23,12 @@ from mldebug_mcp.models.memory import (
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.symptoms.memory.sizes import size
+from mldebug_mcp.text import counted, percent
 
 SHOWN_LEVERS = 6
 SHOWN_STEPS = 60
+SURE = {"certain": "", "high": " (very likely)", "medium": " (likely)", "low": " (a guess)", "not": ""}
+"""What is added to how a category was told, by how sure it is."""
 _COLOUR = {"error": "bold red", "warning": "bold yellow", "info": "bold"}
 
 
@@ -35,7 +38,8 @@ def print_memory(console: Console, report: MemoryReport) -> None:
     console.print(
         Text.assemble(
             (read.path, "bold"),
-            f": {read.layout}, {read.devices} device(s), {read.segments:,} segments, {read.trace_events:,} events",
+            f": {read.layout}, {counted(read.devices, 'device')}, {counted(read.segments, 'segment')}, "
+            f"{counted(read.trace_events, 'event')}",
         )
     )
     print_section(console, "Seen", [_finding(one) for one in report.findings])
@@ -89,7 +93,7 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
         table = plain_table("left", "right", "right", "text")
         for one in device.categories:
             table.add_row(
-                one.category, size(one.bytes), f"{one.share:.0%}", Text(f"{one.how} ({one.sure})", style="dim")
+                one.category, size(one.bytes), percent(one.share), Text(one.how + SURE.get(one.sure, ""), style="dim")
             )
         lines += [Text(device.moment, style="dim"), table]
     print_section(console, f"Device {device.device}", lines)

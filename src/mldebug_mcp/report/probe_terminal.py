@@ -56,10 +56,10 @@ def _print_numbers(console: Console, result: ProbeResult) -> None:
         "uniform guess": result.expected_initial_loss,
         "label frequencies": result.unigram_loss,
         "memorised at": result.goal,
-        "labels right": result.accuracy,
         "learning rate": result.learning_rate,
     }
     parts = [f"{name} {figure(value)}" for name, value in told.items() if value is not None]
+    parts += [] if result.accuracy is None else [f"{percent(result.accuracy)} of the labels right"]
     console.print(Text(f"{', '.join(parts)}; {result.device or 'no device'}, {result.seconds:.1f} s", style="dim"))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.text import counted
 
 RATES = (
     "tokens_per_second", "tokens_per_sec", "tok/s", "tps", "throughput", "samples_per_second", "samples_per_sec",
@@ -33,6 +34,6 @@ def step_times(run: Run) -> Series:
         series = Series("step_time", series.step, 1 / series.value).finite
     skip = max(1, int(WARMUP_SHARE * len(series)))
     if len(series) - skip < 20:
-        raise CannotTell(f"{name} has {len(series)} usable value(s); 21 are needed")
+        raise CannotTell(f"{name} has {counted(len(series), 'usable value')}; 21 are needed")
     keep = np.arange(len(series)) >= skip
     return series.where(keep)

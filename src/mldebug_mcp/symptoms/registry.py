@@ -16,7 +16,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms.discovery import Documented, Registry
-from mldebug_mcp.text import figure, shorten
+from mldebug_mcp.text import counted, figure, shorten
 
 DEFAULT_BACKGROUND = 0.02
 BROKEN = "the check failed; see the notes"
@@ -173,7 +173,7 @@ def _why_not(symptom: Symptom, run: Run) -> str | None:
     if missing := not_logged(symptom, run):
         return f"not logged: {', '.join(' or '.join(group) for group in missing)}"
     if symptom.points > 1 and (count := len(run[symptom.needs[0]].finite)) < symptom.points:
-        return f"{symptom.needs[0]} has {count} finite value(s) here; {symptom.points} are needed"
+        return f"{symptom.needs[0]} has {counted(count, 'finite value')} here; {symptom.points} are needed"
     return None
 
 

@@ -52,7 +52,7 @@ def test_to_where_the_loss_comes_down_is_told_in_numbers_and_not_that_all_is_as_
     loss = noisy(decay(400), 0.01)
     loss[250] *= 20
     loss[251:260] *= 5
-    assert "is down to 8.08 after 5 record(s)" in seen("loss_spike", run_of(loss=loss)).summary
+    assert "is down to 8.08 after 5 records" in seen("loss_spike", run_of(loss=loss)).summary
 
 
 def test_a_jump_that_stays_is_no_spike() -> None:

@@ -136,7 +136,7 @@ def _ready(batch: dict[str, torch.Tensor], settings: Any, report: Report) -> dic
             rows, positions = (max(2, rows // 2), positions) if rows > 2 else (rows, max(16, positions // 2))
         cut = crop(batch, rows, positions)
         if cut["input_ids"].shape != ids.shape:
-            report.note(f"{rows} rows of {positions} positions are probed, of {ids.shape[0]} of {ids.shape[1]}")
+            report.note(f"{rows} of {ids.shape[0]} rows are probed, {positions} of {ids.shape[1]} positions each")
         batch = cut
     return {name: one[:32] for name, one in batch.items()}
 

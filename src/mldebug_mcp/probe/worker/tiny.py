@@ -63,7 +63,7 @@ def _of_tokens(batch: dict[str, torch.Tensor], report: Report) -> Subject:
     batch = crop(batch, MAX_ROWS, MAX_POSITIONS)
     ids, labels = batch["input_ids"].long(), batch["labels"]
     if ids.shape != whole:
-        report.note(f"{ids.shape[0]} rows of {ids.shape[1]} positions are probed, of {whole[0]} of {whole[1]}")
+        report.note(f"{ids.shape[0]} of {whole[0]} rows are probed, {ids.shape[1]} of {whole[1]} positions each")
     per_row = labels.shape != ids.shape
     if bool((ids < 0).any()):
         raise KnownFailure(

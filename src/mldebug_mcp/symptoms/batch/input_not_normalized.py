@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )
+from mldebug_mcp.text import counted
 
 MOST_MEAN = 3.0
 MOST_SPREAD = 5.0
@@ -68,7 +69,7 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
         finite = np.where(np.isfinite(array), array, np.nan)
         columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
         wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
-        return (f"has {wide} feature(s) on a scale of hundreds", "warning") if wide else None
+        return (f"has {counted(wide, 'feature')} on a scale of hundreds", "warning") if wide else None
     if array.ndim >= 4 and low >= 0 and high <= 1 and high > 0.5:
         return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
     return None

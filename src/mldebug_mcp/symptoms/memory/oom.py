@@ -5,6 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.memory.snapshot import MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import size
+from mldebug_mcp.text import counted
 
 
 @memory_symptom(
@@ -41,7 +42,8 @@ def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
 def _summary(device: int, event: OutOfMemoryEvent) -> str:
     if not event.requested:
-        return f"device {device}: {event.count} allocation(s) failed so far; {size(event.allocated)} are allocated"
+        failed = counted(event.count, "allocation")
+        return f"device {device}: {failed} failed so far; {size(event.allocated)} are allocated"
     where = f" at {event.stack.site}" if event.stack and event.stack.recorded else ""
     inside = f"{size(event.free.total)} are free inside what is reserved"
     if event.pieces_known:

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import end_level, noise, start_level
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST = 8
 SAME = 0.9
@@ -36,7 +36,7 @@ def accuracy_stands_still(run: Run) -> Evidence | None:
     """
     accuracy, loss = run["accuracy"].finite.value, run["loss"].finite.value
     if len(loss) < LEAST:
-        raise CannotTell(f"loss has {len(loss)} finite value(s); {LEAST} are needed")
+        raise CannotTell(f"loss has {counted(len(loss), 'finite value')}; {LEAST} are needed")
     start, end = start_level(loss), end_level(loss)
     if start <= 0 or start - end < max(FALL * start, SIGMAS * noise(loss) / np.sqrt(3)):
         raise CannotTell("the loss does not fall, so that the accuracy need not move")

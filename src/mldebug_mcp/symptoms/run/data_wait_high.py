@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.pace import DURATIONS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 SHARE = 0.3
 """Of the step; a loader that keeps up hides behind the computation. Chosen by hand."""
@@ -28,7 +28,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     value, step = shares.value[skip:], shares.step[skip:]
     if len(value) < LEAST_RECORDS:
         raise CannotTell(
-            f"{len(shares)} record(s) have the time for data and for the step; {LEAST_RECORDS + 1} are needed"
+            f"{counted(len(shares), 'record')} with the time for data and for the step; {LEAST_RECORDS + 1} are needed"
         )
     typical, mean = median(value), float(np.mean(value))
     if typical < SHARE:

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import Blocks, blocks, departure, end_level, start_level
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 NOT_CONVERGING = 1.0
 """Axolotl, for GRPO: above 1 nat per token the policy does not converge."""
@@ -30,7 +30,7 @@ def entropy_high(run: Run) -> Evidence | None:
     series = entropy(run)
     value = series.value
     if len(value) < LEAST_RECORDS:
-        raise CannotTell(f"entropy has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(f"entropy has {counted(len(value), 'finite value')} here; {LEAST_RECORDS} are needed")
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
     what = _of_text(run, cut, start, end) if run.kind in TEXT_POLICIES else _of_agent(cut, start, end, len(value))
     if what is None:

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, TEXT_POLICIES, entropy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import departure, end_level, start_level
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 COLLAPSED = 0.01
 """Axolotl, for GRPO: 0.05 to 0.5 is healthy, below 0.01 the policy has collapsed."""
@@ -28,7 +28,7 @@ def entropy_low(run: Run) -> Evidence | None:
     series = entropy(run)
     value = series.value
     if len(value) < LEAST_RECORDS:
-        raise CannotTell(f"entropy has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(f"entropy has {counted(len(value), 'finite value')} here; {LEAST_RECORDS} are needed")
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)

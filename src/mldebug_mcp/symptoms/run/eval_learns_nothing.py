@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import as_share, compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST_EVALUATIONS = 4
 FALL = 0.03
@@ -39,7 +39,7 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     both = compared(run, LEAST_EVALUATIONS)
     loss, accuracy = both.evaluation, run["eval_accuracy"].finite.value
     if len(accuracy) < LEAST_EVALUATIONS:
-        raise CannotTell(f"eval_accuracy has {len(accuracy)} finite value(s); {LEAST_EVALUATIONS} are needed")
+        raise CannotTell(f"eval_accuracy has {counted(len(accuracy), 'finite value')}; {LEAST_EVALUATIONS} are needed")
     trained = run["loss"].finite.value
     start, end = both.start, median(trained[-3:])
     if start <= 0 or end > (1 - FALL) * start:

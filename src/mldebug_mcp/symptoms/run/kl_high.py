@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY, require_policy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import departure, highest_level, median
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 TO_REFERENCE = 2.0
 """Axolotl, for GRPO: 0 to 0.5 is healthy, above 2 the policy has gone too far. Per token."""
@@ -61,7 +61,7 @@ def _measures(run: Run) -> list[_Measure]:
 def _judge(run: Run, measure: _Measure) -> Evidence | None:
     series = run[measure.name].finite
     if len(series) < 5:
-        raise CannotTell(f"{measure.name} has {len(series)} finite value(s) here; 5 are needed")
+        raise CannotTell(f"{measure.name} has {counted(len(series), 'finite value')} here; 5 are needed")
     kept = highest_level(series.value)
     if kept.value > measure.limit:
         return _sustained(run, series, measure, kept.value)

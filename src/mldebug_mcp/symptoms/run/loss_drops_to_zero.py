@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 FROM = 0.05
 """Of the loss at the start: what it drops from. Below, it may have been learnt, and printed rounded. Chosen by hand."""
@@ -41,7 +41,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
             raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(
         f"loss is {figure(before)} at {run.step_name} {figure(float(loss.step[last]))}, exactly 0 at {figure(first)} "
-        f"and in all {zeros} record(s) from there on",
+        f"and in all {counted(zeros, 'record')} from there on",
         steps=(first,),
         values={"before": before, "zeros": float(zeros)},
     )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median, noise
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST_PER_EPOCH = 8
 SHARE = 0.5
@@ -36,7 +36,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
     bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(3, LEAST_PER_EPOCH // 2))]
     if length < LEAST_PER_EPOCH or not len(bounds):
-        raise CannotTell(f"about {length} record(s) per epoch; {LEAST_PER_EPOCH} are needed")
+        raise CannotTell(f"about {counted(length, 'record')} per epoch; {LEAST_PER_EPOCH} are needed")
     side = max(3, length // 4)
     before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
     after = np.array([median(loss.value[at : at + side]) for at in bounds])

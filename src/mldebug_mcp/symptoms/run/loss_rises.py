@@ -55,7 +55,7 @@ def loss_rises(run: Run) -> Evidence | None:
     )
     return Evidence(
         f"loss rises from a level of {figure(start_level(values))} at first to {figure(end_level(values))} at the "
-        f"end, its trend by {figure(moved.change)} with an error of {figure(moved.error)}{beside}",
+        f"end, its trend by {figure(moved.change)} ± {figure(moved.error)}{beside}",
         steps=(float(loss.step[0]),),
         values={"start": start_level(values), "end": end_level(values), "rise": moved.change, "error": moved.error},
     )

@@ -23,7 +23,7 @@ from mldebug_mcp.symptoms.statistics import (
     relative_noise,
     start_level,
 )
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 SIGMAS = 8.0
 """A spike stands this far above the noise of the points before it."""
@@ -171,7 +171,7 @@ def _evidence(run: Run, step: Floats, value: Floats, found: list[Spike], worst: 
     if worst.recovered:
         # A jump counts as over once most of its height is gone, which need not be all.
         after = float(value[worst.last + 1 : worst.last + 2].min(initial=worst.level + worst.height))
-        back = f"and is down to {figure(after)} after {width} record(s)"
+        back = f"and is down to {figure(after)} after {counted(width, 'record')}"
     spacing = _spacing(step, found)
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
 from mldebug_mcp.symptoms.spikes import Spike
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST = 2
 SHOWN = 6
@@ -47,5 +47,5 @@ def _said(spike: Spike, loss: Series) -> str:
     width = spike.last - spike.first + 1
     return (
         f"at {figure(float(loss.step[spike.first]))} from {figure(spike.level)} to "
-        f"{figure(float(loss.value[spike.peak]))} for {width} record(s)"
+        f"{figure(float(loss.value[spike.peak]))} for {counted(width, 'record')}"
     )

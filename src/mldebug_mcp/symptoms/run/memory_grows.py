@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 NAMES = (
     "memory", "memory_allocated", "gpu_memory_allocated", "cuda_memory", "max_mem", "cpu_memory", "host_memory", "rss",
@@ -32,7 +32,9 @@ def memory_grows(run: Run) -> Evidence | None:
     logged = [run[name].finite for name in NAMES if name in run]
     judged = [series for series in logged if len(series) >= LEAST_RECORDS]
     if not judged:
-        raise CannotTell(f"memory has {max(map(len, logged))} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(
+            f"memory has {counted(max(map(len, logged)), 'finite value')} here; {LEAST_RECORDS} are needed"
+        )
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
 
 

@@ -6,7 +6,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.reward_std_zero import LEAST_RECORDS, without_variance
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 
 @symptom(
@@ -20,12 +20,14 @@ def no_variance_in_excerpt(run: Run) -> Evidence | None:
     """
     series, dead = without_variance(run)
     if not 0 < len(dead) < LEAST_RECORDS:
-        raise CannotTell(f"{series.name} has {len(dead)} value(s): of excerpts of fewer than {LEAST_RECORDS} only")
+        raise CannotTell(
+            f"{series.name} has {counted(len(dead), 'value')}: of excerpts of fewer than {LEAST_RECORDS} only"
+        )
     if not dead.all():
         return None
     return Evidence(
         f"{series.name} is {figure(float(series.value[-1]))} at {run.step_name} {figure(float(series.step[-1]))}: "
-        f"groups without variance in all {len(dead)} record(s) there are",
+        f"groups without variance in all {counted(len(dead), 'record')} there are",
         steps=(float(series.step[0]),),
         values={"records": float(len(dead))},
     )

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
@@ -21,7 +21,7 @@ def reward_constant(run: Run) -> Evidence | None:
     """
     rewards = reward(run)
     if len(rewards) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {LEAST_RECORDS} are needed")
     if float(np.ptp(rewards.value)) > 1e-9 * abs(float(rewards.value[0])):
         return None
     return Evidence(

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, TEXT_POLICIES, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure, end_level
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 20
 SHARE_OF_RISE = 0.5
@@ -29,7 +29,7 @@ def reward_falls(run: Run) -> Evidence | None:
     rewards = averaged(run, reward(run))
     value = rewards.value
     if len(value) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {len(value)} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(f"reward has {counted(len(value), 'finite value')} here; {LEAST_RECORDS} are needed")
     cut = blocks(value, 20)
     best = int(np.argmax(cut.level))
     top, end = float(cut.level[best]), end_level(value)

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, drift, median, noise, sample, start_level
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
@@ -38,7 +38,7 @@ def reward_flat(run: Run) -> Evidence | None:
     """
     rewards = averaged(run, reward(run))
     if len(rewards) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {len(rewards)} finite value(s) here; {LEAST_RECORDS} are needed")
+        raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {LEAST_RECORDS} are needed")
     spread = median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
     whole = _level(rewards.value, spread)
     if whole.stands and run.kind == "rl" and not _from_the_start(rewards):

@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 HIGH_SHARE = 0.8
 """Axolotl: `frac_reward_zero_std` below 0.8 is healthy; 1.0 on every step means no gradient updates."""
@@ -29,7 +29,7 @@ def reward_std_zero(run: Run) -> Evidence | None:
     """
     series, dead = without_variance(run)
     if len(dead) < LEAST_RECORDS:
-        raise CannotTell(f"{series.name} has {len(dead)} value(s); {LEAST_RECORDS} are needed")
+        raise CannotTell(f"{series.name} has {counted(len(dead), 'value')}; {LEAST_RECORDS} are needed")
     later = dead[len(dead) // 2 :]
     if later.mean() < MOST:
         return None

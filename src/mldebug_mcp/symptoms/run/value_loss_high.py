@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median, median_of_three
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 GROWTH = 30.0
 """The level rises to this multiple of the lowest level before it."""
@@ -36,7 +36,7 @@ def value_loss_high(run: Run) -> Evidence | None:
         beyond = _beyond_returns(run, loss, scale) if len(loss) and scale is not None else None
         if beyond is not None:
             return beyond
-        raise CannotTell(f"value_loss has {len(loss)} finite value(s) here; 8 are needed")
+        raise CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; 8 are needed")
     return _grown(run, loss, scale)
 
 
