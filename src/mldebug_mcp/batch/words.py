@@ -27,9 +27,7 @@ _OPEN, _CLOSE = "\x02", "\x03"
 """Control characters around a role's name and behind a turn; they are taken out of the text itself."""
 _BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Japanese, Chinese and Korean, which are read letter by letter."""
-_WORD = re.compile(
-    rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|(?:(?![{_BY_LETTER}])\w)+|[^\w\s\x02\x03])|\s+", re.UNICODE
-)
+_WORD = re.compile(rf"\x02[^\x02\n]*\n|\x03|\s*(?:[{_BY_LETTER}]|[^\W{_BY_LETTER}]+|[^\w\s\x02\x03])|\s+", re.UNICODE)
 """A marker, a word or sign with the space before it, or space behind the last one, which counts for nothing."""
 _ANSWERING = frozenset({ASSISTANT, "model", "gpt", "function_call"})
 _SAID = ("reasoning_content", "thinking", "content", "tool_calls", "function_call")
@@ -44,11 +42,13 @@ class Words:
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {END: "‹end›"}
+        self._numbers: dict[str, int] = {_CLOSE: END}
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Return the numbers of a text's words; `special=False` takes what `render` wrote, with its markers."""
-        words = _WORD.findall(_without_markers(text) if special else text)
-        return [self._number(word) for word in words if not word.isspace()]
+        known = self._numbers
+        words = _words(_without_markers(text) if special else text)
+        return [known[word] if word in known else self._number(word) for word in words]
 
     def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
         """Return a conversation as text with a marker before and behind each turn."""
@@ -59,7 +59,7 @@ class Words:
         """Return which numbers of a rendered conversation are the assistant's words and their end."""
         mask: list[bool] = []
         for message in messages:
-            count = len(self.encode(_turn(message), special=False))
+            count = len(_words(_turn(message)))
             mask += [False, *[message.get("role") in _ANSWERING] * (count - 1)]
         return mask
 
@@ -68,16 +68,18 @@ class Words:
         return [self._texts.get(number, f" ‹word {number}›") for number in ids]
 
     def _number(self, word: str) -> int:
-        if word == _CLOSE:
-            return END
         number = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
-        if len(self._texts) < KEPT_WORDS:
-            shown = f"‹{word[1:-1]}› " if word.startswith(_OPEN) else word
-            self._texts.setdefault(number, shown)
+        if len(self._numbers) < KEPT_WORDS:
+            self._numbers[word] = number
+            self._texts.setdefault(number, f"‹{word[1:-1]}› " if word.startswith(_OPEN) else word)
         return number
 
 
 Encoder = Tokenizer | Words
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(text) if not word.isspace()]
 
 
 def _turn(message: Mapping[str, object]) -> str:
