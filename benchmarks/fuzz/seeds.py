@@ -204,6 +204,29 @@ def configurations() -> list[bytes]:
     return [json.dumps(nested).encode(), json.dumps(model).encode(), yaml, b"a: [1, 2]\nb:\n  c: {d: 1.5e-3}\n"]
 
 
+def texts() -> list[bytes]:
+    """Return conversations, preference pairs and triplets as JSON lines."""
+    said = {"role": "assistant", "content": "Seven."}
+    rows: list[dict[str, object]] = [
+        {"messages": [{"role": "user", "content": "A prime?"}, said]},
+        {"prompt": "A prime?", "chosen": "Seven.", "rejected": "Nine.", "score_chosen": 8.0, "score_rejected": 2.5},
+        {"anchor": "prime", "positive": "seven", "negative": "nine"},
+        {"text": "Seven is a prime number.", "label": 1},
+    ]
+    return [(json.dumps(row) + "\n").encode() * 4 for row in rows]
+
+
+def data_tables() -> list[bytes]:
+    """Return CSV files of text and of numbers."""
+    return [b'text,label\n"Seven, a prime.",1\nNine.,0\n' * 2, b"width\theight\n0.5\t1\n0.25\t\n"]
+
+
+def token_ids() -> list[bytes]:
+    """Return raw token ids of two bytes, and with the header of llm.c."""
+    ids = b"".join((one * one % 97).to_bytes(2, "little") for one in range(3000))
+    return [ids, (20240520).to_bytes(4, "little") + bytes(1020) + ids]
+
+
 def json_batches() -> list[bytes]:
     """Return batches as JSON and JSON lines."""
     pairs = {
