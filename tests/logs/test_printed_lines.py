@@ -309,3 +309,10 @@ def test_what_follows_the_first_metric_of_an_evaluation_is_of_that_evaluation(tm
     run = read(tmp_path, "\n".join(lines))
     assert run["accuracy"].value.tolist() == pytest.approx([0.3 + epoch / 20 for epoch in range(6)])
     assert run["eval_accuracy"].value.tolist() == pytest.approx([0.2 + epoch / 20 for epoch in range(6)])
+
+
+def test_the_validation_loss_of_ngboost_without_rows_is_not_taken_for_zero(tmp_path: Path) -> None:
+    lines = [f"[iter {100 * one}] loss={3.6 - one / 3:.4f} val_loss=0.0000 scale=1.0 norm=3.2" for one in range(5)]
+    run = read(tmp_path, "\n".join(lines))
+    assert "eval_loss" not in run
+    assert any("NGBoost" in note for note in run.notes)

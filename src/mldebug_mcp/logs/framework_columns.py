@@ -124,6 +124,14 @@ def linear_model(columns: Columns) -> str | None:
     return None
 
 
+def natural_gradient_boosting(columns: Columns) -> str | None:
+    """NGBoost prints a validation loss of zero where it is given no rows to validate on."""
+    if not {"loss", "val_loss", "scale", "norm"} <= columns.keys() or columns["val_loss"].values().any():
+        return None
+    del columns["val_loss"]
+    return "val_loss is always 0, as NGBoost prints it without validation rows: left out"
+
+
 def warmup_of_biases(columns: Columns) -> str | None:
     """Ultralytics: the biases, group 0, warm up from a high rate of their own; the weights are group 1."""
     for biases, weights in (("lr/pg0", "lr/pg1"), ("x/lr0", "x/lr1")):
@@ -185,6 +193,7 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     boosted_trees,
     boosted_scores,
     linear_model,
+    natural_gradient_boosting,
     warmup_of_biases,
     moments,
     sum_of_parts,

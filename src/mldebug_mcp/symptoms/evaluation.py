@@ -80,6 +80,11 @@ def evaluation_stands(run: Run) -> bool:
     return False
 
 
+def all_zero(series: Series) -> bool:
+    """Say whether a metric is exactly zero wherever it is logged: then it was not measured, or measured wrongly."""
+    return not series.finite.value.any()
+
+
 def as_share(accuracy: float) -> float:
     """Return an accuracy as a share; above 1 it is in per cent."""
     return accuracy / 100 if accuracy > 1 else accuracy

@@ -36,3 +36,12 @@ def test_without_evaluation_it_cannot_be_told() -> None:
 @pytest.mark.parametrize(("epochs", "expected"), [(12, State.PRESENT), (5, State.UNKNOWN)])
 def test_a_detector_without_a_hit_is_present_after_ten_epochs(epochs: int, expected: State) -> None:
     assert state("eval_metric_zero", run_of({"metrics/mAP50(B)": [0.0] * epochs})) is expected
+
+
+def test_an_evaluation_loss_of_zero_beside_one_that_is_not_gone_is_present() -> None:
+    run = run_of(loss=LOSS, eval_loss=dict.fromkeys(AT, 0.0))
+    assert state(NAME, run) is State.PRESENT
+    assert state("eval_below_train", run) is State.UNKNOWN
+    assert state("eval_never_improves", run) is State.UNKNOWN
+    learnt = run_of(loss=np.linspace(0.1, 1e-4, 200), eval_loss=dict.fromkeys(AT, 0.0))
+    assert state(NAME, learnt) is State.UNKNOWN

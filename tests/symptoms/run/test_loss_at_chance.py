@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 
 @pytest.mark.parametrize("classes", [2, 10, 1000])
@@ -69,3 +69,12 @@ def test_of_the_numbers_of_classes_that_the_accuracy_allows_the_nearest_is_named
 def test_a_loss_that_has_fallen_to_where_two_classes_would_be_guessed_is_no_guess() -> None:
     assert state("loss_at_chance", run_of(loss=noisy(decay(200, 2.4, 0.694, 40), 0.003))) is not State.PRESENT
     assert state("loss_at_chance", run_of(loss=noisy(decay(200, 0.75, 0.694, 20), 0.003))) is State.PRESENT
+
+
+def test_a_few_epochs_that_all_stand_at_ln_2_are_enough() -> None:
+    at_chance = [0.6944, 0.6931, 0.6930, 0.6929, 0.6928]
+    epochs = run_of_records({"epoch": epoch, "loss": loss} for epoch, loss in enumerate(at_chance))
+    assert state("loss_at_chance", epochs) is State.PRESENT
+    assert state("loss_at_chance", run_of(loss=at_chance)) is State.UNKNOWN  # steps: it may yet learn
+    falling = run_of_records({"epoch": epoch, "loss": loss} for epoch, loss in enumerate([0.72, 0.70, 0.68, 0.69]))
+    assert state("loss_at_chance", falling) is State.UNKNOWN

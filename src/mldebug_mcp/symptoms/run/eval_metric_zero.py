@@ -1,10 +1,11 @@
-"""Accuracy of evaluation that is zero throughout."""
+"""Accuracy or loss of evaluation that is zero throughout."""
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import quality_metrics
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.evaluation import all_zero, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 3
@@ -12,6 +13,8 @@ MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
 """A detector may need some epochs for its first hit. Chosen by hand."""
+NOT_GONE = 0.1
+"""A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen by hand."""
 
 
 @symptom(
@@ -22,17 +25,18 @@ OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
     follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
 )
 def eval_metric_zero(run: Run) -> Evidence | None:
-    """The accuracy, as a share of all answers, is exactly zero at every evaluation.
+    """The accuracy of all answers is exactly zero at every evaluation; or the loss is, while that of training is not.
 
     Even a guess is right sometimes: nothing is right if nothing is learnt among very many classes, or if answers and
-    labels are compared wrongly. Not this when: it is constant but above zero (`eval_metric_constant`).
+    labels are compared wrongly. A loss of zero is that of no rows, or was never added up. Not this when: it is
+    constant but above zero (`eval_metric_constant`).
     """
-    least = dict.fromkeys(MEASURES, LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
-    shares = [one.finite for one in quality_metrics(run) if one.name in least]
+    least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
+    shares = [one.finite for one in _metrics(run) if one.name in least]
     shares = [one for one in shares if len(one) >= least[one.name]]
     if not shares:
-        raise CannotTell(f"no accuracy of evaluation has {LEAST} values")
-    zero = [one for one in shares if not one.value.any()]
+        raise CannotTell(f"no accuracy or loss of evaluation has {LEAST} values")
+    zero = [one for one in shares if all_zero(one)]
     if not zero:
         return None
     first, last = float(zero[0].step[0]), float(zero[0].step[-1])
@@ -41,3 +45,14 @@ def eval_metric_zero(run: Run) -> Evidence | None:
         steps=(first,),
         values={"evaluations": float(len(zero[0])), "metrics": float(len(zero))},
     )
+
+
+def _metrics(run: Run) -> list[Series]:
+    """Return the metrics of evaluation, and its loss where that cannot be as small as zero."""
+    try:
+        metrics = quality_metrics(run)
+    except CannotTell:
+        metrics = []
+    if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
+        metrics = [*metrics, run["eval_loss"]]
+    return metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.evaluation import all_zero, begins_late, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
@@ -35,6 +35,8 @@ def eval_never_improves(run: Run) -> Evidence | None:
     if not judged:
         raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations stand beside the training loss")
     evaluation, train = judged[0]
+    if all_zero(evaluation):
+        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
     if begins_late(evaluation):
         raise CannotTell(
             f"the first evaluation is at {run.step_name} {figure(float(evaluation.step[0]))}: whether it improved "

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
@@ -27,12 +27,14 @@ KNOWS = 0.2
 """A model whose evaluation loss is this share below that of a guess does not guess, whatever dropout adds in
 training."""
 LEAST_ACCURACIES = 4
+LEAST_RECORDS, STANDS = 10, 0.01
+"""Fewer records tell only if each is the mean of an epoch and nearly all stand at the loss of a guess."""
 
 
 @symptom(
     needs=("loss",),
     sources=("karpathy_recipe",),
-    points=10,
+    points=4,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.002,
     instead=("eval_learns_nothing",),
@@ -53,6 +55,8 @@ def loss_at_chance(run: Run) -> Evidence | None:
         of_two = abs(end - math.log(2)) <= 0.01 and abs(start - math.log(2)) <= FROM_TWO * math.log(2)
         uniform = math.log(2) if of_two else _by_accuracy(run, end)
         near = NEAR_BY_ACCURACY
+    if len(loss) < LEAST_RECORDS and not (run.step_name == "epoch" and _stands(loss.value[1:], uniform)):
+        raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
     if _evaluation_knows_more(run, uniform):
@@ -63,6 +67,10 @@ def loss_at_chance(run: Run) -> Evidence | None:
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
     )
+
+
+def _stands(loss: Floats, uniform: float) -> bool:
+    return bool(np.all(np.abs(loss - uniform) <= STANDS * uniform))
 
 
 def _evaluation_knows_more(run: Run, uniform: float) -> bool:
