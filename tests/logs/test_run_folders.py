@@ -136,3 +136,22 @@ def test_the_arguments_printed_at_the_head_are_the_configuration(tmp_path: Path,
     settings = ("learning_rate", "max_grad_norm", "max_steps", "vocab_size")
     assert [run.config[name] for name in settings] == [0.00015, 1.0, 500, 50304]
     assert run.config["fp16"] is True
+
+
+def test_nothing_is_taken_from_another_run_in_the_same_folder(tmp_path: Path) -> None:
+    for name, factor in (("a", 1.0), ("b", 1.5)):
+        rows = [{"step": at, "loss": factor * 3 / at**0.3} for at in range(1, 80 if name == "a" else 60)]
+        if name == "b":
+            rows = [row | {"eval_loss": row["loss"] + 1, "grad_norm": 1.0} for row in rows]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    run = read_run(tmp_path)
+    assert set(run.series) == {"loss"}
+    assert "of another run, as the results differ: b.jsonl; name one to read it" in run.notes
+
+
+def test_two_logs_of_one_run_are_merged_also_where_one_is_rounded(tmp_path: Path) -> None:
+    rows = [{"step": at, "loss": 3 / at**0.3} for at in range(1, 80)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    short = [{"step": row["step"], "loss": round(row["loss"], 3), "grad_norm": 1.5} for row in rows[:60]]
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, short)), encoding="utf-8")
+    assert set(read_run(tmp_path).series) == {"loss", "grad_norm"}

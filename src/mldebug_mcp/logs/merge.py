@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.run import Run, Segment, Series
+
+RESULTS = ("loss", "eval_loss", "reward")
+"""Metrics that no two runs share number by number."""
+LEAST_COMMON, ALIKE = 3, 1e-3
+"""Steps that two logs must share to be compared, and the relative difference that rounding makes. Chosen."""
 
 
 def merged(runs: Sequence[tuple[str, Run]]) -> Run:
@@ -15,6 +22,8 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
 
     The fullest log leads. From the others come the metrics that it lacks, where both count the same steps, the error
     lines and the configuration. A metric that several logs hold is taken from one of them: nothing is counted twice.
+    From a log of the same format with other results at the same steps, which is of another run, come the error lines
+    alone.
 
     Args:
         runs: What was read, with the name of each file; at least one.
@@ -24,9 +33,12 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     notes = list(lead.notes)
     series, config, messages, formats = dict(lead.series), dict(lead.config), list(lead.messages), list(lead.formats)
     segments = list(lead.segments)
-    taken, skipped = [name], []
+    taken, skipped, others = [name], [], []
     for other_name, other in ordered[1:]:
         messages += other.messages
+        if _is_another(lead, other):
+            others.append(other_name)
+            continue
         config = {**other.config, **config}
         added = {metric: one for metric, one in other.series.items() if metric not in series}
         fits = other.step_name == lead.step_name and other.first_step <= lead.last_step and other.step_name != "record"
@@ -44,6 +56,8 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         notes.append(f"read {name}")
     if skipped:
         notes.append(f"not merged, as they repeat it or count otherwise: {', '.join(skipped[:6])}; name one to read it")
+    if others:
+        notes.append(f"of another run, as the results differ: {', '.join(others[:6])}; name one to read it")
     return replace(
         lead,
         series=series,
@@ -54,6 +68,21 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         messages=tuple(messages),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _is_another(one: Run, other: Run) -> bool:
+    """Return whether two logs tell different results for the same steps; another format may have averaged them."""
+    if one.formats != other.formats:
+        return False
+    return any(_differ(one[name], other[name]) for name in RESULTS if name in one and name in other)
+
+
+def _differ(one: Series, other: Series) -> bool:
+    steps, here, there = np.intersect1d(one.step, other.step, return_indices=True)
+    if len(steps) < LEAST_COMMON:
+        return False
+    alike = np.isclose(one.value[here], other.value[there], rtol=ALIKE, atol=0, equal_nan=True)
+    return bool(np.mean(alike) < 0.5)
 
 
 def of_evaluation(run: Run) -> Run:
