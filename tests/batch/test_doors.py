@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
+from rich.console import Console
 from tests.batch.kit import Maker
 
 from mldebug_mcp.capture import save_batch
@@ -17,7 +19,7 @@ from mldebug_mcp.diagnose.explain import explain
 from mldebug_mcp.diagnose.next_steps import possible_call
 from mldebug_mcp.progress import listening
 from mldebug_mcp.report.batch_concise import concise_inspection
-from mldebug_mcp.report.batch_terminal import KINDS, coloured
+from mldebug_mcp.report.batch_terminal import KINDS, coloured, print_inspection
 from mldebug_mcp.server import make_server
 from mldebug_mcp.symptoms.batch import batch_checks
 
@@ -94,6 +96,16 @@ def test_a_colour_terminal_tells_trained_masked_special_and_padding_apart(faulty
     assert {KINDS["trained"], KINDS["special trained"], KINDS["padding"]} <= styles.keys()
     assert styles[KINDS["padding"]] == f"‹pad×{row.padding}›"
     assert coloured(row, plain=True).plain == row.text
+
+
+@pytest.mark.parametrize("no_color", [True, False])
+def test_without_colours_marks_tell_what_is_trained_on(no_color: bool, tmp_path: Path) -> None:
+    rows = [{"prompt": f"Translate {number}:", "completion": f"Wort {number}"} for number in range(9)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    console = Console(file=StringIO(), force_terminal=True, no_color=no_color, width=100)
+    print_inspection(console, inspect_batch(tmp_path / "rows.jsonl"))
+    assert isinstance(console.file, StringIO)
+    assert ("⟦Wort 0" in console.file.getvalue()) is no_color
 
 
 def test_the_page_stands_alone_and_escapes_the_batch(tmp_path: Path) -> None:

@@ -69,13 +69,14 @@ def _finding(finding: BatchFinding) -> Text:
 def _print_rows(console: Console, rows: list[RowView], unit: str) -> None:
     if not rows:
         return
+    plain = not console.is_terminal or console.no_color  # only colours tell what is trained on from what is not
     legend = Text("\nRows", style="bold underline")
     for kind in ("trained", "masked", "special trained", "special masked", "padding"):
         legend.append("  ", style="not underline").append(kind, style=f"not underline {KINDS[kind]}")
-    console.print(legend if console.is_terminal else Text("\nRows: ⟦trained on⟧, masked, ‹padding›"))
+    console.print(Text("\nRows: ⟦trained on⟧, masked, ‹padding›") if plain else legend)
     for row in rows:
         console.print(Text(": ".join(row_heading(row, unit)), style="bold"))
-        console.print(Padding(coloured(row, plain=not console.is_terminal), (0, 0, 0, 2)))
+        console.print(Padding(coloured(row, plain=plain), (0, 0, 0, 2)))
 
 
 def _template(template: TemplateView) -> Text:
