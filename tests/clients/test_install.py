@@ -283,3 +283,14 @@ def test_the_command_is_the_running_script_or_that_of_uvx(tmp_path: Path, monkey
     ):
         monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda *_, record=record: record)
         assert launch_command() == (str(uvx), "--from", source, "mldebug-mcp")
+
+
+def test_a_printed_configuration_says_where_a_folder_has_to_be_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["install", "claude-desktop", "--print"]) == 0
+    assert "--root DIR" in capsys.readouterr().err
+    assert main(["install", "claude-desktop", "--print", "--root", str(tmp_path)]) == 0
+    assert "--root DIR" not in capsys.readouterr().err
+    assert main(["install", "codex", "--print"]) == 0
+    assert "--root DIR" not in capsys.readouterr().err

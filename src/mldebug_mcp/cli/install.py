@@ -21,6 +21,10 @@ from mldebug_mcp.clients.table import CLIENTS, Scope
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import clean
 
+_ELSEWHERE = (
+    "{client} may start it outside your project; if so, run this again with --root DIR, the folder of your runs"
+)
+
 
 def install(options: argparse.Namespace) -> None:
     """Write or print a client's configuration."""
@@ -61,6 +65,8 @@ def _print_configuration(entry: Entry, scope: Scope) -> None:
         print(shlex.join(_claude_arguments(entry)))
         return
     print(f"for {_file(entry, scope)}:", file=sys.stderr)
+    if _may_start_elsewhere(entry, scope):
+        print(_ELSEWHERE.format(client=entry.client.title), file=sys.stderr)
     print(snippet(entry), end="")
 
 
@@ -95,11 +101,12 @@ def _show_difference(path: Path, before: str, after: str) -> None:
 
 def _tell_what_is_next(entry: Entry, scope: Scope) -> None:
     print(f"next: {entry.client.then.format(name=entry.name)}")
-    if scope == "user" and not entry.client.in_project and not entry.roots:
-        print(
-            f"{entry.client.title} may start it outside your project; if so, run this again with --root DIR, the "
-            "folder of your runs"
-        )
+    if _may_start_elsewhere(entry, scope):
+        print(_ELSEWHERE.format(client=entry.client.title))
+
+
+def _may_start_elsewhere(entry: Entry, scope: Scope) -> bool:
+    return scope == "user" and not entry.client.in_project and not entry.roots
 
 
 def _claude_arguments(entry: Entry) -> list[str]:
