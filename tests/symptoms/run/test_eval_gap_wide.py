@@ -61,3 +61,8 @@ def test_of_means_over_epochs_the_first_counts_as_the_start() -> None:
     run = run_of(loss=loss, eval_loss=evaluation)
     assert state("eval_gap_wide", run) is State.PRESENT
     assert state("eval_gap_wide", replace(run, step_name="epoch")) is State.ABSENT
+
+
+def test_an_evaluation_below_zero_has_no_ratio() -> None:
+    run = run_of(loss=noisy(LOSS, 0.05), eval_loss={step: -1e4 * step for step in AT})
+    assert state("eval_gap_wide", run) is State.UNKNOWN

@@ -38,6 +38,8 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     if begin is not None and begin > PASSES:
         raise CannotTell(f"the log begins at epoch {figure(begin)}: what training began with is not known")
     start, level, reached = both.start, both.train_level, both.eval_level
+    if start > 0 and not (both.evaluation[both.later] > 0).all():
+        raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * start)
     if start <= 0 or level < SHARE_OF_START * start or not far[both.later].all():
         return None
