@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.batch.kit import Inspect, Maker
 
@@ -297,6 +298,19 @@ def test_classes_of_pixels_have_to_fit_the_model(inspect: Inspect) -> None:
     batch = {"pixel_values": images(4, 0, 2), "labels": pixels}
     assert "label_out_of_range" not in inspect(batch, model={"num_labels": 3})
     assert inspect(batch, model={"num_labels": 2})["label_out_of_range"] == "error"
+
+
+def test_images_that_hardly_vary_are_seen_behind_the_offsets_of_their_channels(inspect: Inspect) -> None:
+    def normalised(scale: float, *, last: bool) -> list[Any]:
+        chance = np.random.default_rng(0).random((4, 3, 8, 8)) * scale
+        offsets = np.array([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
+        pixels = (chance - offsets) / 0.225
+        return list((pixels.transpose(0, 2, 3, 1) if last else pixels).tolist())
+
+    for last in (False, True):
+        for scale in (0, 1 / 255):
+            assert inspect({"pixel_values": normalised(scale, last=last)})["input_not_normalized"] == "warning"
+        assert inspect({"pixel_values": normalised(1, last=last)}) == {}
 
 
 def test_masks_of_0_and_255_are_no_classes_with_a_void(inspect: Inspect) -> None:

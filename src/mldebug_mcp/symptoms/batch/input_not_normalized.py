@@ -17,6 +17,9 @@ from mldebug_mcp.text import counted
 MOST_MEAN = 3.0
 MOST_SPREAD = 5.0
 LEAST_VALUES = 16
+LEAST_WITHIN = 0.02
+"""Of a normalised photograph it is near 1, of pixels from 0 to 1 a few tenths; black images have 0, and what was
+divided by 255 twice some thousandths. Chosen by hand."""
 LEAST_ROWS = 8
 
 
@@ -33,7 +36,7 @@ LEAST_ROWS = 8
     quotes=("slavv_image_range", "slavv_finetune_preprocessing", "sb3_normalize_input"),
 )
 def input_not_normalized(batch: Batch) -> BatchEvidence | None:
-    """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all.
+    """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all, or not within images.
 
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
     rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself (a remark).
@@ -55,6 +58,14 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
     return BatchEvidence("; ".join(said), severity=severity) if said else None
 
 
+def _within_images(array: Floats) -> float:
+    """Return the largest deviation within a channel of an image, whichever axis the channels are on."""
+    channels_last = array.shape[-1] < min(array.shape[-3], array.shape[-2])
+    spatial = (-3, -2) if channels_last else (-2, -1)
+    finite = np.where(np.isfinite(array), array, np.nan)
+    return float(np.nanmax(np.nanstd(finite, axis=spatial), initial=0))
+
+
 def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
     if values.size < LEAST_VALUES:
         return None
@@ -70,6 +81,12 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
         columns = np.nanstd(finite, axis=0), np.abs(np.nanmean(finite, axis=0))
         wide = int(((columns[0] > 100 * MOST_SPREAD) | (columns[1] > 100 * MOST_MEAN)).sum())
         return (f"has {counted(wide, 'feature')} on a scale of hundreds", "warning") if wide else None
-    if array.ndim >= 4 and low >= 0 and high <= 1 and high > 0.5:
+    return _of_images(array, seen, low, high) if array.ndim >= 4 else None
+
+
+def _of_images(array: Floats, seen: str, low: float, high: float) -> tuple[str, Severity] | None:
+    if (within := _within_images(array)) < LEAST_WITHIN:
+        return f"{seen}, but deviates by {within:.2g} at most within any image", "warning"
+    if low >= 0 and high <= 1 and high > 0.5:
         return f"{seen}: pixels between 0 and 1, not normalised by mean and deviation", "info"
     return None
