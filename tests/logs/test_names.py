@@ -24,6 +24,7 @@ def test_every_spelling_stands_once_in_the_table_as_names_are_looked_up() -> Non
         ("Train Loss", "loss"),
         ("Val. Loss", "eval_loss"),
         ("Test set loss", "eval_loss"),
+        ("max mem", "memory"),
         ("loss (val)", "eval_loss"),
         ("validation_f1", "eval_f1"),
         ("dev/wer", "eval_wer"),

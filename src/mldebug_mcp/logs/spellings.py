@@ -177,7 +177,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "memory", "gpu_mem", "memory/max_reserved(gib)", "max_memory_allocated", "gpu_memory", "memory_gb",
         "peak_memory", "mem", "system/gpu.0.memoryallocated", "memory/max_active(gib)",
         "memory/max_active_(gib)", "memory/max_allocated_(gib)", "memory/max_alloc", "memory/max_reserved",
-        "memory/device_reserved_(gib)",
+        "memory/device_reserved_(gib)", "max_mem", "gpu_mem_gb", "gpu_memory_gb", "peak_memory_gb",
     ),
 }  # fmt: skip
 """Where a record has several spellings of one metric, the earlier one wins."""
