@@ -43,3 +43,17 @@ def test_small_or_opposite_changes_are_absent(chosen: float, rejected: float) ->
 
 def test_without_rewards_or_log_probabilities_it_cannot_be_told() -> None:
     assert state("dpo_logps_fall", run_of({"rewards/margins": [0.0] * 30})) is State.UNKNOWN
+
+
+def logged_logps(chosen: float) -> dict[str, Curve]:
+    return {"logps/chosen": -120 + np.linspace(0, 10 * chosen, 100), "logps/rejected": np.linspace(-130, -600, 100)}
+
+
+def test_chosen_answers_that_lose_most_of_their_probability_are_present_however_the_margin_grows() -> None:
+    finding = seen("dpo_logps_fall", run_of(rewards(-20, -45) | logged_logps(-20)))
+    assert finding.state is State.PRESENT
+    assert "began at -12" in finding.summary
+
+
+def test_chosen_answers_that_keep_most_of_it_are_remarked_only() -> None:
+    assert state("dpo_logps_fall", run_of(rewards(-3, -9) | logged_logps(-3))) is State.ABSENT

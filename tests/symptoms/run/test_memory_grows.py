@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
 from tests.runs import noisy, run_of, seen, state
@@ -44,3 +45,13 @@ def test_a_growth_of_a_tenth_that_is_even_from_end_to_end_is_present() -> None:
 def test_an_uneven_growth_of_a_tenth_is_absent() -> None:
     level = np.repeat([20.0, 20.9, 21.0, 21.9, 22.0], 40)
     assert state("memory_grows", run_of(memory=level)) is State.ABSENT
+
+
+@pytest.mark.parametrize("name", ["memory_allocated_gb", "cuda_mem_mb", "train/peak_memory_gib", "system/vram_used"])
+def test_memory_is_known_under_names_of_ones_own(name: str) -> None:
+    assert state("memory_grows", run_of({name: 10 + 0.05 * np.arange(200)})) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["replay_memory_size", "memory_bank_loss", "memory_available_gb"])
+def test_what_else_is_called_memory_is_not_taken_for_memory_in_use(name: str) -> None:
+    assert state("memory_grows", run_of({name: 10 + 0.05 * np.arange(200)})) is State.UNKNOWN

@@ -16,6 +16,8 @@ LEAST_FALL = 10.0
 OUTRUN = 1.5
 """The chosen answers lose this many times what the margin gains: they fall together more than apart."""
 DEFAULT_BETA = 0.1
+OF_ALL = 0.75
+"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +30,31 @@ class Change:
 
 @symptom(needs=(), sources=("razin_displacement", "remote_gpu_trainer"), background=0.03)
 def dpo_logps_fall(run: Run) -> Evidence | None:
-    """The log-probabilities of chosen and rejected answers both fall, by far more than they move apart.
+    """The log-probabilities of chosen and rejected answers both fall, by far more than they move apart, or without end.
 
-    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark); the
-    fall is within the noise of batches. The factor was chosen by hand.
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark), as long
+    as these keep most of the probability that they had; the fall is within the noise of batches. The factors were
+    chosen by hand.
     """
     unit, chosen, rejected = _changes(run)
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None
     gain = chosen.by - rejected.by
     together = -chosen.by > OUTRUN * max(gain, 0.0)
-    remark = "" if together else ": they move apart more than the chosen fall"
+    began = _began(run)
+    lost = began < 0 and -chosen.by > OF_ALL * -began
+    remark = ""
+    if lost:
+        remark = f"; the chosen began at {figure(began)} nats"
+    elif not together:
+        remark = ": they move apart more than the chosen fall"
     first = run.first_step
     return Evidence(
         f"by {run.step_name} {figure(run.last_step)} the log-probability of the chosen answers is down by "
         f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({unit}){remark}",
         steps=(first,),
         values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},
-        present=together,
+        present=together or lost,
     )
 
 
@@ -66,6 +75,12 @@ def _changes(run: Run) -> tuple[str, Change, Change]:
     if pair[0] is None or pair[1] is None:
         raise CannotTell("fewer than 8 finite values of the rewards or log-probabilities")
     return origin, pair[0], pair[1]
+
+
+def _began(run: Run) -> float:
+    """Return the log-probability of the chosen answers at the start, or 0 if it is not logged."""
+    values = run["logps/chosen"].finite.value if "logps/chosen" in run else np.empty(0)
+    return median(values[: edge_width(len(values))]) if len(values) else 0.0
 
 
 def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -9,11 +12,9 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure
 from mldebug_mcp.text import counted, figure
 
-NAMES = (
-    "memory", "memory_allocated", "gpu_memory_allocated", "cuda_memory", "max_mem", "cpu_memory", "host_memory", "rss",
-    "rss_mb", "rss_gb", "system/proc.memory.rssmb", "system/memory", "memory/max_reserved(gib)",
-    "perf/max_memory_allocated_gb", "perf/cpu_memory_used_gb",
-)  # fmt: skip
+NAMES = ("memory", "*memory*", "*mem_*", "*_mem", "*/mem", "max_mem*", "rss*", "*vram*")
+_NO_USE = re.compile(r"loss|replay|buffer|bank|cell|length|size|capacity|total|limit|free|available|unused|error|time")
+"""Of names with memory in them, those of other things: an agent's, a network's, a machine's."""
 GROWTH = 0.08
 """Of its level, over the later two thirds of the log; caches and optimizer state have settled by then."""
 STEADY_GROWTH, EVENNESS = 0.02, 0.5
@@ -29,13 +30,20 @@ def memory_grows(run: Run) -> Evidence | None:
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does at a longer
     batch; it swings. The shares were chosen by hand.
     """
-    logged = [run[name].finite for name in NAMES if name in run]
+    logged = [run[name].finite for name in _names(run)]
+    if not logged:
+        raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= LEAST_RECORDS]
     if not judged:
         raise CannotTell(
             f"memory has {counted(max(map(len, logged)), 'finite value')} here; {LEAST_RECORDS} are needed"
         )
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
+
+
+def _names(run: Run) -> list[str]:
+    found = [name for pattern in NAMES for name in fnmatch.filter(run.series, pattern)]
+    return [name for name in dict.fromkeys(found) if not _NO_USE.search(name.lower())]
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:
