@@ -1,4 +1,7 @@
-"""Faults that end in NaN from one step to the next, without a climb that a log would show."""
+"""Faults that end in NaN from one step to the next, without a climb that a log would show.
+
+One severity each: how often a cause ends so, rather than otherwise, is counted from what is injected.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,19 @@ MEASURED = (*VECTORS, "images", "pixels")
 """The tasks whose inputs are measurements, which can be missing."""
 
 
-def missing_value(setup: Setup, severity: float) -> None:
-    """Feed one value that is NaN; a severity above 1 leaves out the update that it would spoil."""
+def missing_value(setup: Setup, _: float) -> None:
+    """Feed one row that is NaN."""
     at = int(setup.steps * (0.25 + 0.1 * (setup.seed % 5)))
     setup.onset = at + 1
 
     def spoil(step: int, batch: Batch, _: torch.Generator) -> Batch:
+        if step != at:
+            return batch
         inputs = batch.inputs.clone()
-        inputs.flatten(1)[0, : step == at] = math.nan
+        inputs[0] = math.nan
         return Batch(inputs, batch.targets, batch.mask)
 
-    def leave_out(_: int, model: nn.Module) -> None:
-        for parameter in model.parameters():
-            if parameter.grad is not None and not parameter.grad.isfinite().all():
-                parameter.grad = None
-
     setup.spoil = spoil
-    setup.after_backward = leave_out if severity > 1 else None
 
 
 def unchecked_loss_scale(setup: Setup, severity: float) -> None:
@@ -53,13 +52,16 @@ def warms_up_too_far(setup: Setup, severity: float) -> None:
 
 
 FAULTS = (
-    Fault("missing_value", "bad_batch", missing_value, (1, 2), MEASURED, ("bad_data_pocket", "invalid_math")),
     Fault(
-        "unchecked_loss_scale", "fp16_overflow", unchecked_loss_scale, (18, 21), (*MEASURED, "gpt", "sft", "sequences"),
-        ("exploding_gradients", "invalid_math"),
+        "missing_value", "bad_batch", missing_value, (1,), MEASURED,
+        ("bad_data_pocket", "fp16_overflow", "invalid_math"),
     ),
     Fault(
-        "warms_up_too_far", "lr_too_high", warms_up_too_far, (30, 300), (*MEASURED, "sequences"),
+        "unchecked_loss_scale", "fp16_overflow", unchecked_loss_scale, (18,), (*MEASURED, "gpt", "sft", "sequences"),
+        ("bad_batch", "exploding_gradients", "invalid_math"),
+    ),
+    Fault(
+        "warms_up_too_far", "lr_too_high", warms_up_too_far, (30,), (*MEASURED, "sequences"),
         ("exploding_gradients", "insufficient_warmup"),
     ),
 )  # fmt: skip
