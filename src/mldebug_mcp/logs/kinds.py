@@ -84,9 +84,16 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
             return kind
     if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
         return "sft"
-    if "reward" in metrics and "kl" not in metrics:  # language models log how far they are from their reference
-        return "rl"
+    if "reward" in metrics:
+        return _rewarded(metrics)
     return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
+
+
+def _rewarded(metrics: Container[str]) -> str:
+    """Return the kind of a run that is rewarded: language models log how far they are from their reference."""
+    if "kl" not in metrics:
+        return "rl"
+    return "ppo" if "value_loss" in metrics else "grpo"
 
 
 def _configured_words(config: Mapping[str, object]) -> Iterable[str]:

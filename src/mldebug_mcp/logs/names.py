@@ -40,7 +40,7 @@ _LEARNING_RATE = re.compile(
 )
 _PATTERNS = ((_LEARNING_RATE, "learning_rate"), (_MEAN_REWARD, "reward"))
 # The "val" of these is a value function's: TRL's PPO trainer.
-_VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac_avg", "val/num_eos_tokens"})
+_VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac", "val/clipfrac_avg", "val/num_eos_tokens"})
 _TELLING_WORDS = re.compile(
     r"(?<![a-z])[am]?acc(?![a-z])|accuracy|cross-?_?entropy|reward|perplexity|(?<![a-z])ppl(?![a-z])"
     r"|(?<![a-z])bp[bc](?![a-z])|'s_|psnr|ssim|lpips|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])"
