@@ -49,9 +49,9 @@ def test_an_uneven_growth_of_a_tenth_is_absent() -> None:
 
 @pytest.mark.parametrize("name", ["memory_allocated_gb", "cuda_mem_mb", "train/peak_memory_gib", "system/vram_used"])
 def test_memory_is_known_under_names_of_ones_own(name: str) -> None:
-    assert state("memory_grows", run_of({name: 10 + 0.05 * np.arange(200)})) is State.PRESENT
+    assert state("memory_grows", run_of({name: [10 + 0.05 * step for step in range(200)]})) is State.PRESENT
 
 
 @pytest.mark.parametrize("name", ["replay_memory_size", "memory_bank_loss", "memory_available_gb"])
 def test_what_else_is_called_memory_is_not_taken_for_memory_in_use(name: str) -> None:
-    assert state("memory_grows", run_of({name: 10 + 0.05 * np.arange(200)})) is State.UNKNOWN
+    assert state("memory_grows", run_of({name: [10 + 0.05 * step for step in range(200)]})) is State.UNKNOWN
