@@ -39,7 +39,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "isolated_nan_grad_norm": ("healthy", *_NONFINITE),  # a skipped step, harmless by itself
     "plateau_no_learning": _STUCK,
     "no_learning_chance_level": _STUCK,
-    "completions_truncated": ("length_exploitation", "tokenizer_mismatch"),
+    "completions_truncated": ("completion_limit_low", "length_exploitation", "tokenizer_mismatch"),
     "loss_spike": _JUMPED,
     "loss_spike_divergence": _JUMPED,
     "dataloader_shm_bus_error": ("out_of_memory", "hardware_fault"),

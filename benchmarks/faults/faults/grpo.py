@@ -173,7 +173,8 @@ FAULTS = (
     ),
     Fault("grpo_frozen", "params_not_training", frozen, (1,), TASKS, ("lr_too_low",)),
     Fault(
-        "other_end_token", "tokenizer_mismatch", other_end_token, (1, 2), TASKS, ("length_exploitation",), (1, 2)
+        "other_end_token", "tokenizer_mismatch", other_end_token, (1, 2), TASKS,
+        ("completion_limit_low", "length_exploitation"), (1, 2),
     ),
     Fault(
         "never_found", "exploration_failure", never_found, (1,), TASKS, ("reward_broken", "no_reward_variance")

@@ -196,7 +196,10 @@ FAULTS = (
     Fault("trl_grpo_rate_high", "lr_too_high", rate_times, (30,), GRPO,
         ("kl_blowup", "entropy_collapse", "exploration_failure")),
     Fault("trl_grpo_rate_low", "lr_too_low", rate_times, (0.003,), GRPO, ("params_not_training",)),
-    Fault("trl_other_end", "tokenizer_mismatch", other_end, (1,), GRPO, ("length_exploitation", "reward_broken")),
+    Fault(
+        "trl_other_end", "tokenizer_mismatch", other_end, (1,), GRPO,
+        ("completion_limit_low", "length_exploitation", "reward_broken"),
+    ),
 )  # fmt: skip
 HEALTHY = (
     Fault("trl_sft_as_usual", "healthy", as_usual, (4, 16), SFT, seeds=(1,)),

@@ -47,7 +47,7 @@ FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("bf16", 0): ("fp16_overflow", "low_precision_update"),
     ("beta", -1): ("kl_blowup", "dpo_collapse"),
     ("num_generations", -1): ("no_reward_variance",),
-    ("max_completion_length", -1): ("length_exploitation", "reward_broken"),
+    ("max_completion_length", -1): ("completion_limit_low", "reward_broken"),
 }
 """The causes that a setting suggests if it is higher (+1), lower (-1) or just different (0) than in the good run."""
 
