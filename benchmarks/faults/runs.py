@@ -228,7 +228,7 @@ def thinned(records: list[Record], case: Case, experiment: Experiment, hidden: C
         window = records[start : start + every]
         merged = {name: value for record in window for name, value in record.items() if name not in hidden}
         if "loss" in merged:
-            merged["loss"] = float(np.mean([record["loss"] for record in window]))
+            merged["loss"] = float(np.mean([record["loss"] for record in window if "loss" in record]))
         out.append(merged)
     return out
 
