@@ -19,12 +19,12 @@ MEASURED = (*VECTORS, "images", "pixels")
 
 
 def missing_value(setup: Setup, _: float) -> None:
-    """Feed one row that is NaN."""
+    """Feed one row that is NaN, where inputs are not mere indices."""
     at = int(setup.steps * (0.25 + 0.1 * (setup.seed % 5)))
     setup.onset = at + 1
 
     def spoil(step: int, batch: Batch, _: torch.Generator) -> Batch:
-        if step != at:
+        if step != at or not batch.inputs.is_floating_point():
             return batch
         inputs = batch.inputs.clone()
         inputs[0] = math.nan
