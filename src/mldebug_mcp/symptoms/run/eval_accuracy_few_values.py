@@ -24,7 +24,8 @@ SMALL, TOLERANCE = 50, 1e-4
     needs=("eval_accuracy",),
     not_for=("grpo", "ppo", "rl", "preference"),
     whole_run=True,
-    background=0.004,
+    background=0.02,  # so is an accuracy that was reached before the first evaluation
+    as_chosen=True,
     follows=("eval_metric_constant", "loss_plateau", "loss_at_chance", "loss_constant", "loss_nonfinite", "loss_zero"),
 )
 def eval_accuracy_few_values(run: Run) -> Evidence | None:
