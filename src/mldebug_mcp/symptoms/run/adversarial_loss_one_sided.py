@@ -11,7 +11,7 @@ from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.logs.spellings import DISCRIMINATOR_LOSSES, GENERATOR_LOSSES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned, end_level
+from mldebug_mcp.symptoms.statistics import aligned, end_level, median
 from mldebug_mcp.text import figure
 
 GONE, NEARLY_ALWAYS = 0.01, 0.05
@@ -58,13 +58,13 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
         for won, lost in ((discriminator, generator), (generator, discriminator)):
             if _is_gone(won.value[later]) and _is_beaten(lost.value, squared=won is discriminator):
                 return Evidence(
-                    f"{won.name} is {figure(float(np.median(won.value[later])))} from {run.step_name} "
+                    f"{won.name} is {figure(median(won.value[later]))} from {run.step_name} "
                     f"{figure(float(step[later][0]))} on (median), while {lost.name} is "
-                    f"{figure(float(np.median(lost.value[later])))} (it began at {figure(float(lost.value[0]))})",
+                    f"{figure(median(lost.value[later]))} (it began at {figure(float(lost.value[0]))})",
                     steps=(float(step[later][0]),),
                     values={
-                        "gone": float(np.median(won.value[later])),
-                        "high": float(np.median(lost.value[later])),
+                        "gone": median(won.value[later]),
+                        "high": median(lost.value[later]),
                         "discriminator_wins": float(won is discriminator),
                     },
                 )
@@ -93,12 +93,12 @@ def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
 
 
 def _is_gone(later: Floats) -> bool:
-    return float(np.median(later)) < GONE and float(np.quantile(later, 0.9)) < NEARLY_ALWAYS
+    return median(later) < GONE and float(np.quantile(later, 0.9)) < NEARLY_ALWAYS
 
 
 def _is_beaten(loss: Floats, *, squared: bool) -> bool:
     """Say whether a loss is as high as that of a network that always loses, and does not come down."""
     later = loss[len(loss) // 2 :]
-    level = float(np.median(later))
-    stays = end_level(loss) >= FALLS * min(level, float(np.median(loss[: len(loss) // 2])))
+    level = median(later)
+    stays = end_level(loss) >= FALLS * min(level, median(loss[: len(loss) // 2]))
     return stays and (level >= HIGH or (squared and bool(np.all(np.abs(later - SQUARED) < NEAR))))

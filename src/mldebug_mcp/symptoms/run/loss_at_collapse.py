@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 TRIPLET = ("*triplet*",)
@@ -44,7 +45,7 @@ def loss_at_collapse(run: Run) -> Evidence | None:
             continue
         found = found or one
         later = one.value[len(one) // 2 :]
-        level = float(np.median(later))
+        level = median(later)
         beside = next((each for each in known if abs(level - each) <= NEAR * each), None)
         if beside is not None and level > 0 and float(np.ptp(later)) <= SPREAD * level:
             return _evidence(run, one, later, beside)
@@ -69,8 +70,8 @@ def _levels(run: Run, name: str) -> tuple[float, ...]:
 def _evidence(run: Run, loss: Series, later: Floats, beside: float) -> Evidence:
     first = float(loss.step[len(loss) - len(later)])
     return Evidence(
-        f"{loss.name} is {figure(float(np.median(later)))} from {run.step_name} {figure(first)} to the end, between "
+        f"{loss.name} is {figure(median(later))} from {run.step_name} {figure(first)} to the end, between "
         f"{figure(float(later.min()))} and {figure(float(later.max()))}: equal embeddings have {figure(beside)}",
         steps=(first,),
-        values={"level": float(np.median(later)), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
+        values={"level": median(later), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
     )
