@@ -141,6 +141,8 @@ def test_an_answer_to_a_part_of_the_question_says_which_words_it_leaves_out() ->
         ("NaN\u2019s in fp16", "NaN's in fp16"),
         ("the rewrad is always zero", "the reward is always zero"),
         ("loss plateau after 40B tokens and 100k steps", "loss plateau after tokens and steps"),
+        ("loss plateau of Qwen3 and a resnet50 on an A6000", "loss plateau"),
+        ("OutOfMemoryError in the first step", "out of memory error in the first step"),
     ],
 )
 def test_slips_and_short_forms_find_what_the_full_words_find(query: str, like: str) -> None:
@@ -189,6 +191,11 @@ def test_which_of_two_numbers_is_the_better_one_decides_what_is_found(query: str
     [
         ("all GPUs are busy and no new log line appears", "hang"),
         ("my agent gives the same response to every prompt", "entropy_collapse"),
+        ("the job was preempted and carries on from where it was, but the numbers are far worse", "resume_state_lost"),
+        ("numpy gives identical crops in every worker", "pytorch_worker_random"),
+        ("which seed made our best of five runs so good, may I report it", "spinningup_three_seeds"),
+        ("the network only answers background, the mask is empty", "slavv_all_background"),
+        ("accuracy of a two class model stays at 50 percent", "no_signal"),
     ],
 )
 def test_what_is_seen_leads_to_the_entry_without_the_name_of_the_trouble(query: str, expected: str) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp.diagnose.search import indexed
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.files import knowledge_folder
+from mldebug_mcp.knowledge.asked import asked
 from mldebug_mcp.knowledge.catalogue import catalogue, read_catalogue
 from mldebug_mcp.knowledge.consistency import documents, problems
 from mldebug_mcp.knowledge.markdown import parse_blocks
@@ -169,3 +171,12 @@ def test_questions_of_the_search_benchmark_name_ids_that_exist() -> None:
     assert len(lines) >= 150
     for line in lines:
         assert set(json.loads(line)["right"]) & ids
+
+
+def test_how_people_ask_is_told_for_each_situation_and_cause_and_for_nothing_that_does_not_exist() -> None:
+    known = catalogue()
+    tags = {tag for one in indexed() for tag in (*one.tags, one.id)}
+    told = set(asked())
+    assert told <= tags
+    assert {situation for quote in known.quotes.values() for situation in quote.situations} <= told
+    assert set(known.causes) - {"unknown"} <= told

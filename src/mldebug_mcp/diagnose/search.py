@@ -127,10 +127,11 @@ def _entry_hit(one: Found) -> EntryHit:
 
 @lru_cache(maxsize=1)
 def _index() -> Index:
-    return Index(_documents())
+    return Index(indexed())
 
 
-def _documents() -> Iterator[Document]:
+def indexed() -> Iterator[Document]:
+    """Yield all that can be found."""
     known = catalogue()
     yield from map(_of_quote, known.quotes.values())
     yield from map(_of_cause, known.causes.values())

@@ -66,8 +66,8 @@ looking looks lot lots made make makes making many may maybe me mean means might
 needs no nope not nothing now of off ok okay on one only or other our out over people per percent perhaps please ppl
 put puts quite rather really right said same say says see seem seems seen should since so some somebody someone
 something sometimes still such sure take tell than thank thanks that the their them then there these they thing things
-think this those though to too tried tries try trying up us use used user using usually very want wants was wasn way
-we well went were weren what whats when where whether which while who whole why will with without won wont work
+think this those though to too tried tries try trying up us use used user using usually versus very vs want wants was
+wasn way we well went were weren what whats when where whether which while who whole why will with without won wont work
 worried would yeah yes yet you your
 aber alle als am an auch auf aus bei beim bin bitte das dass dem den der des die dies diese doch durch ein eine einem
 einen einer er erkenne es für ganz gibt habe haben hat ich ihr im immer in ist kann kein keine man mein meine mich mir
@@ -76,3 +76,12 @@ vor war warum was weil wenn werden wie wieder wieso wir wird wo woran wurde zu z
 """
 STOPWORDS = frozenset(_STOPPED.split())
 """Words that say nothing on what is asked."""
+
+_NAMED = """
+albert alexnet alpaca bart bert bloom cifar coco colab cuda deberta deepseek densenet detr distilbert efficientnet
+electra falcon flux geforce gemma gpt imagenet inception internlm kaggle llama llava mamba maskrcnn mistral mixtral
+mnist mobilenet nvidia olmo opt palm phi qwen resnet resnext retinanet roberta rtx rwkv segformer squad swin titan tpu
+unet vgg vicuna vit whisper xception yolo
+"""
+NAMES = frozenset(_NAMED.split())
+"""Names of models, data sets and hardware: where no entry speaks of them they are no words of another field."""

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mldebug_mcp.knowledge.concepts import DOMAINS, STACK, STOPWORDS, concepts
+from mldebug_mcp.knowledge.asked import asked_for
+from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
 from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
@@ -29,8 +30,8 @@ UNKNOWN = 1 / 3
 MOSTLY_UNKNOWN = 0.5
 """Above this share of unknown words, two at least, a question is of another field: no question of benchmarks/search
 has as many."""
-# Columns: id, title, text, words of the tags, tags as single tokens, source. Fitted as above.
-_WEIGHTS = "0.0, 2.5, 1.0, 1.5, 3.0, 0.4"
+# Columns: id, title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above.
+_WEIGHTS = "0.0, 2.0, 1.0, 1.5, 2.0, 0.4, 1.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,16 @@ class Index:
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(
             "CREATE VIRTUAL TABLE documents USING fts5"
-            "(key UNINDEXED, title, text, words, tags, source, tokenize='porter unicode61')"
+            "(key UNINDEXED, title, text, words, tags, source, asked, tokenize='porter unicode61')"
         )
         self._connection.executemany(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", map(_row, self.documents.values())
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, self.documents.values())
         )
 
     def find(self, query: str) -> Answer:
         """Return the documents that answer a question, best first; equal scores in the order of their keys."""
         question = spelt(reworded(query), self.words)
-        words = _words(question)
+        words = [word for word in _words(question) if self._holders(word) or not _is_name(word)]
         tags = {tag: said for tag, said in _tags(question).items() if self._holders(_token(tag))}
         if not words and not tags:
             return Answer([], [])
@@ -148,7 +149,7 @@ class Index:
         return about_each, unknown if missing >= UNKNOWN else [], missing
 
 
-def _row(document: Document) -> tuple[str, str, str, str, str, str]:
+def _row(document: Document) -> tuple[str, str, str, str, str, str, str]:
     return (
         f"{document.kind}:{document.id}",
         document.title.replace("_", " "),
@@ -156,11 +157,17 @@ def _row(document: Document) -> tuple[str, str, str, str, str, str]:
         " ".join(document.tags).replace("_", " "),
         " ".join(map(_token, document.tags)),
         document.source,
+        _asked(document),
     )
 
 
+def _asked(document: Document) -> str:
+    return asked_for((*document.tags, document.id))
+
+
 def _said(document: Document) -> str:
-    return f"{document.title.replace('_', ' ')} {document.text} {' '.join(document.tags).replace('_', ' ')}"
+    tags = " ".join(document.tags).replace("_", " ")
+    return f"{document.title.replace('_', ' ')} {document.text} {tags} {_asked(document)}"
 
 
 def _token(tag: str) -> str:
@@ -171,6 +178,11 @@ def _token(tag: str) -> str:
 def _words(question: str) -> list[str]:
     found = re.findall(r"\d+\.\d+|[^\W_]+", question)
     return list(dict.fromkeys(word for word in found if word not in STOPWORDS and not _COUNT.fullmatch(word)))
+
+
+def _is_name(word: str) -> bool:
+    """Tell whether a word names a model, a data set or a device: those with a digit in them are many."""
+    return word in NAMES or (word[0].isalpha() and any(map(str.isdigit, word)))
 
 
 def _tags(question: str) -> dict[str, set[str]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from mldebug_mcp.knowledge.concepts import STOPWORDS
+from mldebug_mcp.knowledge.concepts import NAMES, STOPWORDS
 
 FILE = "wording.jsonl"
 
@@ -26,6 +26,8 @@ LIKENESS = 0.83
 """Of difflib: one letter in six wrong, doubled, left out or swapped with its neighbour."""
 _HAN = r"[\u3400-\u9fff]"
 _WORD = re.compile(r"[^\W\d_]+")
+_CAMEL = re.compile(r"(?<=[a-z]{3})(?=[A-Z][a-z]{2})|(?<=[a-z])(?=Of[A-Z])|(?<=[a-z]Of)(?=[A-Z])")
+"""Between the words of an identifier such as OutOfMemoryError; not in names such as PyTorch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ def _pattern(said: list[str]) -> re.Pattern[str]:
 
 def reworded(question: str) -> str:
     """Return a question in lower case and in the words that entries use."""
-    text = unicodedata.normalize("NFKC", question).lower().replace("\u2019", "'")
+    text = unicodedata.normalize("NFKC", question).replace("\u2019", "'")
+    text = _CAMEL.sub(" ", text).lower()
     text = re.sub(rf"(?<={_HAN})(?=[a-z0-9])|(?<=[a-z0-9])(?={_HAN})", " ", text)
     for one in wordings():
         text = one.pattern.sub(one.means, text)
@@ -70,7 +73,7 @@ def spelt(question: str, known: Collection[str]) -> str:
 
     def put_right(match: re.Match[str]) -> str:
         word = match[0]
-        if len(word) < SHORTEST_MISSPELT or word in known:
+        if len(word) < SHORTEST_MISSPELT or word in known or word in STOPWORDS or word in NAMES:
             return word
         near = [one for one in by_letter.get(word[0], ()) if abs(len(one) - len(word)) <= 2]
         return next(iter(difflib.get_close_matches(word, near, n=1, cutoff=LIKENESS)), word)
