@@ -43,6 +43,12 @@ def test_a_url_is_named_as_it_was_written_and_not_fetched(path: str) -> None:
     assert path in str(problem.value)
 
 
+@pytest.mark.parametrize("text", ["{'loss': 2.31, 'epoch': 0.1}", "step 1 loss 2.3\nstep 2 loss nan"])
+def test_a_log_pasted_in_place_of_its_path_is_to_be_saved_first(text: str) -> None:
+    with pytest.raises(InputError, match="that is text and no path: save it to a file first"):
+        diagnose_run(text)
+
+
 def test_the_name_of_nobody_stays_as_it_is() -> None:
     assert expanded("~nobody_of_this_name/x") == Path("~nobody_of_this_name/x")
 

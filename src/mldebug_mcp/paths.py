@@ -11,6 +11,9 @@ from mldebug_mcp.text import shorten
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
+_TEXT = re.compile(r"\n|^\s*[\[{]")
+"""What a log or a record holds and the name of no file: lines, or JSON."""
+
 
 def expanded(path: str | Path) -> Path:
     """Return a path with `~` as the home folder, or that of a file: URL; with the name of nobody it stays as it is.
@@ -39,6 +42,8 @@ def expanded(path: str | Path) -> Path:
 def unreadable(path: str | Path, error: OSError) -> str:
     """Say why a path cannot be read; of a relative one that is not there, in which folder it was looked for."""
     name = shorten(str(path), 200)
+    if isinstance(error, FileNotFoundError) and _TEXT.search(str(path)):
+        return f"{name}: that is text and no path: save it to a file first"
     if isinstance(error, FileNotFoundError):
         return f"{name}: no such file or folder{_looked_in(Path(path))}"
     if isinstance(error, PermissionError):

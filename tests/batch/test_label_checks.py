@@ -44,6 +44,18 @@ def test_one_row_without_labels_is_a_row(inspect: Inspect) -> None:
     assert "no_completion_left" not in found
 
 
+@pytest.mark.parametrize(
+    ("masked", "said"), [([1], "row 1 trains on no token"), ([1, 2], "rows 1, 2 (2 of 4) train on")]
+)
+def test_the_verb_fits_the_number_of_rows(masked: list[int], said: str, tmp_path: Path) -> None:
+    rows = [[7, 8, 9, 5]] * 4
+    labels = [[IGNORE] * 4 if at in masked else row for at, row in enumerate(rows)]
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps({"input_ids": rows, "labels": labels}))
+    summaries = {one.check: one.summary for one in inspect_batch(path, purpose="sft").findings}
+    assert summaries["row_labels_masked"].startswith(said)
+
+
 @pytest.mark.parametrize("family", CHAT)
 def test_prompts_with_labels_are_seen(family: str, inspect: Inspect) -> None:
     made = Maker(family)

@@ -171,7 +171,8 @@ async def test_a_healthy_run_is_answered_in_a_few_lines(
     assert sum(one["probability"] for one in answer["hypotheses"]) == pytest.approx(1)
     assert answer["hypotheses"][0]["credence"]
     assert "nothing stands out" in answer["notes"]
-    assert answer["next_step"] == {"tool": "diagnose_run", "arguments": {"path": path, "detail": "full"}}
+    assert answer["next_step"]["arguments"] == {"id": "healthy"}
+    assert answer["notes"][-1].startswith("shortened; everything: ")
 
 
 async def test_the_healthy_example_says_what_was_not_logged(client: Client, examples: Path) -> None:
@@ -189,8 +190,8 @@ async def test_what_was_seen_in_a_healthy_run_is_named(client: Client, tmp_path:
     assert result.structured_content is not None
     (finding,) = result.structured_content["findings"]
     assert (finding["symptom"], finding["state"]) == ("lr_no_warmup", "present")
-    assert "learning_rate" in finding["summary"]
-    assert len(result.content[0].text) < 600  # type: ignore[union-attr]
+    assert finding["summary"].startswith("learning_rate is 0.0001 at step 0; its peak is 0.0001")
+    assert len(result.content[0].text) < BRIEF  # type: ignore[union-attr]
 
 
 async def test_a_log_with_an_error_line_and_no_metrics_is_not_passed_over_as_healthy(
@@ -206,7 +207,7 @@ async def test_the_whole_answer_keeps_the_arguments_of_the_call(client: Client, 
     config = str(examples / "healthy" / "config.json")
     result = await client.call_tool("diagnose_run", {"path": str(examples / "healthy"), "config": config, "run": ""})
     assert result.structured_content is not None
-    assert result.structured_content["next_step"]["arguments"]["config"] == config
+    assert f'config="{config}"' in result.structured_content["notes"][-1]
 
 
 async def test_unlikely_causes_are_folded_also_where_unknown_leads(client: Client, tmp_path: Path) -> None:
@@ -226,3 +227,27 @@ async def test_a_run_with_a_fault_keeps_its_rivals_and_checks(client: Client, ex
     assert result.structured_content is not None
     assert result.structured_content["hypotheses"][0]["fix"]
     assert result.structured_content["next_steps"]
+
+
+async def test_what_holds_nothing_is_left_out_of_the_short_form_but_for_the_fields_of_the_contract(
+    client: Client, examples: Path
+) -> None:
+    result = await client.call_tool("diagnose_run", {"path": str(examples / "divergence")})
+    answer = result.structured_content
+    assert answer is not None
+    assert all(answer[name] for name in answer)
+    contract = {"cause", "probability", "credence", "because", "against", "next_steps", "citations"}
+    for one in answer["hypotheses"]:
+        assert contract <= one.keys()
+        assert all(one[name] for name in one.keys() - contract)
+
+
+async def test_which_of_several_runs_was_read_is_said_even_if_it_is_healthy(client: Client, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        healthy_log(tmp_path / "runs" / name / "log.jsonl")
+    result = await client.call_tool("diagnose_run", {"path": str(tmp_path / "runs")})
+    assert result.structured_content is not None
+    assert any(
+        note.startswith("read second, the longest of 2 runs; run=NAME") for note in result.structured_content["notes"]
+    )

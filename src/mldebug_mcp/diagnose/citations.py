@@ -17,7 +17,7 @@ DOMAINS = {
     "grpo": frozenset({"llm", "rl"}),
     "ppo": frozenset({"llm", "rl"}),
     "rl": frozenset({"rl"}),
-    "supervised": frozenset({"vision", "vlm"}),
+    "supervised": frozenset({"vision"}),
     "diffusion": frozenset({"diffusion", "vision"}),
 }
 """By kind of run: the domains that it may belong to."""

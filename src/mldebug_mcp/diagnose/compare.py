@@ -17,6 +17,8 @@ SIGMAS = 5.0
 """Levels of two stretches differ if they are this many standard deviations of their noise apart ..."""
 LEAST = 0.02
 """... and by this share of the reference: two seeds of one recipe differ by about a percent. Both chosen by hand."""
+MOST_SIGMAS = 1000.0
+"""What is said of values without noise, such as learning rates."""
 LASTING = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
 MAX_SETTINGS = 40
@@ -120,7 +122,7 @@ def _parting(run: Series, reference: Series) -> Parting | None:
         return None
     at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
     step = _refined(run, reference, edges[before], edges[at + 1])
-    sigmas = float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12))
+    sigmas = min(float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12)), MOST_SIGMAS)
     return Parting(metric=run.name, step=step, run=float(level[at]), reference=float(other[at]), sigmas=sigmas)
 
 

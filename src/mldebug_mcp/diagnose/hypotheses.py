@@ -18,6 +18,8 @@ from mldebug_mcp.symptoms import symptoms
 LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_STEPS_EACH = 3
+NO_ERROR = "error_message"
+"""The symptom whose absence says that the log was searched for errors, and has none."""
 
 
 def judge_causes(
@@ -129,11 +131,13 @@ def _hypothesis(
         update={
             "summary": plain(cause.summary),
             "fix": plain(cause.fix),
-            "next_steps": [_filled(step, path, kind) for step in fitting[:MAX_STEPS_EACH]],
+            "next_steps": [
+                _filled(step, path, kind, errors=NO_ERROR not in absent) for step in fitting[:MAX_STEPS_EACH]
+            ],
             "citations": known.cite(quotes_for(cause, seen, kind, states[State.PRESENT])),
         }
     )
 
 
-def _filled(step: NextStep, path: str, kind: str) -> NextStep:
-    return step.model_copy(update={"call": possible_call(step.call, path, kind)})
+def _filled(step: NextStep, path: str, kind: str, *, errors: bool) -> NextStep:
+    return step.model_copy(update={"call": possible_call(step.call, path, kind, errors=errors)})

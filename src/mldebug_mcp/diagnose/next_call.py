@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ON_LEADER = {"healthy": "what to check before it is believed", "unknown": "how to narrow it down"}
 """What there is to read on the two hypotheses that have nothing to fix."""
+FAR_BELOW = 0.5
+"""Share of the best quote's score below which the best entry is about something else (chosen)."""
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
 """A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
 
@@ -62,20 +64,19 @@ def after_inspection(path: str, findings: Sequence[BatchFinding], trained: int |
 
 
 def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[MemoryFinding], *, focused: bool) -> Call:
-    """Return a closer look at the largest call site, or else a call that explains the most severe finding."""
+    """Return a closer look at the call site of the gravest finding, or the largest; else a call that explains it."""
     if sites and not focused and is_sendable(path):
-        return Call(
-            tool="check_memory",
-            arguments={"path": path, "focus": sites[0].id},
-            why="the whole stack of the largest call site",
-        )
+        blamed = [one for one in findings if one.severity != "info" and one.stack]
+        named = [site for one in blamed for site in sites if site.site == one.stack[0]]
+        why = "the whole stack of " + ("the call site in question" if named else "the largest call site")
+        return Call(tool="check_memory", arguments={"path": path, "focus": (named or sites)[0].id}, why=why)
     found = next((one.finding for one in findings if one.finding != "healthy"), "menu_out_of_memory")
     return _read(found, "how to save memory")
 
 
 def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit]) -> Call:
-    """Return a call that explains the best entry, else the source of the best quote."""
-    if entries:
+    """Return a call that explains the best entry, else the source of the best quote, if that fits far better."""
+    if entries and entries[0].score >= FAR_BELOW * max((one.score for one in quotes), default=0.0):
         return _read(entries[0].id, "the best entry, in full")
     if quotes:
         return _read(quotes[0].source, "all quotes of this source")
@@ -92,12 +93,17 @@ def after_explanation(entry: Explanation) -> Call:
 
 
 def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call:
-    """Return a call that explains the matching message, else a search for the words of the error."""
+    """Return a call that explains the matching message, else a search for its words, if that finds anything."""
     if matches:
         return _read(matches[0].id, "this message: cause, fix, and what it is mistaken for")
     words = " ".join(re.findall(r"[A-Za-z_]{3,}", error.text)[:20]) if error else ""
     if not words:
         return _read("menu_it_hangs", "a run that stopped without a message")
+    from mldebug_mcp.diagnose.search import search_folklore  # it needs this module
+
+    found = search_folklore(words)
+    if not found.quotes and not found.entries:
+        return _read("unknown", _ON_LEADER["unknown"])
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
 
 

@@ -35,8 +35,11 @@ VERBS = {
 """The tools that a next step can call, and their arguments; of other calls in PLAYBOOK.md only the words are shown."""
 
 
-def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | None:
-    """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it."""
+def possible_call(call: str | None, path: str, kind: str = "unknown", *, errors: bool = True) -> str | None:
+    """Return a call from PLAYBOOK.md with the run's path filled in, or None if none of our tools takes it.
+
+    A log in which no `errors` were found is not to be searched for one again.
+    """
     if call is None:
         return None
     verb, _, arguments = call.partition("(")
@@ -44,7 +47,7 @@ def possible_call(call: str | None, path: str, kind: str = "unknown") -> str | N
         return None
     if verb == "inspect_batch":
         return filled_batch_call(call, path, kind)
-    if verb == "explain_error" and path.lower().endswith(TEXT_LOGS):
+    if verb == "explain_error" and errors and path.lower().endswith(TEXT_LOGS):
         return call.replace('"MESSAGE"', quoted(path))  # it finds the first error of a log by itself
     return call.replace('"{path}"', quoted(path))
 

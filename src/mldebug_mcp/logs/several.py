@@ -40,5 +40,7 @@ def choose_run(builder: RunBuilder, where: str, points: Mapping[str, int], label
         return found[-1]
     chosen = max(reversed(list(points)), key=lambda run: points[run])
     if len(points) > 1:
-        builder.note(f"{len(points)} runs (with their points): {listed}; read {shown[chosen]}, the one with the most")
+        builder.note(
+            f"read {shown[chosen]}, the longest of {len(points)} runs; run=NAME reads another (NAME (points)): {listed}"
+        )
     return chosen

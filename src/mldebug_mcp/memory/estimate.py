@@ -103,18 +103,24 @@ def _peak_in(snapshot: str | Path) -> int:
 
 def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None) -> MemoryEstimate:
     parts = parts_of(shape, setup)
+    total = peak_of(parts, setup)
     return MemoryEstimate(
         model=shape.name,
         parameters=shape.parameters,
         trained_parameters=trained_parameters(shape, setup),
         parts=list(parts.values()),
-        total_bytes=peak_of(parts, setup),
+        total_bytes=total,
         settings={name: str(value) for name, value in asdict(setup).items()},
         measured_peak_bytes=measured,
         sources=list(_SOURCES),
         next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),
-        notes=list(_NOTES),
+        notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_NOTES],
     )
+
+
+def _in_all(peak: int, parts: int) -> str:
+    apart = "; the parts do not all peak at the same moment" if peak < parts else ""
+    return f"{peak / 2**30:.1f} GiB on each device at the peak{apart}"
 
 
 def _next_call(config: str, setup: Setup, largest: str) -> Call:

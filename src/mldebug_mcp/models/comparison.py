@@ -22,7 +22,9 @@ class Parting(Model):
     step: Number = Field(description="The step from which they differ.")
     run: Number = Field(description="The level of this run just after that step.")
     reference: Number = Field(description="The level of the reference run there.")
-    sigmas: Number = Field(description="How far apart they are there, in standard deviations of the noise of both.")
+    sigmas: Number = Field(
+        description="How far apart they are there, in standard deviations of the noise of both, 1000 at most."
+    )
 
 
 class Comparison(Model):

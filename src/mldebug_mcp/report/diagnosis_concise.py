@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
@@ -35,8 +36,8 @@ CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
 hand: so it is for nearly all healthy runs, simulated and real, and none of their other causes is worth a look."""
-MAX_USUAL, MAX_USUAL_SUMMARY = 2, 48
-"""If `healthy` leads all the same, this many findings are named, in a few words each."""
+MAX_USUAL, MAX_USUAL_SUMMARY = 2, 120
+"""If `healthy` leads all the same, this many findings are named, in a sentence each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is noted if nothing was found."""
 
@@ -73,15 +74,14 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     notes = [*diagnosis.notes[:MAX_NOTES], *note]
     if len(metrics) > MAX_METRICS or len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all")
-    return diagnosis.model_copy(
-        update={
-            "run": diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
-            "findings": worth_showing(diagnosis.findings)[:MAX_FINDINGS],
-            "hypotheses": hypotheses,
-            "next_steps": diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS],
-            "what_to_log": diagnosis.what_to_log[:MAX_TO_LOG],
-            "notes": notes,
-        }
+    return Diagnosis(
+        run=diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
+        findings=worth_showing(diagnosis.findings)[:MAX_FINDINGS],
+        hypotheses=hypotheses,
+        next_steps=diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS],
+        next_step=diagnosis.next_step,
+        notes=notes,
+        **_filled(ties=diagnosis.ties, what_to_log=diagnosis.what_to_log[:MAX_TO_LOG], comparison=diagnosis.comparison),
     )
 
 
@@ -95,7 +95,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
-        run=_brief(diagnosis.run, most=1 if seen else len(USUAL)),
+        run=_brief(diagnosis.run, most=len(USUAL)),
         findings=[
             Finding(symptom=one.symptom, state=one.state, summary=shorten(one.summary, MAX_USUAL_SUMMARY))
             for one in seen
@@ -174,10 +174,16 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
 
 def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
     probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
-    update: dict[str, object] = {"probability": probability, "credence": credence(probability), "next_steps": []}
-    if detailed and hypothesis.cause != "healthy" and probability >= LEAST_DETAILED:
-        update |= {"summary": shorten(hypothesis.summary, MAX_SENTENCE), "fix": shorten(hypothesis.fix, MAX_SENTENCE)}
-        update |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
-    else:
-        update |= {"summary": "", "fix": "", "citations": [], "against": [], "because": hypothesis.because[:1]}
-    return hypothesis.model_copy(update=update)
+    always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}
+    always |= {"because": hypothesis.because[:1], "against": [], "next_steps": [], "citations": []}
+    if not detailed or hypothesis.cause == "healthy" or probability < LEAST_DETAILED:
+        return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
+    always |= {"because": hypothesis.because, "against": hypothesis.against}
+    always |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
+    summary, fix = shorten(hypothesis.summary, MAX_SENTENCE), shorten(hypothesis.fix, MAX_SENTENCE)
+    return Hypothesis(**always, **_filled(summary=summary, fix=fix, tied_with=hypothesis.tied_with))
+
+
+def _filled(**fields: object) -> dict[str, Any]:
+    """Return the fields that hold something: an empty one is left unset, and so out of the answer."""
+    return {name: value for name, value in fields.items() if value}

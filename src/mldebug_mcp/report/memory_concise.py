@@ -25,7 +25,13 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
         "levers": report.levers[:MAX_LEVERS],
         "oom": report.oom and report.oom.model_copy(update={"stack": []}),
         "hypotheses": [
-            one.model_copy(update={"summary": shorten(one.summary, MAX_SENTENCE // 2), "against": []})
+            one.model_copy(
+                update={
+                    "probability": round(one.probability, 4),
+                    "summary": shorten(one.summary, MAX_SENTENCE // 2),
+                    "against": [],
+                }
+            )
             for one in report.hypotheses[:MAX_HYPOTHESES]
         ],
         "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),

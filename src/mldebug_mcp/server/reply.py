@@ -32,7 +32,7 @@ from mldebug_mcp.text import clean
 
 LIMIT = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
-BRIEF = 600
+BRIEF = 900
 """Characters of the answer for a run with nothing wrong."""
 NOTE_ROOM = 500
 """Characters of `LIMIT` that are kept for the note on what was cut."""
@@ -74,7 +74,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
     Args:
         answer: The whole answer.
         detail: "full" for that; else the short form.
-        short: Makes the short form. Where that leaves `next_step` out, the next call is the one for the whole answer.
+        short: Makes the short form. One that leaves `next_step` out is kept to `BRIEF`, with the whole's next call.
         pictures: Images to send with it.
     """
     if detail == "full":
@@ -94,18 +94,20 @@ def _shortened(answer: Answer, brief: Answer) -> Model:
 
     whole = _call.get()
     if brief.next_step is None:
-        followed = brief.model_copy(update={"next_step": whole or answer.next_step})
-        return fitted(with_notes_that_fit(followed, brief.notes, BRIEF), LIMIT)
+        followed = brief.model_copy(update={"next_step": answer.next_step or whole})
+        return fitted(with_notes_that_fit(followed, [*brief.notes, _all_of_it(whole)], BRIEF), LIMIT)
     fitting = fitted(brief, LIMIT - NOTE_ROOM)
     if fitting == answer:
         return fitting
-    call = (
-        str(whole)
-        if whole is not None and len(json.dumps(str(whole))) <= LONGEST_CALL
-        else "this call with detail='full'"
-    )
-    notes = [*fitting.notes, f"shortened; everything: {call}"]
-    return fitting.model_copy(update={"notes": notes})
+    return fitting.model_copy(update={"notes": [*fitting.notes, _all_of_it(whole)]})
+
+
+def _all_of_it(whole: Call | None) -> str:
+    """Return a note with the call for the whole answer, written out if it is short."""
+    call = "this call with detail='full'"
+    if whole is not None and len(json.dumps(str(whole))) <= LONGEST_CALL:
+        call = str(whole)
+    return f"shortened; everything: {call}"
 
 
 def _whole_call(tool: str, arguments: Mapping[str, object]) -> Call | None:

@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
+    rows_that,
     rows_where,
     spots_at,
 )
@@ -64,4 +65,5 @@ def _mask_missing(batch: Batch) -> BatchEvidence | None:
     rows = rows_where(sides, lambda side: side.bounds[0] > side.ids.offsets[:-1])
     if not len(rows):
         return None
-    return BatchEvidence(f"{of_rows(rows, batch.rows)} are padded on the left, and there is no attention mask", rows)
+    padded = rows_that(rows, batch.rows, "is", "are")
+    return BatchEvidence(f"{padded} padded on the left, and there is no attention mask", rows)

@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     Spot,
     batch_check,
-    of_rows,
+    rows_that,
 )
 
 PLAIN_WITHOUT_TEMPLATE = frozenset({"Mistral", "Zephyr"})
@@ -62,7 +62,7 @@ def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
         else "the tokenizer has no such tokens and no template"
     )
     return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} hold {name} role markers as plain text; {whose}",
+        f"{rows_that(rows, batch.rows, 'holds', 'hold')} {name} role markers as plain text; {whose}",
         rows,
         tuple(Spot(row.side, row.index, row.turns[0].header, row.turns[0].start) for row in found[:3]),
         severity=None if own is not None else "warning",

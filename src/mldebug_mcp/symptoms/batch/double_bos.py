@@ -12,7 +12,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     NO_SPOTS,
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     spots_at,
 )
 
@@ -49,7 +49,8 @@ def double_bos(batch: Batch) -> BatchEvidence | None:
         spots = spots or spots_at(side, positions, 2)
     if not len(rows):
         return None
-    return BatchEvidence(f"{of_rows(rows, batch.rows)} begin with the first token (id {bos}) twice", rows, spots)
+    begins = rows_that(rows, batch.rows, "begins", "begin")
+    return BatchEvidence(f"{begins} with the first token (id {bos}) twice", rows, spots)
 
 
 def _started(batch: Batch, targets: Sequences) -> BatchEvidence | None:

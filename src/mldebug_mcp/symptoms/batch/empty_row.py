@@ -13,6 +13,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -40,7 +41,7 @@ def empty_row(batch: Batch) -> BatchEvidence | None:
     )
     rows = rows_where(sides, lambda side: _nothing_but(side, np.array(sorted(special), np.int64)))
     if len(rows):
-        return BatchEvidence(f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} empty", rows)
+        return BatchEvidence(f"{rows_that(rows, batch.rows, 'is', 'are')} empty", rows)
     if batch.purpose not in ("sft", "dpo", "vlm"):
         return None
     rows = rows_where(batch.trained_sides, lambda side: _ends_at_once(batch, side))

@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
+    rows_that,
     spots_at,
 )
 
@@ -46,7 +47,7 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
         if len(cut):
             rows = np.unique(side.numbers[found.row[cut]])
             return BatchEvidence(
-                f"{of_rows(rows, batch.rows)} end in the middle of an image's placeholders",
+                f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders",
                 rows,
                 spots_at(side, found.start[cut]),
                 {"placeholders": count},

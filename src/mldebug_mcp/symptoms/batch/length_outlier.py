@@ -14,7 +14,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
 )
 
 LEAST_ROWS = 4
@@ -49,8 +49,7 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
     return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} {'has' if len(rows) == 1 else 'have'} up to {longest} {batch.unit}, the median "
-        f"is {median:.0f}",
+        f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}",
         rows,
         values={"longest": longest, "median": median},
     )

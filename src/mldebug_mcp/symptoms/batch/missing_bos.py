@@ -11,7 +11,7 @@ from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -46,7 +46,8 @@ def missing_bos(batch: Batch) -> BatchEvidence | None:
     rows = rows_where(sides, lambda side: _begins_otherwise(side, bos))
     if not len(rows):
         return None
-    return BatchEvidence(f"{of_rows(rows, batch.rows)} do not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
+    does = rows_that(rows, batch.rows, "does", "do")
+    return BatchEvidence(f"{does} not begin with {tokenizer.hf.bos_token} (id {bos})", rows)
 
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:

@@ -10,7 +10,7 @@ from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -38,9 +38,8 @@ def no_completion_left(batch: Batch) -> BatchEvidence | None:
     rows = rows_where(sides, lambda side: _only_prompt(batch, side))
     if not len(rows):
         return None
-    return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} reach the greatest length of the batch and hold no completion", rows
-    )
+    reaches = rows_that(rows, batch.rows, "reaches", "reach")
+    return BatchEvidence(f"{reaches} the greatest length of the batch, without a completion", rows)
 
 
 def _only_prompt(batch: Batch, side: Sequences) -> Bools:

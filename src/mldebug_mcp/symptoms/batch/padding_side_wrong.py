@@ -11,7 +11,7 @@ from mldebug_mcp.models.base import Severity
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -50,9 +50,7 @@ def padding_side_wrong(batch: Batch) -> BatchEvidence | None:
     side = "right" if generation else "left"
     harmless = batch.model.relative_positions and all(one.attention is not None for one in sides)
     severity: Severity | None = "error" if generation else "info" if harmless else None
-    return BatchEvidence(
-        f"{of_rows(rows, batch.rows)} {'is' if len(rows) == 1 else 'are'} padded on the {side}", rows, severity=severity
-    )
+    return BatchEvidence(f"{rows_that(rows, batch.rows, 'is', 'are')} padded on the {side}", rows, severity=severity)
 
 
 def _padded_right(side: Sequences) -> Bools:

@@ -136,6 +136,11 @@ def of_rows(rows: Ints, total: int) -> str:
     return f"rows {shown}{more} ({len(rows)} of {total})"
 
 
+def rows_that(rows: Ints, total: int, one: str, several: str) -> str:
+    """Return the rows as the subject of a sentence, with its verb in the form for one row or for several."""
+    return f"{of_rows(rows, total)} {one if len(rows) == 1 else several}"
+
+
 def spots_at(side: Sequences, positions: Ints, width: int = 1) -> tuple[Spot, ...]:
     """Return examples from flat positions of a side, one for each row."""
     rows, first = np.unique(side.ids.row_of(positions), return_index=True)

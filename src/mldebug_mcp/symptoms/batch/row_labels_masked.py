@@ -11,7 +11,7 @@ from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -45,7 +45,8 @@ def row_labels_masked(batch: Batch) -> BatchEvidence | None:
     rows = rows_where(sides, lambda side: (side.trained_per_row == 0) & _has_content(batch, side))
     if not len(rows):
         return None
-    return BatchEvidence(f"{of_rows(rows, batch.rows)} train on no token", rows, values={"rows": len(rows)})
+    trains = rows_that(rows, batch.rows, "trains", "train")
+    return BatchEvidence(f"{trains} on no token", rows, values={"rows": len(rows)})
 
 
 def _has_content(batch: Batch, side: Sequences) -> Bools:

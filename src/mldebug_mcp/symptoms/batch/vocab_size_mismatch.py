@@ -10,7 +10,7 @@ from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
-    of_rows,
+    rows_that,
     rows_where,
 )
 
@@ -50,8 +50,8 @@ def vocab_size_mismatch(batch: Batch) -> BatchEvidence | None:
         rows = rows_where(batch.sides, lambda side: _unknown(side, tokenizer.size, model))
         if len(rows):
             return BatchEvidence(
-                f"{of_rows(rows, batch.rows)} hold ids that the tokenizer does not know (it has {tokenizer.size} "
-                f"tokens, the model {model})",
+                f"{rows_that(rows, batch.rows, 'holds', 'hold')} ids that the tokenizer does not know (it has "
+                f"{tokenizer.size} tokens, the model {model})",
                 rows,
             )
         if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
