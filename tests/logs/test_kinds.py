@@ -11,6 +11,7 @@ from mldebug_mcp.logs.run import Scalar
     [
         (("loss", "rewards/margins"), {}, "preference"),
         (("loss", "accuracy", "margin", "min_reward", "max_reward", "reward"), {}, "preference"),
+        (("loss", "accuracy", "margin"), {}, "preference"),
         (("loss", "frac_reward_zero_std"), {}, "grpo"),
         (("loss", "objective/rlhf_reward"), {}, "ppo"),
         (("value_loss", "explained_variance"), {}, "rl"),

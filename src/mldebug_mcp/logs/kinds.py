@@ -60,14 +60,15 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-OF_A_REWARD_MODEL = ("margin", "min_reward", "max_reward")
-"""What TRL's RewardTrainer logs of pairs that a model scores."""
+_OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accuracy"))
+"""What TRL's RewardTrainer, and others, log of pairs that a model scores: how often, and by how much, the chosen answer
+has the higher score."""
 
 
 def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     """Return the kind of run, or "unknown"."""
     words = _configured_words(config)
-    scored = all(name in metrics for name in OF_A_REWARD_MODEL)
+    scored = scores_pairs(metrics)
     for kind, hints in (
         ("preference", ("dpo", "kto", "orpo", "rm", "reward_modeling")),
         ("grpo", ("grpo", "rloo", "dapo")),
@@ -87,6 +88,11 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     if "reward" in metrics:
         return _rewarded(metrics)
     return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
+
+
+def scores_pairs(metrics: Container[str]) -> bool:
+    """Say whether these are the metrics of a reward model, which scores pairs of answers."""
+    return any(all(name in metrics for name in names) for names in _OF_A_REWARD_MODEL)
 
 
 def _rewarded(metrics: Container[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mldebug_mcp.logs.kinds import OF_A_REWARD_MODEL
+from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell
 
@@ -75,7 +75,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
         if not any(name in optimizer for name in _ADAM):
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
-    if all(name in run for name in OF_A_REWARD_MODEL):
+    if scores_pairs(run):
         return (_USUAL["supervised", FULL],)  # the lower rates of preference optimisation are for policies
     how = tuning(run)
     ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]

@@ -21,3 +21,14 @@ def test_zero_in_every_record_is_no_sign_because_equal_rewards_give_it() -> None
 
 def test_too_few_records_cannot_be_judged() -> None:
     assert state(NAME, run_of({"rewards/accuracies": [0.1, 0.1]})) is State.UNKNOWN
+
+
+def test_a_reward_model_that_is_wrong_on_held_out_pairs_is_seen() -> None:
+    margin, accuracy = [0.1, 0.8, 1.5, 2.2, 2.5, 3.0], [0.6, 0.8, 0.9, 0.9, 0.92, 0.95]
+    run = run_of(margin=margin, accuracy=accuracy, eval_accuracy=[0.35, 0.2, 0.1, 0.1, 0.1, 0.1])
+    assert state(NAME, run) is State.PRESENT
+    assert state(NAME, run_of(margin=margin, accuracy=accuracy, eval_accuracy=accuracy)) is State.ABSENT
+
+
+def test_a_classifier_of_low_accuracy_is_not_judged() -> None:
+    assert state(NAME, run_of(loss=[2.3] * 6, eval_accuracy=[0.1] * 6)) is State.UNKNOWN
