@@ -71,3 +71,9 @@ def test_what_is_measured_on_whole_outputs_needs_no_prefix(name: str) -> None:
 
 def test_a_score_of_training_is_none_of_evaluation() -> None:
     assert state("eval_metric_constant", run_of({"recall": [0.0] * 6}, loss=decay(6))) is State.UNKNOWN
+
+
+def test_an_error_rate_that_stands_at_its_worst_is_not_near_its_best() -> None:
+    assert state(
+        "eval_metric_constant", run_of(loss=decay(200), eval_cer=dict.fromkeys(range(25, 201, 25), 100.0))
+    ) is (State.PRESENT)

@@ -45,3 +45,15 @@ def test_an_evaluation_loss_of_zero_beside_one_that_is_not_gone_is_present() -> 
     assert state("eval_never_improves", run) is State.UNKNOWN
     learnt = run_of(loss=np.linspace(0.1, 1e-4, 200), eval_loss=dict.fromkeys(AT, 0.0))
     assert state(NAME, learnt) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("metric", "value"), [("eval_bleu", 0.0), ("eval_wer", 1.0), ("eval_cer", 100.0)])
+def test_no_right_answer_beside_a_loss_that_falls_far_is_present(metric: str, value: float) -> None:
+    run = run_of({metric: dict.fromkeys(AT, value)}, loss=decay(200, 4.0, 0.1))
+    assert state(NAME, run) is State.PRESENT
+    assert state("loss_at_chance", run) is State.UNKNOWN
+
+
+def test_no_right_answer_while_the_loss_is_on_its_way_cannot_tell() -> None:
+    run = run_of({"eval_wer": dict.fromkeys(AT, 1.0)}, loss=np.linspace(4.0, 2.8, 200))
+    assert state(NAME, run) is State.UNKNOWN

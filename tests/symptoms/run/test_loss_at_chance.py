@@ -78,3 +78,30 @@ def test_a_few_epochs_that_all_stand_at_ln_2_are_enough() -> None:
     assert state("loss_at_chance", run_of(loss=at_chance)) is State.UNKNOWN  # steps: it may yet learn
     falling = run_of_records({"epoch": epoch, "loss": loss} for epoch, loss in enumerate([0.72, 0.70, 0.68, 0.69]))
     assert state("loss_at_chance", falling) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "metrics", [{"eval_cer": [96.0] + [100.0] * 19}, {"eval_wer": [1.0] * 20}, {"BLEU": [0.0] * 20}]
+)
+def test_a_loss_at_rest_while_no_answer_is_right_is_present(metrics: dict[str, list[float]]) -> None:
+    run = run_of(metrics, loss=np.concatenate([[3.75, 2.2], np.linspace(2.0, 1.95, 18)]))
+    assert state("loss_at_chance", run) is State.PRESENT
+    assert state("loss_plateau", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("metrics", [{"eval_cer": [100.0] * 12 + [90.0, 70.0, 50.0, 30.0]}, {"eval_wer": [1.1] * 16}])
+def test_a_recogniser_that_begins_to_learn_is_not(metrics: dict[str, list[float]]) -> None:
+    run = run_of(metrics, loss=np.concatenate([[6.0, 3.0], np.linspace(2.4, 1.2, 14)]))
+    assert state("loss_at_chance", run) is not State.PRESENT
+
+
+def test_an_error_rate_of_one_per_cent_is_that_of_a_model_that_knows_all() -> None:
+    run = run_of({"eval_wer": [1.31, 1.22, 1.18, 1.2, 1.19, 1.21]}, loss=[0.2, 0.12, 0.12, 0.12, 0.12, 0.12])
+    assert state("loss_at_chance", run) is not State.PRESENT
+    assert state("eval_metric_zero", run) is not State.PRESENT
+
+
+def test_the_first_logs_of_an_epoch_are_no_means_over_epochs() -> None:
+    loss = {0.02: 0.692, 0.04: 0.6897, 0.05: 0.6916, 0.07: 0.6878}
+    records = [{"epoch": epoch, "loss": value} for epoch, value in loss.items()]
+    assert state("loss_at_chance", run_of_records(records)) is State.UNKNOWN

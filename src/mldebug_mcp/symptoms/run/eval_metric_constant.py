@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.answers import is_error_rate
 from mldebug_mcp.symptoms.evaluation import as_share, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import end_level
@@ -57,7 +58,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
 
 def _still(series: Series) -> bool:
     value = float(series.value[0])
-    if SATURATED <= value <= 1 or 100 * SATURATED <= value <= 100:
+    if not is_error_rate(series.name) and (SATURATED <= value <= 1 or 100 * SATURATED <= value <= 100):
         return False
     return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
 

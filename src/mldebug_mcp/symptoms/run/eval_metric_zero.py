@@ -1,8 +1,9 @@
-"""Accuracy or loss of evaluation that is zero throughout."""
+"""Evaluation in which no answer is right, or the loss is zero, throughout."""
 
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.symptoms.evaluation import all_zero, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
@@ -27,13 +28,17 @@ NOT_GONE = 0.1
 def eval_metric_zero(run: Run) -> Evidence | None:
     """The accuracy of all answers is exactly zero at every evaluation; or the loss is, while that of training is not.
 
-    Even a guess is right sometimes: nothing is right if nothing is learnt among very many classes, or if answers and
-    labels are compared wrongly. A loss of zero is that of no rows, or was never added up. Not this when: it is
-    constant but above zero (`eval_metric_constant`).
+    So is BLEU, or an error rate of characters or words stands at 100 %, though the training loss has come to rest, or
+    has fallen by half since the first evaluation. Even a guess is right sometimes: nothing is right if nothing is
+    learnt among very many classes, or if answers and labels are compared wrongly. A loss of zero is that of no rows, or
+    was never added up. Not this when: it is constant but above zero (`eval_metric_constant`).
     """
     least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
     shares = [one.finite for one in _metrics(run) if one.name in least]
     shares = [one for one in shares if len(one) >= least[one.name]]
+    wrong = nothing_right(run)
+    if wrong is not None and not any(all_zero(one) for one in shares):
+        return _all_wrong(run, wrong)
     if not shares:
         raise CannotTell(f"no accuracy or loss of evaluation has {LEAST} values")
     zero = [one for one in shares if all_zero(one)]
@@ -44,6 +49,20 @@ def eval_metric_zero(run: Run) -> Evidence | None:
         f"{zero[0].name} is 0 at all {len(zero[0])} evaluations from {run.step_name} {figure(first)} to {figure(last)}",
         steps=(first,),
         values={"evaluations": float(len(zero[0])), "metrics": float(len(zero))},
+    )
+
+
+def _all_wrong(run: Run, wrong: Series) -> Evidence:
+    loss = run["loss"].finite if "loss" in run else None
+    first, last = float(wrong.step[0]), float(wrong.step[-1])
+    if loss is None or not (has_settled(loss) or has_fallen_far(loss, first)):
+        raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
+    stands = "stands at 100 %" if is_error_rate(wrong.name) else "is 0"
+    return Evidence(
+        f"{wrong.name} {stands} in {len(wrong)} evaluations from {run.step_name} {figure(first)} to {figure(last)}, "
+        f"while the training loss goes from {figure(float(loss.value[0]))} to {figure(float(loss.value[-1]))}",
+        steps=(first,),
+        values={"evaluations": float(len(wrong)), "metrics": 1.0},
     )
 
 

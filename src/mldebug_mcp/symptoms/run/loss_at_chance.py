@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
@@ -42,6 +43,8 @@ LEAST_RECORDS, STANDS = 10, 0.01
 def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.
 
+    Or it falls and comes to rest while no answer of evaluation is ever right: it is that of a guess by frequency, as of
+    a recogniser of speech that learns to say nothing.
     Not this when: the log ends after a few steps; the loss is not a cross-entropy, is summed (`loss_scale_suspicious`)
     or has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess. Unknown where neither
     the number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform
@@ -49,13 +52,22 @@ def loss_at_chance(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     start, end, uniform = start_level(loss.value), end_level(loss.value), uniform_loss(run)
+    wrong = nothing_right(run)
+    if wrong is not None and has_settled(loss):
+        return Evidence(
+            f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}, and has hardly moved "
+            f"for three quarters of the log; {wrong.name} shows no right answer in {len(wrong)} evaluations",
+            steps=(float(wrong.step[0]),),
+            values={"end": end},
+        )
     near = NEAR
     worse = uniform is not None and uniform < end < start * (1 + NEAR)
     if uniform is None:
         of_two = abs(end - math.log(2)) <= 0.01 and abs(start - math.log(2)) <= FROM_TWO * math.log(2)
         uniform = math.log(2) if of_two else _by_accuracy(run, end)
         near = NEAR_BY_ACCURACY
-    if len(loss) < LEAST_RECORDS and not (run.step_name == "epoch" and _stands(loss.value[1:], uniform)):
+    of_epochs = run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step)))
+    if len(loss) < LEAST_RECORDS and not (of_epochs and _stands(loss.value[1:], uniform)):
         raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None

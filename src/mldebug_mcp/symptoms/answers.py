@@ -1,0 +1,62 @@
+"""Whether any answer of an evaluation is right, by scores of whole answers and by error rates."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.statistics import blocks, median
+
+LEAST = 5
+"""Evaluations: a translator or recogniser that learns may need some until anything is right. Chosen by hand."""
+SHARE, BEGINNING = 0.98, 0.2
+"""An error rate of that and more: all answers are empty or wrong. In this share of the evaluations, the first ones, it
+may be lower, as that of random answers is. Chosen by hand."""
+PER_CENT = 5.0
+"""Above this an error rate is in per cent: insertions alone make one of five hundred per cent."""
+STANDS = 0.05
+"""A training loss that moves by no more than this share over the later three quarters stands. Chosen by hand."""
+FALLS = 0.5
+"""... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
+_SCORE = re.compile(r"(?:eval_)?(?:sacre)?(?:bleu(?:[-_@]?\d)?|chrf\+*)", re.IGNORECASE)
+_ERROR_RATE = re.compile(r"eval_(?:\w+[_/])?[cwpu]er(?:_ctc)?|[cwpu]er", re.IGNORECASE)
+
+
+def is_error_rate(name: str) -> bool:
+    """Say whether a metric is the rate of wrong characters, words, phones or units, which is best at zero."""
+    return _ERROR_RATE.fullmatch(name) is not None
+
+
+def nothing_right(run: Run) -> Series | None:
+    """Return a score of whole answers that is zero throughout, or an error rate that stands at 100 %, or None."""
+    for name in run.series:
+        one = run[name].finite
+        if len(one) < LEAST:
+            continue
+        if _SCORE.fullmatch(name) and not one.value.any():
+            return one
+        if is_error_rate(name) and _all_wrong(one):
+            return one
+    return None
+
+
+def _all_wrong(rate: Series) -> bool:
+    later = rate.value[round(BEGINNING * len(rate)) :]
+    if float(later.max()) > PER_CENT:
+        return float(later.min()) >= 100 * SHARE
+    # One per cent throughout is that of a model which knows all: a share of one is what comes again and again.
+    return float(later.min()) >= SHARE and abs(median(later) - 1) < 1 - SHARE
+
+
+def has_settled(loss: Series) -> bool:
+    """Say whether a training loss hardly moves after the first quarter of its records."""
+    level = blocks(loss.value[len(loss) // 4 :], 10).level
+    return float(np.ptp(level)) <= STANDS * abs(float(level[-1]))
+
+
+def has_fallen_far(loss: Series, since: float) -> bool:
+    """Say whether a training loss has fallen by half and more since a step."""
+    before = loss.between(0, since).value
+    return len(before) > 0 and 0 <= float(loss.value[-3:].mean()) <= FALLS * float(before[-1])
