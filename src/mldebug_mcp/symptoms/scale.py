@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
+import re
 
-from mldebug_mcp.logs.run import Run
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.statistics import median
 
 MAX_LN_VOCABULARY = math.log(262_144)
 """ln of the largest vocabulary in common use (Gemma's); above it a language model does worse than any uniform guess."""
 
+LEAST_LN_VOCABULARY = math.log(65)
+"""ln of the smallest in common use, the characters of one book (nanoGPT's)."""
+
+KNOWS = 0.8
+"""Of the loss of a uniform guess: a model that begins below it knows something. Chosen by hand."""
+
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
+_PERPLEXITY = re.compile(r"(?P<of>eval_)?.*(?:ppl|perplexity)", re.IGNORECASE)
+LEAST_POWERS, NEAR_POWER = 3, 0.05
+"""Records in which e to the power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
+is printed with two digits. Chosen by hand."""
 
 
 def uniform_loss(run: Run) -> float | None:
@@ -27,3 +41,28 @@ def uniform_loss(run: Run) -> float | None:
 def predicts_tokens(run: Run) -> bool:
     """Say whether a run trains a language model, by its kind or, where that is not known, by its vocabulary."""
     return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)
+
+
+def comes_trained(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which knows something already.
+
+    Where the size of the vocabulary is not known, it is at least that of characters.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = LEAST_LN_VOCABULARY
+    return uniform is not None and start < KNOWS * uniform
+
+
+def in_nats(run: Run) -> bool:
+    """Say whether a perplexity beside the loss proves that it is a cross-entropy per token: e to its power."""
+    beside = {name: f"{match['of'] or ''}loss" for name in run.series if (match := _PERPLEXITY.fullmatch(name))}
+    return any(loss in run and _is_power(run[loss], run[name]) for name, loss in beside.items())
+
+
+def _is_power(loss: Series, perplexity: Series) -> bool:
+    _, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.abs(np.log(perplexity.value[theirs]) - loss.value[ours])
+    apart = apart[np.isfinite(apart)]
+    return len(apart) >= LEAST_POWERS and median(apart) < NEAR_POWER

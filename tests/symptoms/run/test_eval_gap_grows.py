@@ -84,3 +84,9 @@ def test_means_over_epochs_that_stand_still_learn_nothing_by_heart(train: list[f
     pairs = enumerate(zip(train, rising, strict=True))
     run = run_of_records([{"epoch": 1 + at, "loss": loss, "eval_loss": one} for at, (loss, one) in pairs])
     assert state("eval_gap_grows", run) is answer
+
+
+def test_an_evaluation_that_wanders_below_a_rough_training_loss_is_absent() -> None:
+    loss = noisy(decay(30, 4.4, 3.2), 0.02)
+    evaluation = {5: 3.65, 10: 3.72, 15: 3.73, 20: 2.87, 25: 2.9, 30: 2.95}
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=evaluation)) is State.ABSENT

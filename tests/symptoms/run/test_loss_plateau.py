@@ -113,3 +113,10 @@ def test_errors_of_batches_may_vary_while_that_of_the_evaluation_stands(error: s
     run = run_of({error: dict.fromkeys(range(10, 61, 10), 4.02)}, loss=loss)
     assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
     assert state("loss_plateau", run) is State.PRESENT
+
+
+def test_pretraining_that_begins_below_a_guess_among_characters_comes_trained() -> None:
+    loss = noisy(np.full(40, 2.4), 0.01)
+    assert state("loss_plateau", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss, kind="pretraining")) is State.UNKNOWN
+    assert state("loss_plateau", run_of(loss=2 * loss, kind="pretraining")) is State.PRESENT

@@ -66,3 +66,14 @@ def test_much_progress_of_which_a_good_third_comes_late_is_not_slow() -> None:
     falling = 3.3 - 1.25 * (1 - np.exp(-np.arange(160) / 90)) / (1 - np.exp(-160 / 90))
     run = run_of(loss=noisy(falling, 0.02), learning_rate=[4e-3] * 160)
     assert state("loss_slow", run) is State.ABSENT
+
+
+def test_a_language_model_that_begins_below_a_guess_among_characters_comes_trained() -> None:
+    loss = noisy(np.linspace(2.45, 2.3, 40), 0.003)
+    assert state("loss_slow", run_of(loss=loss, every=10)) is State.PRESENT
+    assert state("loss_slow", run_of(loss=loss, every=10, kind="pretraining")) is State.UNKNOWN
+
+
+def test_a_curve_whose_fall_is_over_after_the_first_record_has_bent() -> None:
+    loss = np.concatenate([[4.6], noisy(np.linspace(3.4, 3.0, 39), 0.003)])
+    assert state("loss_slow", run_of(loss=loss, every=10)) is State.ABSENT

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
@@ -28,3 +29,10 @@ def test_a_training_loss_that_is_memorised_alone_is_absent() -> None:
 def test_of_other_models_or_without_evaluation_it_cannot_be_told() -> None:
     assert state("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), eval_loss=EVALUATIONS)) is State.UNKNOWN
     assert state("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), kind="sft")) is State.UNKNOWN
+
+
+def test_pretraining_without_an_evaluation_is_judged_by_the_rows_that_it_sees_once() -> None:
+    loss = decay(300, 4.5, 0.02, 9)
+    assert state("loss_too_low", run_of(loss=loss, kind="pretraining")) is State.PRESENT
+    passes = run_of(loss=loss, epoch=np.linspace(0.1, 30, 300), kind="pretraining")
+    assert state("loss_too_low", passes) is State.UNKNOWN

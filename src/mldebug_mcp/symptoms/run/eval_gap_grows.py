@@ -23,6 +23,9 @@ A small set of rows moves by 3 % as the model wanders; means over many tokens ar
 LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
 these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen by hand."""
+BELOW_TRAINING = 0.05
+"""An evaluation that stays below the training loss must rise by this share: training then has noise of its own, of
+dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
 LEAST_POINTS = 3
@@ -83,6 +86,8 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
             at_best, at_end = float(before[-len(after) - 1]), float(before[-1])
             half_way = int(np.argmax(after >= lowest + 0.5 * rise)) - len(after)
             if max(at_end, float(before[half_way])) > at_best + 0.5 * rise:
+                return None
+            if last < at_end and not in_a_row and rise < BELOW_TRAINING * abs(lowest):
                 return None
             means = len(run["loss"].finite) < 2 * len(evaluation)
             if means and at_best - at_end < min(LEAST_FALL * abs(at_best), FALL_OF_RISE * rise):

@@ -7,10 +7,11 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
 from mldebug_mcp.text import figure
 
@@ -69,12 +70,16 @@ def loss_plateau(run: Run) -> Evidence | None:
         # A fall that ends at the loss of a guess is not progress.
         end, above = end_level(loss.value), SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED
         if chance is None or start > above * chance or abs(end - chance) > NEAR_CHANCE * chance:
+            if nothing_right(run) is not None and has_settled(loss):
+                raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
             return None
     elif chance is None:
         doubt = 3 * error / start
         if doubt > LEAST_PROGRESS and _evaluation_falls(run):
             return None
         _refuse_to_judge(run, loss, doubt)
+        if run.kind == "pretraining" and comes_trained(run, start):
+            raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
         if _right_from_the_start(run):
             raise CannotTell("the first evaluations are right already: there may be nothing left to learn")
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""

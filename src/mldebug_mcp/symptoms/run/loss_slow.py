@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import uniform_loss
+from mldebug_mcp.symptoms.scale import comes_trained
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
 from mldebug_mcp.text import figure
 
@@ -21,8 +21,6 @@ a half.
 STRAIGHTER = 0.3
 """Times the progress beyond a tenth: so much more of it must fall into the later half before much of it is slow. Chosen
 by hand."""
-KNOWS = 0.8
-"""Of the loss of a uniform guess: a model that begins below it knows something, and what is left may come slowly."""
 LEAST_STEPS = 100
 """A run of fewer steps has hardly begun: that it is slow yet says little."""
 PACE = 1 / 1000
@@ -67,11 +65,12 @@ def loss_slow(run: Run) -> Evidence | None:
         most = min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
     if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > most * start:
         return None
-    uniform = uniform_loss(run)
-    if uniform is not None and start < KNOWS * uniform:
+    if float(loss.value[0]) - start > fall:
+        return None  # most of the progress was made before the first records had a level: the curve has bent
+    if comes_trained(run, start):
         raise CannotTell(
-            f"the loss begins at {figure(start)}, far below the {figure(uniform)} of a uniform guess: a model that "
-            "knows something already may learn the rest slowly"
+            f"the loss begins at {figure(start)}, far below that of a uniform guess: a model that knows something "
+            "already may learn the rest slowly"
         )
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall

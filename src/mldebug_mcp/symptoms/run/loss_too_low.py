@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
@@ -24,13 +25,13 @@ LOW = 0.1
 def loss_too_low(run: Run) -> Evidence | None:
     """The evaluation loss of a language model ends below a tenth of a nat per token.
 
-    Not this when: only the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label,
-    or written by a template; the loss is scaled. The bound was chosen by hand.
+    In pretraining without an evaluation so does the training loss, which is over rows that are new. Not this when: only
+    the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label, or written by a
+    template; the loss is scaled. The bound was chosen by hand.
     """
     if not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
-    losses = [series.finite for series in evaluation_losses(run)]
-    losses = [series for series in losses if len(series) >= 2]
+    losses = _over_new_rows(run)
     if not losses:
         raise CannotTell("no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
@@ -43,4 +44,14 @@ def loss_too_low(run: Run) -> Evidence | None:
         f"{figure(onset)} on",
         steps=(onset,),
         values={"end": end, "bound": LOW},
+    )
+
+
+def _over_new_rows(run: Run) -> list[Series]:
+    """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
+    names = [name for name in run.series if name.startswith("eval_")]
+    if names or run.kind != "pretraining":
+        return [one for one in (series.finite for series in evaluation_losses(run)) if len(one) >= 2]
+    return (
+        [run["loss"].finite] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(run["loss"].finite) > 1 else []
     )
