@@ -22,8 +22,10 @@ KNOWS = 0.8
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
 _PERPLEXITY = re.compile(r"(?P<of>eval_)?.*(?:ppl|perplexity)", re.IGNORECASE)
 LEAST_POWERS, NEAR_POWER = 3, 0.05
-"""Records in which e to the power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
+"""Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
 is printed with two digits. Chosen by hand."""
+OVERFLOWS = 700.0
+"""Nats of which e to the power is beyond 64-bit floats."""
 
 
 def uniform_loss(run: Run) -> float | None:
@@ -54,15 +56,20 @@ def comes_trained(run: Run, start: float) -> bool:
     return uniform is not None and start < KNOWS * uniform
 
 
-def in_nats(run: Run) -> bool:
-    """Say whether a perplexity beside the loss proves that it is a cross-entropy per token: e to its power."""
+def nats_per_unit(run: Run) -> float | None:
+    """Return in which unit the loss is a cross-entropy per token, 1 for nats and ln 2 for bits, or None if unknown.
+
+    A perplexity beside it proves it, that is e or 2 to its power.
+    """
     beside = {name: f"{match['of'] or ''}loss" for name in run.series if (match := _PERPLEXITY.fullmatch(name))}
-    return any(loss in run and _is_power(run[loss], run[name]) for name, loss in beside.items())
+    pairs = [(run[loss], run[name]) for name, loss in beside.items() if loss in run]
+    return next((unit for unit in (1.0, math.log(2)) for pair in pairs if _is_power(*pair, unit)), None)
 
 
-def _is_power(loss: Series, perplexity: Series) -> bool:
+def _is_power(loss: Series, perplexity: Series, unit: float) -> bool:
     _, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
+    nats, power = unit * loss.value[ours], perplexity.value[theirs]
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.abs(np.log(perplexity.value[theirs]) - loss.value[ours])
+        apart = np.where(np.isinf(power) & (nats > OVERFLOWS), 0.0, np.abs(np.log(power) - nats))
     apart = apart[np.isfinite(apart)]
     return len(apart) >= LEAST_POWERS and median(apart) < NEAR_POWER

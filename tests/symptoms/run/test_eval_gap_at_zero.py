@@ -46,3 +46,10 @@ def test_where_a_little_of_the_training_loss_is_left_the_gap_must_be_wider() -> 
     nearly = noisy(decay(400, 2.3, 0.11, 15), 0.1)
     assert state(NAME, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 1.6))) is State.PRESENT
     assert state(NAME, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 0.6))) is State.ABSENT
+
+
+@pytest.mark.parametrize(("last", "expected"), [(0.72, State.UNKNOWN), (0.61, State.PRESENT)])
+def test_a_score_that_still_gets_better_says_that_what_is_learnt_serves(last: float, expected: State) -> None:
+    recall = dict(zip(AT, np.linspace(0.58, last, len(AT)), strict=True))
+    run = run_of({"eval_recall@1": recall}, loss=noisy(GONE, 0.1), eval_loss=dict.fromkeys(AT, 1.2))
+    assert state(NAME, run) is expected

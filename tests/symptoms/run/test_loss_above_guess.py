@@ -40,3 +40,14 @@ def test_an_evaluation_alone_may_show_it() -> None:
     finding = seen(NAME, run_of(loss=decay(20, 10.0, 5.0), eval_loss=evaluation, eval_ppl=perplexity))
     assert finding.state is State.PRESENT
     assert finding.steps == [5]
+
+
+def test_a_perplexity_that_is_a_power_of_two_makes_it_bits() -> None:
+    bits = decay(20, 60.0, 15.0)
+    assert "log2" in seen(NAME, run_of(loss=bits, ppl=2**bits)).summary
+    assert state(NAME, run_of(loss=decay(20, 17.6, 8.0), ppl=2 ** decay(20, 17.6, 8.0))) is State.ABSENT
+
+
+def test_an_infinite_perplexity_is_the_power_of_a_loss_of_thousands() -> None:
+    assert state(NAME, run_of(loss=[2837.2, 2819.2, 2802.8], ppl=[np.inf] * 3)) is State.PRESENT
+    assert state(NAME, run_of(loss=[28.2, 28.1, 28.0], ppl=[np.inf] * 3)) is State.UNKNOWN

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import compared
+from mldebug_mcp.symptoms.evaluation import as_share, compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
 from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
+from mldebug_mcp.symptoms.statistics import end_level
 from mldebug_mcp.text import figure
 
 GONE, LEFT = 0.05, 0.2
@@ -17,6 +20,10 @@ benchmarks/faults runs that know their rows by heart come to 0.02, and no health
 NEARLY, LEFT_BY_FAR = SHARE_OF_START, 0.4
 """... or to less than that, where the evaluation loss stays farther above it: up to where `eval_gap_wide` begins, whose
 gap may be narrower. Chosen by hand."""
+
+GAINS = 0.05
+"""A score that gains so much, as a share, still gets better. Chosen by hand."""
+_SCORE = re.compile(r"eval_(?:.*[_/])?(?:acc|f1|auc|recall|precision|mrr|map|ndcg|hit)", re.IGNORECASE)
 
 
 @symptom(
@@ -31,7 +38,8 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
 
     The training rows are memorised. Not this when: both are near zero; the training loss is still well above zero
-    (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more.
+    (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more, and where a
+    score of evaluation still gets better.
     """
     both = compared(run, LEAST_EVALUATIONS)
     start, level, reached = both.start, both.train_level, both.eval_level
@@ -40,9 +48,20 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     left = LEFT if level < GONE * start else LEFT_BY_FAR
     if not 0 <= level < NEARLY * start or reached - level < left * start:
         return None
+    known = float(both.steps[int(np.argmax(both.train < NEARLY * start))])
+    if _still_gains(run, known):
+        raise CannotTell("a score of evaluation still gets better: what is learnt by heart does no harm yet")
     return Evidence(
         f"loss has come from {figure(start)} to {figure(level)}, while eval_loss is {figure(reached)} (medians of the "
         f"later half of {len(both.steps)} evaluations)",
-        steps=(float(both.steps[int(np.argmax(both.train < NEARLY * start))]),),
+        steps=(known,),
         values={"start": start, "train": level, "eval": reached},
     )
+
+
+def _still_gains(run: Run, since: float) -> bool:
+    """Say whether a score of evaluation, which is best at one, ends clearly above what it was at a step."""
+    names = [name for name in run.series if _SCORE.search(name)]
+    scores = [one for one in (run[name].finite for name in names) if len(one) >= LEAST_EVALUATIONS]
+    before = [(one, one.at(since)) for one in scores]
+    return any(then is not None and as_share(end_level(one.value)) - as_share(then) > GAINS for one, then in before)
