@@ -200,3 +200,9 @@ def test_an_error_that_is_infinite_from_the_first_record_on_is_the_loss(tmp_path
     log = tmp_path / "results.csv"
     log.write_text("epoch,train_mse,val_mse\n" + "".join(f"{epoch},inf,inf\n" for epoch in range(6)))
     assert read_run(log)["loss"].value.tolist() == [math.inf] * 6
+
+
+def test_an_evaluation_that_stands_still_at_last_is_worked_out_each_time(tmp_path: Path) -> None:
+    evaluation = [0.9, 0.8, 0.7, 0.6, *[0.5] * 16]
+    rows = [{"step": float(5 * at), "loss": 0.5**at, "eval_loss": one} for at, one in enumerate(evaluation)]
+    assert len(_read(tmp_path, rows, {})["eval_loss"]) == 20

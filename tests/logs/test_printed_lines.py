@@ -316,3 +316,60 @@ def test_the_validation_loss_of_ngboost_without_rows_is_not_taken_for_zero(tmp_p
     run = read(tmp_path, "\n".join(lines))
     assert "eval_loss" not in run
     assert any("NGBoost" in note for note in run.notes)
+
+
+def test_catboost_prints_a_measure_of_evaluation_alone(tmp_path: Path) -> None:
+    line = "{}:\ttest: 0.{}\tbest: 0.{} ({})\ttotal: 50ms\tremaining: 5.5s\n"
+    run = read(tmp_path, "".join(line.format(at, value, value, at) for at, value in enumerate((5, 625, 75))))
+    assert points(run, "eval_score") == {0: 0.5, 1: 0.625, 2: 0.75}
+    assert points(run, "elapsed") == dict.fromkeys(range(3), 0.05)
+
+
+def test_a_score_that_catboost_learns_is_no_loss(tmp_path: Path) -> None:
+    line = "{}:\tlearn: 0.{}\ttest: 0.5\tbest: 0.{} ({})\ttotal: 50ms\tremaining: 5.5s\n"
+    run = read(tmp_path, "".join(line.format(at, value, value, at) for at, value in enumerate((5, 625, 75))))
+    assert points(run, "score") == {0: 0.5, 1: 0.625, 2: 0.75}
+    assert "loss" not in run
+
+
+def test_the_rankings_of_lightgcn_belong_to_the_epoch_above(tmp_path: Path) -> None:
+    text = "".join(
+        f"EPOCH[{epoch}/40] loss0.{epoch}-|Sample:9.75|\n"
+        + ("[TEST]\n{'recall': array([0.125]), 'ndcg': array([0.0625])}\n" if epoch % 2 else "")
+        for epoch in range(1, 5)
+    )
+    metrics: dict[str, Points] = {
+        "loss": {at: at / 10 for at in range(1, 5)},
+        "recall": {1: 0.125, 3: 0.125},
+        "ndcg": {1: 0.0625, 3: 0.0625},
+    }
+    assert_holds(read(tmp_path, text), "epoch", metrics)
+
+
+@pytest.mark.parametrize("date", ["Tue 05 Nov 2024 10:01:11", "Tue Nov  5 10:01:11 2024", "Tue, 05 Nov 2024 10:01:11"])
+def test_a_date_in_words_is_no_metric(date: str, tmp_path: Path) -> None:
+    text = "".join(f"{date} INFO  epoch {at} training [time: 1.5s, train loss: {at}.5]\n" for at in range(3))
+    run = read(tmp_path, text)
+    assert points(run, "loss") == {0: 0.5, 1: 1.5, 2: 2.5}
+    assert set(run.series) == {"loss", "time"}
+
+
+def test_deepxde_lists_the_parts_of_its_losses(tmp_path: Path) -> None:
+    text = (
+        "Step      Train loss              Test loss               Test metric\n"
+        "0         [1.50e+00, 2.50e-01]    [2.50e+00, 2.50e-01]    [9.00e-01]\n"
+        "1000      [1.00e+00, 2.50e-01]    [2.00e+00, 2.50e-01]    []\n"
+    )
+    metrics: dict[str, Points] = {"loss": {0: 1.75, 1000: 1.25}, "eval_loss": {0: 2.75, 1000: 2.25}, "Test metric": {0: 0.9}}
+    assert_holds(read(tmp_path, text), "step", metrics)
+
+
+def test_r2_of_the_validation_set_is_of_evaluation(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {at} | MSE {9 - at}.5 | val MSE {10 - at}.5 | val R2 -0.{at}\n" for at in range(1, 5))
+    assert points(read(tmp_path, text), "eval_r2") == {1: -0.1, 2: -0.2, 3: -0.3, 4: -0.4}
+
+
+@pytest.mark.parametrize(("slope", "named"), [(-0.25, {"loss", "eval_loss"}), (0.125, {"train", "val"})])
+def test_what_goes_down_in_training_and_validation_is_a_loss(slope: float, named: set[str], tmp_path: Path) -> None:
+    text = "".join(f"Epoch {at}: train {2.3 + slope * at} val {2.4 + slope * at}\n" for at in range(1, 8))
+    assert set(read(tmp_path, text).series) == named

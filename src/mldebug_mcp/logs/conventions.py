@@ -14,6 +14,7 @@ import numpy as np
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS
 from mldebug_mcp.logs.names import canonical, is_telling
+from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.several import choose_run
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 HELD = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
+LEAST_HELD = 2
+"""Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
 _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 
 
@@ -90,6 +93,9 @@ def percentages(columns: Columns) -> str | None:
 
 
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev")
+LEAST_BARE = 4
+"""Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
     r"^(?!loss)\w+/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
     r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
@@ -119,6 +125,25 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def bare_phases(columns: Columns) -> str | None:
+    """`train 0.52 val 0.61` without another word are losses where there is no other and both go down."""
+    names = {name.lower(): name for name in columns}
+    evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
+    if "train" not in names or evaluated is None or any(is_telling(name) for name in columns):
+        return None
+    both = [columns[name].values() for name in (names["train"], evaluated)]
+    if any(len(one) < LEAST_BARE or not _is_measured_down(one) for one in both):
+        return None
+    columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
+    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: both go down (guessed)"
+
+
+def _is_measured_down(values: Floats) -> bool:
+    """Say whether values are no counts, and lie lower in their later half than at first."""
+    measured = bool(np.any(values != np.floor(values)))
+    return measured and float(np.nanmedian(values[len(values) // 2 :])) < float(values[0])
 
 
 def _is_measured(column: Column) -> bool:
@@ -199,6 +224,8 @@ def held_evaluation(columns: Columns) -> str | None:
         return None
     if not len(changes) and not _within_an_epoch(columns):
         return None  # an evaluation that always comes out the same
+    if len(changes) > 1 and float(np.median(np.diff(changes))) < LEAST_HELD:
+        return None  # it is worked out for each record, and stands still at last
     first = at[0] > loss.arrays()[0][0]  # printed only once there had been an evaluation
     kept = np.concatenate([[0], changes]) if first else changes
     columns.pop(name)
@@ -245,6 +272,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     clock,
     percentages,
     named_loss,
+    bare_phases,
     perplexity_alone,
     taking_turns,
     held_evaluation,

@@ -74,6 +74,8 @@ def boosted_trees(columns: Columns) -> str | None:
     """
     if {"learn", "test", "best"} <= columns.keys():
         return _catboost(columns)
+    if columns.keys() >= {"eval_test", "eval_best", "eval_total", "eval_remaining"}:
+        return _catboost_score(columns)
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name))]
     measure = next((match["measure"] for match in found if match["measure"] in _BOOSTED_LOSSES), None)
     if measure is None or any(canonical(name) in ("loss", "eval_loss") for name in columns):
@@ -110,11 +112,21 @@ def _catboost(columns: Columns) -> str | None:
         if old in columns:
             columns[new] = columns.pop(old)
     best = columns["best"].values()
-    if best[-1] > best[0]:
-        return None  # an accuracy: what is best goes up
-    for old, new in (("learn", "loss"), ("test", "eval_loss")):
+    kind = "score" if best[-1] > best[0] else "loss"  # what is best goes up: an accuracy
+    for old, new in (("learn", kind), ("test", f"eval_{kind}")):
         columns[new] = columns.pop(old)
-    return "'learn' is read as the loss, 'test' as the eval_loss"
+    return f"'learn' is read as the {kind}, 'test' as the eval_{kind}"
+
+
+def _catboost_score(columns: Columns) -> str:
+    """Name what CatBoost prints of a measure that it works out on the rows of evaluation alone, as it does the AUC."""
+    for old, new in (("eval_total", "elapsed"), ("eval_remaining", "eta")):
+        columns[new] = columns.pop(old)
+    del columns["eval_best"]  # its iteration
+    value = columns["eval_test"].values()
+    new = "eval_loss" if value[-1] < value[0] else "eval_score"
+    columns[new] = columns.pop("eval_test")
+    return f"'test' is read as the {new}"
 
 
 def linear_model(columns: Columns) -> str | None:

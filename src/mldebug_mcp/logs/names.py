@@ -44,7 +44,8 @@ _VALUE_FUNCTION = frozenset({"val/ratio", "val/ratio_var", "val/clipfrac", "val/
 _TELLING_WORDS = re.compile(
     r"(?<![a-z])[am]?acc(?![a-z])|accuracy|cross-?_?entropy|reward|perplexity|(?<![a-z])ppl(?![a-z])"
     r"|(?<![a-z])bp[bc](?![a-z])|'s_|psnr|ssim|lpips|return|(?<![a-z])nll(?![a-z])|(?<![a-z])kl(?![a-z])"
-    r"|(?<![a-z])(?:mse|mae|rmse|m?dice|m?iou|m?ap|auc|bleu|rouge\w*|wer|cer|f1|elbo|score|recall|ndcg|mrr)(?![a-z])",
+    r"|(?<![a-z])(?:mse|mae|rmse|m?dice|m?iou|m?ap|auc|bleu|rouge\w*|wer|cer|f1|elbo|score|recall|ndcg|mrr)(?![a-z])"
+    r"|(?<![a-z])(?:r(?:2|\^2|²|_?squared)|smape|mape|rmsle|auroc|auprc|pinball)(?![a-z])",
 )
 # Losses of pix2pix and CycleGAN, and of BasicSR.
 _OF_GANS = re.compile(

@@ -14,7 +14,7 @@ MAX_LINES = 200
 _BRACES = re.compile(r"\{[^{}]*(?:\}|$)")
 _NESTED = re.compile(r"\{[^{}]*\{")
 _PAIR = re.compile(
-    r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?float\d+\(|tensor\()?\[?['"]?"""
+    r"""['"]([^'"\n]{1,200})['"]\s*:\s*(?:(?:np\.|numpy\.)?(?:float\d+|array)\(|tensor\()?\[?['"]?"""
     rf"""({NUMBER})(?![\w.]|\s*,[^'"\[]*\])""",  # the only number of a list, not the first of several
     re.IGNORECASE,
 )

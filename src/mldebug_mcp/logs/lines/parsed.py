@@ -21,6 +21,8 @@ _PROSE = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
+_GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
+"""LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
 _BLANKS = re.compile(r"\s{3,}")
 _WORDS = re.compile(r"[A-Za-z]\w+")
 MAX_LINE = 20_000
@@ -58,7 +60,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     whole = _without_asides(whole)
     message = _without_prose(whole)
     prose = whole[len(message) :]
-    message = written_out(message)
+    message = written_out(_GLUED.sub("loss ", message))
     counters = find_counters(message)
     named = names_evaluation(counters.phase or "") or is_of_evaluation(message)
     evaluation = named or (evaluation and not counters.values)

@@ -133,6 +133,9 @@ class Table:
 def _cell(text: str) -> float | None:
     marked = _MARKED.fullmatch(text)
     text = marked[1] if marked else text
+    if text[:1] == "[" and text[-1:] == "]":  # DeepXDE: the parts of a loss, which is their sum
+        parts = [parse_number(part) for part in text[1:-1].split(",")]
+        return None if None in parts else sum(part for part in parts if part is not None)
     fraction = _OF_TOTAL.fullmatch(text)
     sized = _SIZED.fullmatch(text)
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
