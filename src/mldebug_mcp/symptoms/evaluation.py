@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
 from mldebug_mcp.symptoms.statistics import median, row_medians, start_level
 from mldebug_mcp.text import figure
 
@@ -25,6 +26,8 @@ IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
 fall, and over how many evaluations, for them to be one quantity on two scales. Chosen by hand."""
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
+SUM_OF_BATCHES = 4.0
+"""Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen by hand."""
 STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
 """An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
 evaluations, the first of them within this share of the run. Chosen by hand."""
@@ -38,6 +41,14 @@ _QUALITY = re.compile(
     r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum)|ndcg(?:@\d+)?|(?:recall|precision|hit|hr|mrr|map)@\d+)$"
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs, nDCG of whole rankings."""
+_OF_A_CLASS = re.compile(r"m?(?:dice|iou|jaccard)|f1(?:_score)?|(?:dice|iou)_(?:score|coef)", re.IGNORECASE)
+"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
+_RANKING = re.compile(
+    r"(?:eval_)?(?P<sure>n?dcg|mrr|hr|hit(?:s|_?r(?:ate|atio))?|(?:recall|precision|map|f1)(?=@\d))?"
+    r"(?:recall|precision|map|f1)?(?:[@_]\d+)?",
+    re.IGNORECASE,
+)
+"""What recommenders and search are measured by; a bare recall counts beside one of the sure ones."""
 _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
@@ -58,6 +69,8 @@ def evaluation_losses(run: Run) -> list[Series]:
 def quality_metrics(run: Run) -> list[Series]:
     """Return the metrics of evaluation that measure quality: no losses, clocks, counts or sizes.
 
+    A score of a class, such as Dice or F1, also without the word where it is logged with the evaluation loss alone.
+
     Raises CannotTell if there is none.
     """
     names = [
@@ -65,9 +78,23 @@ def quality_metrics(run: Run) -> list[Series]:
         for name in run.series
         if _QUALITY.match(name) and not _LOSS.fullmatch(name) and not _CLOCKS.search(name) and "loss" not in name
     ]
+    names += [name for name in run.series if _OF_A_CLASS.fullmatch(name) and _stands_beside(run, name)]
     if not names:
         raise CannotTell("not logged: a metric of evaluation other than the loss")
     return [run[name] for name in names]
+
+
+def _stands_beside(run: Run, name: str) -> bool:
+    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
+    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
+        return False
+    return np.array_equal(run[name].step, run["eval_loss"].step)
+
+
+def ranking_metrics(run: Run) -> list[Series]:
+    """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
+    found = {name: match for name in run.series if name and (match := _RANKING.fullmatch(name))}
+    return [run[name] for name in found] if any(match["sure"] for match in found.values()) else []
 
 
 def evaluation_stands(run: Run) -> bool:
@@ -144,6 +171,24 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
         raise CannotTell(
             f"both losses fall by the same factor, and their ratio stays between {figure(float(times.min()))} and "
             f"{figure(float(times.max()))}: they may be on different scales"
+        )
+
+
+def refuse_sums_of_epochs(run: Run) -> None:
+    """Raise CannotTell if the training loss of each epoch is many times that of evaluation: it may be a sum.
+
+    Loops of one's own often add up the loss of an epoch's batches and print that. A configured accumulation, or a
+    language model, has other reasons for a multiple.
+    """
+    if run.step_name != "epoch" or run.kind in LANGUAGE_MODELS or run.setting("gradient_accumulation_steps"):
+        return
+    if "loss" not in run or "eval_loss" not in run:
+        return
+    _, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    if len(train) and (evaluation > 0).all() and (times := median(train / evaluation)) > SUM_OF_BATCHES:
+        raise CannotTell(
+            f"the training loss is {figure(times)} times the evaluation loss (median of {len(train)} epochs): it may "
+            "be the sum over an epoch's batches"
         )
 
 

@@ -19,8 +19,8 @@ def test_an_accuracy_far_below_that_of_a_guess_is_present(scale: float) -> None:
     if scale == 100:
         accuracy[25] = 20.0
     finding = seen(NAME, run_of(loss=LOSS, eval_accuracy=accuracy, config=FIVE))
-    assert finding.values["chance"] == pytest.approx(0.2)
-    assert finding.values["accuracy"] == pytest.approx(0.05, abs=0.011)
+    assert finding.values["guess"] == pytest.approx(0.2)
+    assert finding.values["reached"] == pytest.approx(0.05, abs=0.011)
 
 
 def test_an_accuracy_of_a_guess_is_sound_here() -> None:
@@ -37,3 +37,33 @@ def test_where_nothing_is_learnt_it_is_absent() -> None:
 def test_what_is_not_known_cannot_be_told(config: dict[str, Scalar]) -> None:
     accuracy = dict.fromkeys(AT, 0.01) if not config else {25: 0.01}
     assert state(NAME, run_of(loss=LOSS, eval_accuracy=accuracy, config=config)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["eval_auc", "AUC", "roc_auc", "eval_auroc"])
+@pytest.mark.parametrize(("level", "expected"), [(0.05, State.PRESENT), (0.47, State.ABSENT)])
+def test_an_auc_far_below_a_half_is_present(name: str, level: float, expected: State) -> None:
+    run = run_of({name: dict.fromkeys(AT, level)}, loss=LOSS)
+    assert state(NAME, run) is expected
+
+
+def test_the_auc_of_evaluation_is_judged_before_that_of_training() -> None:
+    run = run_of(loss=LOSS, auc=dict.fromkeys(AT, 0.99), eval_auc=dict.fromkeys(AT, 0.3))
+    assert seen(NAME, run).values["reached"] == 0.3
+
+
+def test_a_ranking_that_becomes_worse_than_untrained_is_present() -> None:
+    worse = {step: 0.12 if step == 25 else 0.06 for step in AT}
+    finding = seen(NAME, run_of({"recall@20": worse, "ndcg@20": {s: v / 2 for s, v in worse.items()}}, loss=LOSS))
+    assert (finding.values["guess"], finding.values["reached"]) == (0.12, 0.06)
+
+
+@pytest.mark.parametrize("later", [0.1, 0.2])
+def test_a_ranking_that_keeps_what_it_had_or_gains_is_absent(later: float) -> None:
+    ranking = {step: 0.12 if step == 25 else later for step in AT}
+    falls = {step: 0.12 if step == 25 else 0.06 for step in AT}
+    assert state(NAME, run_of({"recall@20": ranking, "ndcg@20": falls}, loss=LOSS)) is State.ABSENT
+
+
+def test_a_good_ranking_that_is_lost_was_not_a_guess() -> None:
+    run = run_of({"ndcg@10": {step: 0.6 if step == 25 else 0.3 for step in AT}}, loss=LOSS)
+    assert state(NAME, run) is State.UNKNOWN

@@ -9,7 +9,7 @@ NAME = "eval_below_mean"
 FALLING = [3.0 - at / 50 for at in range(100)]
 
 
-@pytest.mark.parametrize("name", ["val_r2", "eval/r2_score", "val_R2", "validation_r_squared"])
+@pytest.mark.parametrize("name", ["val_r2", "eval/r2_score", "val_R2", "validation_r_squared", "R2"])
 def test_predictions_worse_than_the_mean_are_seen(name: str) -> None:
     values = {10 * (at + 1): -3.0 + at / 5 for at in range(10)}
     assert state(NAME, run_of({"loss": FALLING, name: values})) is State.PRESENT

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, state
+from tests.runs import decay, run_of, run_of_records, state
 
 
 def test_an_evaluation_far_better_than_training_is_present() -> None:
@@ -52,3 +53,12 @@ def test_half_of_a_loss_that_has_nearly_gone_is_absent() -> None:
 def test_a_negative_evaluation_loss_is_on_no_scale_to_compare_and_absent() -> None:
     loss, evaluations = np.full(100, 2.0), dict.fromkeys(range(10, 101, 10), -1.0)
     assert state("eval_below_train", run_of(loss=loss, eval_loss=evaluations)) is State.ABSENT
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.0, State.ABSENT), (36.0, State.UNKNOWN)])
+def test_a_loss_that_may_be_summed_over_an_epoch_cannot_be_judged(times: float, expected: State) -> None:
+    evaluation = [1.1 - 0.03 * at for at in range(12)]
+    rows = [
+        {"epoch": 1.0 + at, "loss": times * one, "eval_loss": one, "accuracy": 0.5} for at, one in enumerate(evaluation)
+    ]
+    assert state("eval_below_train", run_of_records(rows)) is expected

@@ -66,3 +66,19 @@ def test_of_means_over_epochs_the_first_counts_as_the_start() -> None:
 def test_an_evaluation_below_zero_has_no_ratio() -> None:
     run = run_of(loss=noisy(LOSS, 0.05), eval_loss={step: -1e4 * step for step in AT})
     assert state("eval_gap_wide", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("last", "expected"), [(0.45, State.ABSENT), (0.6, State.PRESENT)])
+def test_an_evaluation_that_improves_all_along_may_lag_a_training_loss_that_is_not_memorised(
+    last: float, expected: State
+) -> None:
+    evaluation = np.linspace(0.6, last, 12)
+    run = run_of(loss=np.linspace(0.62, 0.2, 12), eval_loss=evaluation)
+    assert state("eval_gap_wide", run) is expected
+
+
+def test_one_that_improves_and_then_rises_does_not_serve_held_out_rows() -> None:
+    evaluation = np.concatenate([np.linspace(0.6, 0.4, 6), np.linspace(0.42, 0.5, 6)])
+    train = np.concatenate([np.linspace(0.62, 0.3, 6), np.linspace(0.28, 0.24, 6)])
+    run = run_of(loss=train, eval_loss=evaluation)
+    assert state("eval_gap_wide", run) is State.PRESENT

@@ -77,3 +77,15 @@ def test_an_error_rate_that_stands_at_its_worst_is_not_near_its_best() -> None:
     assert state(
         "eval_metric_constant", run_of(loss=decay(200), eval_cer=dict.fromkeys(range(25, 201, 25), 100.0))
     ) is (State.PRESENT)
+
+
+@pytest.mark.parametrize("name", ["dice", "IoU", "f1", "mIoU"])
+def test_a_score_of_a_class_beside_each_evaluation_loss_is_one_of_evaluation(name: str) -> None:
+    zero = [0.0] * 6
+    assert state("eval_metric_constant", run_of({name: zero}, eval_loss=decay(6))) is State.PRESENT
+
+
+def test_a_score_of_training_is_none() -> None:
+    alone, beside = {"f1": [0.0] * 6}, {"f1": [0.0] * 6, "eval_f1": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
+    assert state("eval_metric_constant", run_of(alone, loss=decay(6))) is State.UNKNOWN
+    assert state("eval_metric_constant", run_of(beside, eval_loss=decay(6))) is State.ABSENT

@@ -57,3 +57,19 @@ def test_no_right_answer_beside_a_loss_that_falls_far_is_present(metric: str, va
 def test_no_right_answer_while_the_loss_is_on_its_way_cannot_tell() -> None:
     run = run_of({"eval_wer": dict.fromkeys(AT, 1.0)}, loss=np.linspace(4.0, 2.8, 200))
     assert state(NAME, run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("first", [0.0, 0.005])
+@pytest.mark.parametrize("recall", ["recall", "recall@20", "hit_rate@10"])
+def test_a_ranking_that_finds_nothing_after_the_first_evaluation_is_present(recall: str, first: float) -> None:
+    ranking = {step: first if step == 25 else 0.0 for step in AT}
+    assert state(NAME, run_of({recall: ranking, "ndcg": ranking})) is State.PRESENT
+
+
+def test_a_ranking_that_finds_something_is_absent() -> None:
+    run = run_of({"recall@20": {step: step / 1000 for step in AT}, "ndcg@20": dict.fromkeys(AT, 0.0)}, loss=LOSS)
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_the_recall_of_a_class_may_be_zero() -> None:
+    assert state(NAME, run_of(loss=LOSS, recall=dict.fromkeys(AT, 0.0))) is State.UNKNOWN

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, state
+from tests.runs import decay, run_of, run_of_records, state
 
 
 def test_a_first_loss_far_above_a_uniform_guess_is_present() -> None:
@@ -38,3 +39,12 @@ def test_a_loss_that_stays_above_any_guess_beside_an_accuracy_may_be_a_regressio
     assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy)) is State.UNKNOWN
     assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy, config={"num_labels": 9})) is State.PRESENT
     assert state("initial_loss_high", run_of(loss=loss, accuracy=accuracy, ppl=np.exp(loss))) is State.PRESENT
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.0, State.ABSENT), (36.0, State.UNKNOWN)])
+def test_a_loss_that_may_be_summed_over_an_epoch_cannot_be_judged(times: float, expected: State) -> None:
+    evaluation = [1.1 - 0.03 * at for at in range(12)]
+    rows = [
+        {"epoch": 1.0 + at, "loss": times * one, "eval_loss": one, "accuracy": 0.5} for at, one in enumerate(evaluation)
+    ]
+    assert state("initial_loss_high", run_of_records(rows)) is expected

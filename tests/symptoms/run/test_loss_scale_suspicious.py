@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 EVALUATIONS = {step: 1.8 - step / 400 for step in (50, 100, 150, 200)}
 
@@ -62,3 +62,12 @@ def test_a_multiple_that_overfitting_makes_smaller_is_present() -> None:
 def test_a_multiple_that_comes_and_goes_is_absent() -> None:
     run = run_of(loss=[4.0] * 200, eval_loss={25: 1.0, 50: 0.5, 75: 1.6, 100: 0.9, 150: 0.8, 200: 0.7})
     assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.0, State.ABSENT), (36.0, State.UNKNOWN)])
+def test_a_loss_that_may_be_summed_over_an_epoch_cannot_be_judged(times: float, expected: State) -> None:
+    evaluation = [1.1 - 0.03 * at for at in range(12)]
+    rows = [
+        {"epoch": 1.0 + at, "loss": times * one, "eval_loss": one, "accuracy": 0.5} for at, one in enumerate(evaluation)
+    ]
+    assert state("loss_scale_suspicious", run_of_records(rows)) is expected

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, state
+from tests.runs import decay, noisy, run_of, run_of_records, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -77,3 +78,29 @@ def test_a_language_model_that_begins_below_a_guess_among_characters_comes_train
 def test_a_curve_whose_fall_is_over_after_the_first_record_has_bent() -> None:
     loss = np.concatenate([[4.6], noisy(np.linspace(3.4, 3.0, 39), 0.003)])
     assert state("loss_slow", run_of(loss=loss, every=10)) is State.ABSENT
+
+
+def _by_epochs(loss: list[float]) -> Run:
+    return run_of_records([{"epoch": 1.0 + at, "loss": one} for at, one in enumerate(loss)])
+
+
+def test_fifteen_epochs_that_creep_down_a_straight_line_are_present() -> None:
+    assert state("loss_slow", _by_epochs([1.46 - 0.007 * at for at in range(15)])) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        [1.0 - 0.1 * (1 - 0.6**at) for at in range(15)],
+        [0.69 - 0.0005 * at**2 for at in range(15)],
+        [1.46 - 0.05 * at for at in range(15)],
+        [1.4 + 0.02 * (at % 2) - 0.005 * at for at in range(15)],
+    ],
+    ids=["bends", "picks up", "fast", "to and fro"],
+)
+def test_so_few_epochs_tell_nothing_where_they(loss: list[float]) -> None:
+    assert state("loss_slow", _by_epochs(loss)) is State.ABSENT
+
+
+def test_fifteen_records_that_are_no_means_are_too_few() -> None:
+    assert state("loss_slow", run_of(loss=[1.46 - 0.007 * at for at in range(15)], every=10)) is State.UNKNOWN

@@ -22,6 +22,7 @@ def eval_below_mean(run: Run) -> Evidence | None:
     prediction. Not this when: it comes above zero in the end.
     """
     logged = [run[name].finite for name in run.series if _R2.fullmatch(name)]
+    logged = logged or [run[name].finite for name in run.series if _R2.fullmatch(f"eval_{name}")]
     logged = [one for one in logged if len(one) >= LEAST]
     if not logged:
         raise CannotTell(f"no R² of evaluation has {LEAST} values")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import all_zero, beside_training
+from mldebug_mcp.symptoms.evaluation import all_zero, beside_training, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import median, start_level
@@ -37,11 +37,12 @@ def eval_below_train(run: Run) -> Evidence | None:
     """The evaluation loss falls far below the training loss, and stays there.
 
     Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
-    is a mean over an epoch of fast progress; it is summed over micro-batches (`loss_scale_suspicious`). The factors
-    were chosen by hand.
+    is a mean over an epoch of fast progress; it is summed over micro-batches (`loss_scale_suspicious`), or perhaps over
+    the batches of an epoch. The factors were chosen by hand.
     """
     if all_zero(run["eval_loss"]):
         raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
+    refuse_sums_of_epochs(run)
     steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
     late = slice(len(steps) // 2, None)
     if len(steps[late]) < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
-from mldebug_mcp.symptoms.evaluation import all_zero, quality_metrics
+from mldebug_mcp.symptoms.evaluation import all_zero, quality_metrics, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
@@ -14,6 +14,8 @@ MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
 """A detector may need some epochs for its first hit. Chosen by hand."""
+LEAST_RANKED = 5
+"""Of rankings (recall@20, nDCG) the first may hold a hit by chance, as that of an untrained model."""
 NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen by hand."""
 
@@ -29,9 +31,10 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     """The accuracy of all answers is exactly zero at every evaluation; or the loss is, while that of training is not.
 
     So is BLEU, or an error rate of characters or words stands at 100 %, though the training loss has come to rest, or
-    has fallen by half since the first evaluation. Even a guess is right sometimes: nothing is right if nothing is
-    learnt among very many classes, or if answers and labels are compared wrongly. A loss of zero is that of no rows, or
-    was never added up. Not this when: it is constant but above zero (`eval_metric_constant`).
+    has fallen by half since the first evaluation; or a ranking (recall@20, nDCG) finds nothing after the first. Even a
+    guess is right sometimes: nothing is right if nothing is learnt among very many classes, or if answers and labels
+    are compared wrongly. A loss of zero is that of no rows, or was never added up. Not this when: it is constant but
+    above zero (`eval_metric_constant`).
     """
     least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, LEAST_OF_BOXES)
     shares = [one.finite for one in _metrics(run) if one.name in least]
@@ -39,9 +42,12 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     wrong = nothing_right(run)
     if wrong is not None and not any(all_zero(one) for one in shares):
         return _all_wrong(run, wrong)
-    if not shares:
+    if not shares and not ranking_metrics(run):
         raise CannotTell(f"no accuracy or loss of evaluation has {LEAST} values")
     zero = [one for one in shares if all_zero(one)]
+    ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= LEAST_RANKED]
+    if ranked and all(not one.value[1:].any() for one in ranked):
+        zero += [one.where(one.step > one.step[0]) for one in ranked]
     if not zero:
         return None
     first, last = float(zero[0].step[0]), float(zero[0].step[-1])

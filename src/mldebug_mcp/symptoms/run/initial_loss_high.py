@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import ACCURACIES
+from mldebug_mcp.symptoms.evaluation import ACCURACIES, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
@@ -43,6 +43,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
         )
     if any("ctc" in name.lower() for name in run.series):
         raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
+    refuse_sums_of_epochs(run)
     uniform = uniform_loss(run)
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.evaluation import beside_training, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.statistics import median, start_level
@@ -38,12 +38,13 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
 
     Not this when: the two are on the same scale; the quotient is neither a usual nor the configured number of
-    accumulated micro-batches; dropout or augmentation keeps the training loss above by a modest factor. How near the
-    quotient must come was chosen by hand.
+    accumulated micro-batches; each epoch has one record, which may be a sum over its batches; dropout or augmentation
+    keeps the training loss above by a modest factor. How near the quotient must come was chosen by hand.
     """
     loss = run["loss"].finite
     if not len(loss):
         raise CannotTell("no finite loss")
+    refuse_sums_of_epochs(run)
     accumulated = run.setting("gradient_accumulation_steps")
     accumulated = accumulated if accumulated is not None and 2 <= accumulated <= 4096 else None
     answers = [_against_evaluation(run, accumulated), _at_start(run, accumulated)]

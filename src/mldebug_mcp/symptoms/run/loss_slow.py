@@ -26,7 +26,10 @@ LEAST_STEPS = 100
 PACE = 1 / 1000
 """Of the first level, per step: a straight line to zero within a thousand steps is not slow: so the loss falls while a
 rate that is not logged warms up. Chosen by hand."""
-POINTS = 20
+POINTS, EPOCHS = 20, 12
+MOST_BY_EPOCHS, STRAIGHT, DOWN = 0.15, 0.6, 0.7
+"""Means over epochs have little noise, so fewer tell: where no more than this is gained, along a straight line (no more
+than the second in the later half: slow beginnings pick up), and so many of the epochs go down. Chosen by hand."""
 DROP = 0.6
 """From one record to the next: a drop of the rate, which no smooth decay makes before its last steps."""
 EARLY = 0.05
@@ -36,7 +39,7 @@ EARLY = 0.05
 @symptom(
     needs=("loss",),
     sources=("axolotl_stability",),
-    points=POINTS,
+    points=EPOCHS,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
     follows=("loss_plateau", "eval_learns_nothing"),
@@ -50,6 +53,9 @@ def loss_slow(run: Run) -> Evidence | None:
     not bend the curve. The shares were chosen on synthetic curves.
     """
     loss = _before_decay(run)
+    few = len(loss) < POINTS
+    if few and run.step_name != "epoch":
+        raise CannotTell(f"loss has {len(loss)} values here; {POINTS} are needed where they are not means over epochs")
     if loss.step[0] > max(20.0, EARLY * run.last_step):
         raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
     if run.step_name == "step" and run.last_step < LEAST_STEPS:
@@ -63,6 +69,8 @@ def loss_slow(run: Run) -> Evidence | None:
     most = MOST
     if run.step_name == "step" and "learning_rate" not in run:
         most = min(MOST, PACE * (float(loss.step[-1]) - float(loss.step[0])))
+    if few:
+        most = MOST_BY_EPOCHS if float((np.diff(loss.value) < 0).mean()) >= DOWN else 0.0
     if start <= 0 or fall <= 0 or fall < max(LEAST * start, 6 * cut.wobble) or fall > most * start:
         return None
     if float(loss.value[0]) - start > fall:
@@ -74,7 +82,7 @@ def loss_slow(run: Run) -> Evidence | None:
         )
     middle = float(np.interp(0.5 * spent[-1], at, cut.level))
     later = (middle - end) / fall
-    if later < EVEN + STRAIGHTER * max(0.0, fall / start - 0.1) or later > 1.0:
+    if later < EVEN + STRAIGHTER * max(0.0, fall / start - 0.1) or later > (STRAIGHT if few else 1.0):
         return None
     step = float(loss.step[0])
     return Evidence(
@@ -95,8 +103,9 @@ def _before_decay(run: Run) -> Series:
     if not drops.any():
         return loss
     before = loss.step < rate.step[1 + int(np.argmax(drops))]
-    if before.sum() < POINTS:
-        raise CannotTell(f"the rate drops after {int(before.sum())} records; {POINTS} are needed")
+    least = EPOCHS if run.step_name == "epoch" else POINTS
+    if before.sum() < least:
+        raise CannotTell(f"the rate drops after {int(before.sum())} records; {least} are needed")
     return loss.where(before)
 
 
