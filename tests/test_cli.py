@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
+from mldebug_mcp.knowledge import catalogue
 
 
 def test_diagnose_prints_what_is_seen_what_it_may_be_and_what_to_check(
@@ -73,6 +74,13 @@ def test_explain_prints_an_entry_whole(capsys: pytest.CaptureFixture[str]) -> No
     printed = capsys.readouterr().out
     assert "**Next steps:**" in printed
     assert "See also:" in printed
+
+
+def test_explain_prints_the_lines_of_an_entry_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "bad_batch"])
+    printed = capsys.readouterr().out.splitlines()
+    section = catalogue().causes["bad_batch"].markdown.strip().splitlines()
+    assert set(section) <= set(printed)
 
 
 def unusable(kind: str, folder: Path) -> Path:

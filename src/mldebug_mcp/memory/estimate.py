@@ -110,7 +110,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         trained_parameters=trained_parameters(shape, setup),
         parts=list(parts.values()),
         total_bytes=total,
-        settings={name: str(value) for name, value in asdict(setup).items()},
+        settings={name: str(value) for name, value in asdict(setup).items() if value is not None},
         measured_peak_bytes=measured,
         sources=list(_SOURCES),
         next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),

@@ -31,7 +31,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     from rich.markdown import Markdown
 
     console.print(Text(f"{explanation.kind} {explanation.id}", style="bold"))
-    console.print(Markdown(explanation.text) if console.is_terminal else Text(explanation.text))
+    if console.is_terminal:
+        console.print(Markdown(explanation.text))
+    else:  # as it was written: lines that are cut again would be hard to read, and no Markdown
+        console.print(Text(explanation.text), soft_wrap=True)
     if explanation.kind in ("symptom", "source"):
         for citation in explanation.citations:
             console.print()
@@ -53,7 +56,7 @@ def print_error(console: Console, answer: ErrorExplanation) -> None:
     if error is None:
         console.print(Text("No error found.", style="bold"))
     else:
-        ranks = f", ranks {', '.join(error.ranks)}" if error.ranks else ""
+        ranks = f", rank{'s' if len(error.ranks) > 1 else ''} {', '.join(error.ranks)}" if error.ranks else ""
         console.print(Text.assemble((f"line {error.line}{ranks}: ", "dim"), (error.text, "bold red")))
         if error.user_frame:
             console.print(Text(f"your code: {error.user_frame}", style="cyan"))
