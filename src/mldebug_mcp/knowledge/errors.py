@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 
 from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.knowledge.entries import Entry
+from mldebug_mcp.knowledge.literals import required_words
 from mldebug_mcp.text import clean
 
 FILE = "errors.jsonl"
@@ -100,9 +101,20 @@ def match(text: str, *, warnings: bool = False, code: str = "") -> list[KnownErr
         code: The line of code that raised it, where a traceback shows it.
     """
     line = " ".join(clean(text[: 4 * MAX_TEXT]).split())[:MAX_TEXT]
-    return [
-        row for row in known_errors().values() if (warnings or row.role is not Role.WARNING) and row.fits(line, code)
-    ]
+    return [row for row in _candidates(line) if (warnings or row.role is not Role.WARNING) and row.fits(line, code)]
+
+
+def _candidates(line: str) -> list[KnownError]:
+    """Return the rows that may fit a line, in file order: those of which a required word stands in it."""
+    rows = tuple(known_errors().values())
+    return [rows[place] for place in sorted({place for word, place in _places() if word in line})]
+
+
+@lru_cache(maxsize=1)
+def _places() -> tuple[tuple[str, int], ...]:
+    """Return each required word with the place of its row; for a row of none the empty word, which is in every line."""
+    patterns = [row.pattern for row in known_errors().values()]
+    return tuple((word, place) for place, pattern in enumerate(patterns) for word in required_words(pattern) or ("",))
 
 
 def is_fragmented(text: str) -> bool:
