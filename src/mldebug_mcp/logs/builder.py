@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +155,11 @@ class RunBuilder:
     def message(self, line: int, text: str, code: str = "") -> None:
         """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
         self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code)]
+
+    def message_goes_on(self, text: str) -> None:
+        """Add a line, without the rank before it, to the message that was kept last."""
+        last = self._messages[-1]
+        self._messages[-1] = replace(last, text=shorten(f"{last.text} {text.rpartition(']:')[2].strip()}", MAX_MESSAGE))
 
     def configure(self, values: Mapping[str, Scalar]) -> None:
         """Add configuration; what was known before stays."""

@@ -48,6 +48,11 @@ def is_error(line: str) -> bool:
 
 
 _FRAME = re.compile(r'File "[^"]{1,400}", line \d')
+_OUT = "out of memory"
+_OF_MEMORY = re.compile(r"\b[KMG]i?B\b|\bmemory\b|PyTorch|PYTORCH_|unallocated")
+_OF_TRAINING = re.compile(r"loss|step|epoch|iter", re.IGNORECASE)
+MAX_WRAPPED = 8
+"""Lines below the first one of an out-of-memory message that may still hold its numbers: it is some 600 characters."""
 
 
 class ErrorLines:
@@ -62,6 +67,7 @@ class ErrorLines:
         self.code = ""
         """The code of the last frame of the traceback that stands above."""
         self._below_frame = False
+        self._room = 0
 
     def take(self, line: str) -> bool:
         """Say whether the next line reads like an error."""
@@ -70,10 +76,21 @@ class ErrorLines:
             self.ignoring = True
             return False
         if not self.ignoring:
-            return is_error(line)
+            failed = is_error(line)
+            # A whole message ends with what PyTorch itself holds.
+            self._room = MAX_WRAPPED if failed and _OUT in line and "PyTorch" not in line else 0
+            return failed
         # The exception itself stands below its traceback, and ends what was ignored.
         self.ignoring = line.startswith(("Traceback", " "))
         return False
+
+    def goes_on(self, line: str) -> bool:
+        """Say whether the next line goes on with an out-of-memory message that was wrapped before its numbers ended."""
+        if not self._room:
+            return False
+        goes_on = _OF_MEMORY.search(line) is not None and not _OF_TRAINING.search(line) and not is_error(line)
+        self._room = self._room - 1 if goes_on else 0
+        return goes_on
 
     def _read_code(self, line: str) -> None:
         if 'File "' in line and _FRAME.search(line):

@@ -147,6 +147,9 @@ class Text:
             line = clean(line)
         if "{" in line and not line.isascii():
             line = line.translate(_STRAIGHT)
+        if self._errors.goes_on(line):
+            self._builder.message_goes_on(line)
+            return True
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:
