@@ -263,3 +263,45 @@ def test_ranks_that_two_launchers_wrote_before_a_line_are_taken_off() -> None:
     answer = explain_error("\n".join(log))
     assert (error_of(answer).text, error_of(answer).ranks) == ("KeyError: 'mask'", ["2", "15"])
     assert error_of(answer).user_frame == "/data/me/run.py:8 in main: step(batch)"
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 20, in main\n    loss = step(batch)\n'
+
+
+def test_the_error_that_torchscript_carries_comes_before_its_carrier() -> None:
+    text = (
+        TRACEBACK + "RuntimeError: The following operation failed in the TorchScript interpreter.\n"
+        'Traceback of TorchScript (most recent call last):\n  File "/home/me/model.py", line 59, in forward\n'
+        "        x = self.conv(x)\n            ~~~~~~~~~ <--- HERE\n"
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB\n"
+    )
+    answer = explain_error(text)
+    assert answer.matches[0].id == "cuda_oom"
+    assert answer.error is not None
+    assert answer.error.user_frame.startswith("/home/me/model.py:59")
+
+
+@pytest.mark.parametrize("head", ["calling Functional.call().", "calling layer 'sequential' (type Sequential)."])
+def test_what_keras_writes_below_the_name_of_a_layer_belongs_to_the_message(head: str) -> None:
+    text = f"""{TRACEBACK}ValueError: Exception encountered when {head}
+
+\x1b[1mInput 0 of layer "dense" is incompatible with the layer: expected axis -1 of input shape to have value 784\x1b[0m
+
+Arguments received by it:
+"""
+    assert explain_error(text).matches[0].id == "keras_input_incompatible"
+
+
+def test_an_exception_that_an_editor_heads_is_read_with_its_message() -> None:
+    text = "Exception has occurred: RuntimeError\nmat1 and mat2 shapes cannot be multiplied (32x512 and 256x10)\n"
+    answer = explain_error(text)
+    assert answer.error is not None
+    assert (answer.error.exception, answer.matches[0].id) == ("RuntimeError", "mat_shapes")
+
+
+def test_a_program_that_was_not_found_comes_before_what_srun_says_of_the_task() -> None:
+    text = (
+        "slurmstepd: error: execve(): torchrun: No such file or directory\n"
+        "srun: error: g1: task 0: Exited with exit code 2\n"
+    )
+    assert explain_error(text).matches[0].id == "program_missing"

@@ -42,7 +42,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
     ),
     (
         r"TypeError",
-        r"unexpected keyword argument|missing \d+ required|takes \d+ positional|got multiple values",
+        r"unexpected keyword argument|missing \d+ required|takes (?:from |at most |exactly |no )?\w+ |"
+        r"got multiple values",
         Problem(
             "interface: a function is called with arguments that it does not take",
             "Two versions do not fit: compare the call with the signature in the installed version, then pin or "
@@ -50,8 +51,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         ),
     ),
     (
-        r"TypeError",
-        r"NoneType",
+        r"TypeError|AttributeError",
+        r"NoneType|\bgot None\b",
         Problem(
             "interface: None where an object was expected",
             "Print what the line takes: a function that returned nothing, a setting that was not given, or a column or "
@@ -60,11 +61,39 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
     ),
     (
         r"AttributeError",
-        r"has no attribute",
+        r"has no attribute|object has no setter|can't set attribute",
         Problem(
             "interface: an object lacks what is asked of it",
-            "None, a tuple or a list where an object was expected (print it one line above), or a name that another "
-            "version of the library has: check the installed version.",
+            "Print type() of it one line above: a tuple, list, string or array where an object was expected, a name "
+            "that is misspelt or set in another place, or one that another version of the library has.",
+        ),
+    ),
+    (
+        r"TypeError",
+        r"not (?:subscriptable|callable|iterable|reversible)|indices must be|unsupported operand|unhashable|has no len"
+        r"|not supported between instances|must be (?:str|real number|an integer)|not '?\w{1,30}'?$",
+        Problem(
+            "interface: an object is of another kind than the code expects",
+            "Print type() of it one line above: a string or dictionary for an object, a class for its instance "
+            "(missing brackets), a property called like a method, text from a configuration for a number.",
+        ),
+    ),
+    (
+        r"ValueError|TypeError",
+        r"values to unpack|cannot unpack",
+        Problem(
+            "interface: a result has another number of parts than the code takes",
+            "Print the value and its length there: a function, data set or environment that returns more or fewer "
+            "parts (another version, another mode), or a row that is malformed.",
+        ),
+    ),
+    (
+        r"UnboundLocalError",
+        "",
+        Problem(
+            "code: a name is used before it got a value",
+            "The branch or loop that sets it did not run: as a rule a data loader or list without a single element, or "
+            "a condition that no case fits. Print how often the loop ran.",
         ),
     ),
     (
@@ -120,7 +149,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         ),
     ),
     (
-        r"HTTPError|ConnectionError|Timeout\w*|ReadTimeout\w*|SSLError|URLError|RemoteDisconnected|ProtocolError",
+        r"\w*HTTPError|HfHub\w*Error|Connection\w*Error|\w*Timeout\w*|SSLError|ProxyError|URLError|RemoteDisconnected|"
+        r"ProtocolError|gaierror",
         "",
         Problem(
             "network: a server was not reached or refused",
@@ -144,7 +174,8 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         ),
     ),
     (
-        r"JSONDecodeError|UnicodeDecodeError|ParserError|YAMLError|ScannerError|UnpicklingError|EOFError|BadZipFile",
+        r"JSONDecodeError|Unicode\w*Error|\w*ParserError|YAMLError|ScannerError|ConstructorError|UnpicklingError|EOFError|"
+        r"BadZipFile|DataLossError",
         "",
         Problem(
             "files: the content cannot be read",
@@ -186,7 +217,7 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         Problem("a warning", "It stopped nothing by itself; look for an exception after it."),
     ),
     (
-        r"NameError|UnboundLocalError|SyntaxError|IndentationError",
+        r"NameError|SyntaxError|IndentationError|TabError",
         "",
         Problem(
             "code: a name or a line of the script is wrong", "Fix the line of the innermost frame of your own code."

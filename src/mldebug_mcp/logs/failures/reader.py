@@ -123,7 +123,7 @@ class _Reader:
             self.log.root_rank, self._root_lines = rank[1], 0
 
     def _follow(self, stream: _Stream, key: str, number: int, line: str) -> None:
-        line = _without_margin(stream, line)
+        line = words.EDITOR.sub(r"\g<type>:", _without_margin(stream, line))
         if TRACEBACK in line:
             carrier = stream.open if line.startswith("Original") else None
             stream.outside = carrier.user_frame if carrier else None
@@ -131,8 +131,7 @@ class _Reader:
         elif self._is_of_graph(stream, line) or self._is_of_traceback(stream, line):
             pass
         elif not line.strip("\"' \t\r"):
-            # A message may begin below its exception: "Graph execution error:", a blank line, what it was.
-            if stream.open is None or not stream.open.text.endswith(":"):
+            if stream.open is None or not words.GOES_ON.search(stream.open.text):
                 stream.room = 0
         elif line.startswith(words.CHAINS):
             stream.chained_to = stream.open or stream.chained_to
@@ -212,7 +211,7 @@ class _Reader:
         text = clean(line[:MAX_SHOWN]).strip()
         ranks = {key} if key in self._prefixes.ranks else set(words.RANK_NAMED.findall(text)[:8])
         failure = Failure(number, text, exception.rpartition(".")[2], ranks=ranks, progress=self.log.progress)
-        failure.is_wrapper = words.WRAPPERS.search(exception) is not None
+        failure.is_wrapper = bool(words.WRAPPERS.search(exception) or words.CARRIES.match(text))
         stream.open, stream.room = failure, MAX_CONTINUATION
         if len(self.log.failures) < MAX_FAILURES or exception:
             self.log.failures.append(failure)

@@ -31,6 +31,12 @@ WRAPPERS = re.compile(
     r"RemoteTraceback|RayTaskError|RayActorError|ActorDiedError|ProcessRaisedException|ChildFailedError|"
     r"SimplifiedTraceback|UnfilteredStackTrace|JaxStackTraceBeforeTransformation"
 )
+CARRIES = re.compile(r"\w{1,80}: The following operation failed in the TorchScript interpreter")
+"""The message of an exception that only carries another one, which stands below it."""
+GOES_ON = re.compile(r":$|Exception encountered when calling .{1,200}[.)]$")
+"""How a message ends that goes on below a blank line: "Graph execution error:", Keras naming the layer that failed."""
+EDITOR = re.compile(r"Exception has occurred: (?P<type>\w{1,80}(?:\.\w{1,80}){0,6})\s*$")
+"""How an editor (VS Code) heads an exception, whose message stands in the next line."""
 SIGNS = (
     "Traceback", '  File "',
     "rror", "xception", "emory", "NCCL", "CUD", "CUBLAS", "illed", "ignal", "SIG", "Segmentation", "atchdog", "Xid",
@@ -42,7 +48,8 @@ SIGNS = (
     "exc.", "Assertion `", "libdevice", "are not used by", "not supported", "no longer", "CuDNN", "bad_alloc",
     "terminate called", "terminating due", "oss is n", "oss is N", "oss is i", "oss is -", "iverged", "EADDRINUSE",
     "cache_size_limit", "Root Cause", "upsertBucket", "low on resource", "│ /", "│ C:", "│ D:", "halted", "an't open",
-    "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ",
+    "llegal", "LLVM", "[Fatal]", "not recognized", "项识别", "外部命令", "srun: ", "nterrupt", "free()", "malloc()",
+    "orrupt", "smashing", "ProcessPool", "not compatible", "Exception encountered", "xit code",
 )  # fmt: skip
 LOG_LINE = re.compile(
     r"\[?\d{4}[-/]\d\d[-/]\d\d[ T_]|\[?\d\d/\d\d/\d{4}[ ,]|\[?\d\d:\d\d:\d\d|"
