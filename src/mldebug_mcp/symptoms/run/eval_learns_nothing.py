@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import as_share, compared
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import counted, figure
@@ -29,6 +30,7 @@ hand."""
     whole_run=True,
     background=0.004,
     follows=("loss_plateau", "loss_nonfinite", "loss_divergence"),
+    instead=NO_PROGRESS,
 )
 def eval_learns_nothing(run: Run) -> Evidence | None:
     """Neither loss nor accuracy of the evaluation get better than at first, while the training loss falls.

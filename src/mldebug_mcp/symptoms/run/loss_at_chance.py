@@ -9,6 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.scale import uniform_loss
@@ -38,7 +39,7 @@ LEAST_RECORDS, STANDS = 10, 0.01
     points=4,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.002,
-    instead=("eval_learns_nothing",),
+    instead=NO_PROGRESS,
 )
 def loss_at_chance(run: Run) -> Evidence | None:
     """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.

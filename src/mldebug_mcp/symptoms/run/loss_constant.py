@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import as_share
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -23,6 +24,7 @@ SATURATED = 0.85
     not_for=("grpo", "ppo", "rl"),
     background=0.002,
     follows=("loss_at_clip", "loss_negative"),
+    instead=NO_PROGRESS,
 )
 def loss_constant(run: Run) -> Evidence | None:
     """The training loss is the same number in every record, or from some step on to the end.

@@ -10,6 +10,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
@@ -44,8 +45,8 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     points=6,
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
-    follows=("loss_at_clip",),
-    instead=("loss_slow", "loss_stall", "loss_constant", "eval_learns_nothing"),
+    follows=("dpo_margin_flat", "loss_at_clip"),
+    instead=NO_PROGRESS,
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.

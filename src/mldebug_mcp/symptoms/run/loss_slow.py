@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import comes_trained
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
@@ -43,6 +44,7 @@ EARLY = 0.05
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
     follows=("loss_plateau", "eval_learns_nothing"),
+    instead=NO_PROGRESS,
 )
 def loss_slow(run: Run) -> Evidence | None:
     """The training loss falls by little and as fast at the end as at the beginning: the curve has not bent yet.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
@@ -21,13 +23,45 @@ Unigram statistics of text lie near 0.6.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A loss that falls at first and then stands.
+
+    Args:
+        start, end: Its levels at the start and at the end.
+        moved: How far it moves over the later half.
+        onset: The step from which it stands.
+    """
+
+    start: float
+    end: float
+    moved: float
+    onset: float
+
+
+def stalled(loss: Series) -> Stall | None:
+    """Return where a loss falls at first and then stands, if it does, at whatever level."""
+    start, end = start_level(loss.value), end_level(loss.value)
+    if start <= 0 or end > start * 0.97:
+        return None
+    cut = blocks(loss.value, 20)
+    half = cut.level[len(cut.level) // 2 :]
+    moved = float(half.max() - half.min())
+    level = end + max(STILL * abs(end), 3 * cut.wobble)
+    # Where the first block is at that level, the fall is within the noise.
+    if moved > max(STILL * abs(end), 4 * cut.wobble) or cut.level[0] <= level:
+        return None
+    return Stall(start, end, moved, float(loss.step[int(cut.first[int(np.argmax(cut.level <= level))])]))
+
+
 @symptom(
     needs=("loss",),
     sources=("axolotl_stability", "karpathy_recipe"),
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.02,
-    follows=("loss_plateau",),
+    follows=("loss_at_unigram", "loss_plateau"),
+    instead=NO_PROGRESS,
 )
 def loss_stall(run: Run) -> Evidence | None:
     """The training loss falls at first, then stops, still near what a guess by frequency would give.
@@ -36,32 +70,27 @@ def loss_stall(run: Run) -> Evidence | None:
     (`loss_plateau`). Where it should be is known only if the number of classes or tokens is; the shares were chosen
     by hand.
     """
-    loss = run["loss"].finite
-    start, end = start_level(loss.value), end_level(loss.value)
-    if start <= 0 or end > start * 0.97:
-        return None
-    cut = blocks(loss.value, 20)
-    half = cut.level[len(cut.level) // 2 :]
-    moved = float(half.max() - half.min())
-    if moved > max(STILL * abs(end), 4 * cut.wobble):
+    stall = stalled(run["loss"].finite)
+    if stall is None:
         return None
     uniform = uniform_loss(run)
     if uniform is None:
-        if run.kind in LANGUAGE_MODELS or end < 0.6:
+        if run.kind in LANGUAGE_MODELS or stall.end < 0.6:
             return None
         raise CannotTell(
             "the loss does not move, but without the number of classes or tokens it is not known where it should be"
         )
-    if end < HIGH_SHARE * uniform:
+    if stall.end < HIGH_SHARE * uniform:
         return None
-    level = end + max(STILL * abs(end), 3 * cut.wobble)
-    if cut.level[0] <= level:  # a fall within the noise
-        return None
-    at = int(cut.first[int(np.argmax(cut.level <= level))])
-    onset = float(loss.step[at])
     return Evidence(
-        f"loss falls from {figure(start)} to {figure(end)} by {run.step_name} {figure(onset)} and moves by no more "
-        f"than {figure(moved)} after; a uniform guess has {figure(uniform)} = ln({math.exp(uniform):.0f})",
-        steps=(onset,),
-        values={"start": start, "end": end, "moved_in_second_half": moved, "uniform_guess": uniform},
+        f"loss falls from {figure(stall.start)} to {figure(stall.end)} by {run.step_name} {figure(stall.onset)} and "
+        f"moves by no more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = "
+        f"ln({math.exp(uniform):.0f})",
+        steps=(stall.onset,),
+        values={
+            "start": stall.start,
+            "end": stall.end,
+            "moved_in_second_half": stall.moved,
+            "uniform_guess": uniform,
+        },
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.forms import NO_REWARD
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
@@ -17,7 +18,7 @@ STILL = 1e-6
 as large. Chosen by hand."""
 
 
-@symptom(any_of=MOVES, not_for=NOT_POLICY, background=0.004, follows=("reward_std_zero",))
+@symptom(any_of=MOVES, not_for=NOT_POLICY, background=0.004, follows=("reward_std_zero",), instead=NO_REWARD)
 def policy_stands_still(run: Run) -> Evidence | None:
     """The divergence of the policy from where it was, and its clipping, are zero to within rounding in every record.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.forms import NO_REWARD
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import counted, figure
@@ -13,7 +14,14 @@ LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.002, follows=("reward_zero",))
+@symptom(
+    any_of=REWARDS,
+    sources=("axolotl_stability",),
+    not_for=NOT_POLICY,
+    background=0.002,
+    follows=("reward_zero",),
+    instead=NO_REWARD,
+)
 def reward_constant(run: Run) -> Evidence | None:
     """The mean reward is exactly the same in every record.
 

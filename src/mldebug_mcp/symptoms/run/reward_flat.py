@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.forms import NO_REWARD
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, drift, median, noise, sample, start_level
@@ -25,7 +26,12 @@ SHARE_OF_SPREAD = 0.25
 
 
 @symptom(
-    any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.012, follows=("reward_constant",)
+    any_of=REWARDS,
+    sources=("axolotl_stability",),
+    not_for=NOT_POLICY,
+    background=0.012,
+    follows=("reward_constant",),
+    instead=NO_REWARD,
 )
 def reward_flat(run: Run) -> Evidence | None:
     """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.

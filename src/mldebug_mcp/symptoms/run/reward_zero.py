@@ -7,6 +7,7 @@ import fnmatch
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.forms import NO_REWARD
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure, shorten
@@ -17,7 +18,7 @@ ZERO = 1e-6
 SHARE = 0.95
 
 
-@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.003)
+@symptom(any_of=REWARDS, sources=("axolotl_stability",), not_for=NOT_POLICY, background=0.003, instead=NO_REWARD)
 def reward_zero(run: Run) -> Evidence | None:
     """The mean reward is zero from the first record on and stays there for more than 20 steps.
 

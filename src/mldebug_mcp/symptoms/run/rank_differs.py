@@ -1,0 +1,92 @@
+"""One rank is unlike the others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import end_level, median, noise
+from mldebug_mcp.text import figure
+
+_RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
+_FIRST = re.compile(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
+_LAST = re.compile(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
+_TIME = re.compile(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+_LOSS = re.compile(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
+SLOWER = 1.2
+"""A rank that takes this many times as long as the median of the others; shares of a batch differ by less. Chosen."""
+SIGMAS = 6.0
+"""... by this many times the noise from record to record."""
+LEAST_RANKS, LEAST_RECORDS = 3, 5
+
+
+@symptom(
+    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
+    sources=("bekman_mle",),
+    whole_run=True,
+    background=0.002,
+    as_chosen=True,
+)
+def rank_differs(run: Run) -> Evidence | None:
+    """One of several ranks takes longer than the others step after step, or alone has a loss that is not finite.
+
+    Not this when: all ranks are slow, or slow in turn; there are but two of them. The factor was chosen by hand.
+    """
+    judged = [(metric, ranks) for metric, ranks in _by_metric(run).items() if len(ranks) >= LEAST_RANKS]
+    if not judged:
+        raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
+    found = (_broken(run, *one) or _slow(*one) for one in judged)
+    return next((one for one in found if one is not None), None)
+
+
+def _by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
+    """Return the times and losses that are logged by rank, by metric and rank."""
+    metrics: dict[str, dict[int, Series]] = defaultdict(dict)
+    for name in run.series:
+        match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
+        if match and (_TIME.fullmatch(match["metric"]) or _LOSS.fullmatch(match["metric"])):
+            metrics[match["metric"]][int(match["rank"])] = run[name]
+    return metrics
+
+
+def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    """Say whether one rank alone has values that are not finite."""
+    bad = {rank: ~np.isfinite(series.value) for rank, series in ranks.items()}
+    ill = [rank for rank, flags in bad.items() if flags.any()]
+    if len(ill) != 1 or not _LOSS.fullmatch(metric):
+        return None
+    (rank,) = ill
+    step = float(ranks[rank].step[int(np.argmax(bad[rank]))])
+    return Evidence(
+        f"{metric} of rank {rank} is not finite from {run.step_name} {figure(step)} on, that of the other "
+        f"{len(ranks) - 1} ranks is",
+        steps=(step,),
+        values={"rank": rank, "ranks": len(ranks)},
+    )
+
+
+def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    """Say whether one rank takes clearly longer than the rest."""
+    times = {rank: series.finite for rank, series in ranks.items()}
+    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < LEAST_RECORDS:
+        return None
+    level = {rank: median(series.value) for rank, series in times.items()}
+    slowest = max(level, key=lambda rank: level[rank])
+    others = [value for rank, value in level.items() if rank != slowest]
+    usual, spread = median(np.array(others)), max(noise(series.value) for series in times.values())
+    if usual <= 0 or level[slowest] < SLOWER * max(others) or level[slowest] - usual < SIGMAS * spread / 2:
+        return None
+    series = times[slowest]
+    slow = series.value > (usual + level[slowest]) / 2
+    step = float(series.step[int(np.argmax(slow))])
+    return Evidence(
+        f"{metric} of rank {slowest} is {figure(level[slowest])} in the median and {figure(end_level(series.value))} "
+        f"at the end; the other {len(others)} ranks have {figure(min(others))} to {figure(max(others))}",
+        steps=(step,),
+        values={"rank": slowest, "level": level[slowest], "others": usual, "ranks": len(ranks)},
+    )
