@@ -25,6 +25,9 @@ from mldebug_mcp.logs.run import Scalar
         (("loss",), {"lora_r": 8}, "sft"),
         (("loss",), {"stage": "pt", "lora_r": 8}, "pretraining"),
         (("loss",), {"stage": "dpo"}, "preference"),
+        (("loss",), {"model_name_or_path": "meta-llama/Llama-3.1-8B"}, "sft"),
+        (("loss", "eval_accuracy"), {"model_name_or_path": "Qwen/Qwen2.5-0.5B"}, "supervised"),
+        (("loss",), {"model_name_or_path": "google-bert/bert-base-uncased"}, "unknown"),
         (("loss", "learning_rate"), {}, "unknown"),
     ],
 )

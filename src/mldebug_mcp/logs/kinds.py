@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion")
@@ -10,6 +11,13 @@ KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", 
 _FINE_TUNING_SETTINGS = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
 _ADAPTER_SETTINGS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
+
+_MODEL_SETTINGS = ("model_name_or_path", "base_model", "model_name", "model_id")
+_TRAINED_LANGUAGE_MODEL = re.compile(
+    r"llama|mistral|mixtral|qwen|gemma|deepseek|falcon|olmo|smollm|pythia|bloom|gpt-?(?:2|j|neo)|\b(?:phi|opt|yi|glm)-",
+    re.IGNORECASE,
+)
+"""Families of language models that are published with their weights: who names one tunes it."""
 
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -85,8 +93,13 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
             return kind
     if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
         return "sft"
-    if "reward" in metrics:
-        return _rewarded(metrics)
+    return _rewarded(metrics) if "reward" in metrics else _of_its_model(config)
+
+
+def _of_its_model(config: Mapping[str, object]) -> str:
+    """Return the kind of a run of which no more is known than its loss and what model it trains."""
+    if _TRAINED_LANGUAGE_MODEL.search(" ".join(str(config.get(name, "")) for name in _MODEL_SETTINGS)):
+        return "sft"
     return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
 
 
