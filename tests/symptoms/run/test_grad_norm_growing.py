@@ -32,3 +32,14 @@ def test_a_spike_is_absent() -> None:
 
 def test_ten_records_cannot_tell() -> None:
     assert state("grad_norm_growing", run_of(grad_norm=np.geomspace(1, 100, 10))) is State.UNKNOWN
+
+
+def test_growth_that_comes_with_the_rise_of_the_loss_says_no_more_than_the_loss() -> None:
+    turned = np.concatenate([np.linspace(5, 2, 150), np.linspace(2, 9, 150)])
+    norm = noisy(np.concatenate([np.ones(150), np.geomspace(1, 40, 150)]), 0.3, 0, "lognormal")
+    assert state("grad_norm_growing", run_of(loss=turned, grad_norm=norm)) is State.UNKNOWN
+
+
+def test_growth_before_the_loss_rises_is_present() -> None:
+    turned = np.concatenate([np.linspace(5, 2, 250), np.linspace(2, 9, 50)])
+    assert state("grad_norm_growing", run_of(loss=turned, grad_norm=np.geomspace(1, 40, 300))) is State.PRESENT

@@ -9,6 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, median
+from mldebug_mcp.symptoms.turning import fails_at
 from mldebug_mcp.text import figure
 
 _NAMES = re.compile(r"(?:.*[_/])?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:[_/](?:max|norm|abs_max))?)")
@@ -17,11 +18,17 @@ FACTOR = 1.4
 """Their growth from the lowest quarter of the run to where the loss fails. Chosen by hand: logits of sound runs grow
 as long as something is learnt, so that growth alone means nothing."""
 LEAST = 20
-RISE = 0.2
-"""A loss that ends this share above its lowest level has turned."""
+BACKGROUND = 0.001
+"""Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here. Chosen."""
 
 
-@symptom(needs=("loss",), sources=("small_scale_proxies",), not_for=("grpo", "ppo", "rl"), background=0.005)
+@symptom(
+    needs=("loss",),
+    sources=("small_scale_proxies",),
+    not_for=("grpo", "ppo", "rl"),
+    background=BACKGROUND,
+    as_chosen=True,
+)
 def logits_grow(run: Run) -> Evidence | None:
     """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
 
@@ -31,24 +38,11 @@ def logits_grow(run: Run) -> Evidence | None:
     names = [name for name in run.series if _NAMES.fullmatch(name.lower()) and not _NOT.search(name.lower())]
     if not names:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
-    end = _fails_at(run["loss"])
+    end = fails_at(run["loss"])
     if end is None:
         return None
     found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
     return max(found, key=lambda one: one.values["factor"]) if found else None
-
-
-def _fails_at(loss: Series) -> float | None:
-    """Return the step from which the loss is not finite, or at which it was lowest before it rose for good."""
-    bad = ~np.isfinite(loss.value)
-    if bad.any():
-        return float(loss.step[int(np.argmax(bad))])
-    cut = blocks(loss.value, 20)
-    lowest = int(np.argmin(cut.level))
-    risen = median(cut.level[-3:]) - float(cut.level[lowest])
-    if risen < max(RISE * abs(float(cut.level[lowest])), 4 * cut.wobble):
-        return None
-    return float(loss.step[int(cut.first[lowest])])
 
 
 def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
