@@ -90,3 +90,8 @@ def test_an_evaluation_that_wanders_below_a_rough_training_loss_is_absent() -> N
     loss = noisy(decay(30, 4.4, 3.2), 0.02)
     evaluation = {5: 3.65, 10: 3.72, 15: 3.73, 20: 2.87, 25: 2.9, 30: 2.95}
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=evaluation)) is State.ABSENT
+
+
+def test_a_wobble_of_an_evaluation_far_below_a_training_loss_that_still_falls_is_absent() -> None:
+    near_zero = dict(zip(range(50, 1001, 50), [0.019] * 10 + [0.0155, 0.017, 0.019, 0.02, 0.021] * 2, strict=True))
+    assert state("eval_gap_grows", run_of(loss=decay(1000, 0.7, 0.3), eval_loss=near_zero)) is State.ABSENT

@@ -32,3 +32,9 @@ def test_single_records_are_absent() -> None:
 
 def test_a_run_that_does_not_log_it_is_unknown() -> None:
     assert state("importance_ratio_off", run_of(reward=[0.1] * 40, kind="grpo")) is State.UNKNOWN
+
+
+def test_a_mean_ratio_between_sampling_and_training_far_from_one_is_present() -> None:
+    name = "sampling/importance_sampling_ratio/mean"
+    assert state("importance_ratio_off", run_of({name: np.full(30, 0.4)})) is State.PRESENT
+    assert state("importance_ratio_off", run_of({name: np.full(30, 0.97)})) is State.ABSENT

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import aligned, median, noise
@@ -16,7 +16,8 @@ from mldebug_mcp.text import figure
 LEAST_RISE = 0.01
 """A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
 SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
-"""... and of this share of the first evaluation loss: near zero, a doubling is nothing.
+"""... and of this share of the first evaluation loss, or of the usual training loss where that is larger:
+near zero, a doubling is nothing.
 
 A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
 """
@@ -62,6 +63,15 @@ def eval_gap_grows(run: Run) -> Evidence | None:
     return replace(worst, summary=f"{len(found)} of {len(series)} evaluation losses rise; {worst.summary}")
 
 
+def _scale(run: Run, evaluation: Series) -> float:
+    """Return the size of what there is to learn: the first evaluation loss, or the usual training loss if larger."""
+    first = abs(float(evaluation.value[0]))
+    if "loss" not in run:
+        return first
+    _, train, _ = beside_training(run["loss"].finite, evaluation)
+    return max(first, abs(median(train))) if len(train) else first
+
+
 def _rise(run: Run, evaluation: Series) -> Evidence | None:
     """Return what is seen of one evaluation loss, or None if it does not rise."""
     best = int(np.argmin(evaluation.value))
@@ -72,7 +82,7 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
     least = max(
         LEAST_RISE * abs(lowest),
-        (SHARE_IN_A_ROW if in_a_row else share) * abs(float(evaluation.value[0])),
+        (SHARE_IN_A_ROW if in_a_row else share) * _scale(run, evaluation),
         0.0 if in_a_row else 2 * noise(evaluation.value),
     )
     if rise <= 0 or rise < least or len(after) < 2:

@@ -12,7 +12,13 @@ ISOLATED_SHARE = 0.01
 """Up to one step in a hundred, with a finite loss, is a loss scaler that probes for its limit by overflowing."""
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), background=0.005, follows=("loss_nonfinite",))
+@symptom(
+    needs=("grad_norm",),
+    sources=("axolotl_stability",),
+    background=0.005,
+    follows=("loss_nonfinite",),
+    instead=("grad_norm_growing", "loss_scale_falls", "steps_skipped"),
+)
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 

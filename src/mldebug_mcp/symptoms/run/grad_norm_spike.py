@@ -15,7 +15,15 @@ FACTOR = 10.0
 SIGMAS = 8.0
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=12, background=0.02, follows=("loss_spike",))
+@symptom(
+    needs=("grad_norm",),
+    sources=("axolotl_stability",),
+    points=12,
+    background=0.02,  # one outlier in a log of thousands of steps is usual, and clipped
+    as_chosen=True,
+    follows=("loss_spike",),
+    instead=("grad_norm_growing",),
+)
 def grad_norm_spike(run: Run) -> Evidence | None:
     """The gradient norm jumps to many times its recent level.
 

@@ -23,8 +23,9 @@ BANDS = {
     "sampling/importance_sampling_ratio/min": _Band(0.01, np.inf),
     # Axolotl, for GRPO: below 0.1 is healthy, above 1 the policy is far from the weights that sampled.
     "sampling/sampling_logp_difference/mean": _Band(-1.0, 1.0),
-    # TRL's PPO: floats around 1; 2 and 0.1 are far.
+    # TRL's PPO: floats around 1; 2 and 0.1 are far. The same ratio, between sampling and training, in TRL's GRPO.
     "policy_ratio": _Band(0.5, 2.0),
+    "sampling/importance_sampling_ratio/mean": _Band(0.5, 2.0),
 }
 """The ranges within which nothing is found."""
 LEAST_RECORDS = 3

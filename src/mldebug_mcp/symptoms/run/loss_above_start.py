@@ -18,7 +18,14 @@ QUIET = 0.15
 FIRST = 5
 
 
-@symptom(needs=("loss",), sources=("karpathy_recipe",), points=30, not_for=("grpo", "ppo", "rl"), background=0.01)
+@symptom(
+    needs=("loss",),
+    sources=("karpathy_recipe",),
+    points=30,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.01,
+    instead=("loss_divergence", "loss_hump"),
+)
 def loss_above_start(run: Run) -> Evidence | None:
     """Several records of the training loss lie far above the first ones.
 

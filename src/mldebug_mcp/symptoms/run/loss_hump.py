@@ -15,7 +15,7 @@ WAY_BACK = 0.5
 """At least this share of the climb is lost again by the end; else it is a divergence."""
 
 
-@symptom(needs=("loss",), points=12, not_for=("grpo", "ppo", "rl"), background=0.004)
+@symptom(needs=("loss",), points=12, not_for=("grpo", "ppo", "rl"), background=0.004, instead=("loss_divergence",))
 def loss_hump(run: Run) -> Evidence | None:
     """The training loss climbs far above the level at which it began, for a stretch, and comes back down.
 

@@ -16,6 +16,11 @@ SHARE = 0.05
 SIGMAS = 5.0
 AROUND = 10
 """Records before the join that stand for the level there; of those after it, half as many: a jump may recover."""
+BACKGROUND = 0.002
+"""How often a sound run shows it, among all: one in ten is resumed in its log, of which one in fifty jumps so.
+
+It is judged in resumed runs alone, so that the priors of causes, which are shares of all runs, come too low for them.
+Chosen by hand."""
 GAP = 5.0
 """Times the usual distance between records: so long a gap in the steps is a part of the log that is missing."""
 
@@ -52,7 +57,8 @@ class Join:
     points=8,
     not_for=("grpo", "ppo", "rl"),
     whole_run=True,
-    background=0.05,
+    background=BACKGROUND,
+    as_chosen=True,
 )
 def loss_jump_at_resume(run: Run) -> Evidence | None:
     """The training loss jumps where the run was resumed, or across a gap in the logged steps.

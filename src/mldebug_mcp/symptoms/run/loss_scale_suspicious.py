@@ -10,13 +10,17 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import beside_training, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
-from mldebug_mcp.symptoms.statistics import median, start_level
+from mldebug_mcp.symptoms.statistics import mad, median, start_level
 from mldebug_mcp.text import figure
 
 NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 """How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one."""
 NEAR_EVALUATION = 0.25
 """How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
+SPREADS = 3.0
+"""... but where the quotients agree, no further than so many of their standard deviations, unless the first does."""
+NEAR_AT_FIRST = 0.12
+"""How near the first quotient must come: later on, rows learnt by heart lower it. Both chosen by hand."""
 FAR = 2.5
 """Above this quotient, time after time from the first evaluation on, regularisation is an unlikely reason."""
 STEADY = 0.5
@@ -68,7 +72,10 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     quotient = train[keep] / evaluation[keep]
     factor = median(quotient)
     far = accumulated is None or accumulated > FAR
-    number = _whole(factor, accumulated, *((NEAR_EVALUATION,) * 2 if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_GUESSED, NEAR_EVALUATION))
+    number = _whole(factor, accumulated, *((NEAR_EVALUATION, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    if far and number is None:
+        number = _whole(float(quotient[0]), accumulated, NEAR_AT_FIRST, NEAR_AT_FIRST)
     steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
     if number is None or (accumulated is None and not steady):
         return False

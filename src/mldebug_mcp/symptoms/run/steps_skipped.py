@@ -15,7 +15,7 @@ IN_A_ROW = 4
 PROBING = 20
 
 
-@symptom(needs=(), sources=("pytorch_docstrings", "opt_175b_logbook"), background=0.01)
+@symptom(needs=(), sources=("pytorch_docstrings", "opt_175b_logbook"), background=0.01, instead=("loss_scale_falls",))
 def steps_skipped(run: Run) -> Evidence | None:
     """Optimizer steps are skipped again and again because gradients overflow.
 
