@@ -53,7 +53,7 @@ def test_mlflow_is_read_from_a_database_and_from_a_folder(name: str) -> None:
     assert run["unbounded"].value.tolist() == [math.inf, -math.inf]
     assert run.setting("learning_rate") == 0.001
     assert run.setting("per_device_train_batch_size") == 8
-    assert any("one (29), two (3); read one" in note for note in run.notes)
+    assert any("read one, the longest" in note and "one (29), two (3)" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("name", ["mlflow.db", "mlruns"])
