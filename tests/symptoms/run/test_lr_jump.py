@@ -12,11 +12,23 @@ AT = np.arange(200) / 200
 COSINE = 0.5 + 0.5 * np.cos(np.pi * AT)
 
 
-def test_a_rate_that_goes_back_to_its_peak_is_present_with_its_step() -> None:
-    rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (AT * 2 % 1)))
+def test_a_rate_that_goes_back_to_its_peak_from_the_middle_of_its_schedule_is_present_with_its_step() -> None:
+    rate = 1e-3 * np.concatenate([COSINE[:100], COSINE[:100]])
     finding = seen("lr_jump", run_of(learning_rate=rate))
     assert finding.state is State.PRESENT
     assert finding.steps == [101]
+
+
+def test_a_schedule_that_had_run_down_and_begins_anew_is_remarked_only() -> None:
+    rate = 1e-3 * (0.5 + 0.5 * np.cos(np.pi * (AT * 2 % 1)))
+    finding = seen("lr_jump", run_of(learning_rate=rate))
+    assert finding.state is State.ABSENT
+    assert finding.summary
+
+
+def test_a_schedule_that_had_run_down_and_begins_anew_above_its_peak_is_present() -> None:
+    rate = 1e-3 * np.concatenate([COSINE, 3 * COSINE])
+    assert state("lr_jump", run_of(learning_rate=rate)) is State.PRESENT
 
 
 def test_a_second_warmup_after_a_resume_is_present() -> None:

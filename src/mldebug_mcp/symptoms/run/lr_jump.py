@@ -19,6 +19,9 @@ ALIKE = 0.15
 """Distances between restarts of a plan agree to within this share, or to one record, or double each time ..."""
 ABOVE = 1.2
 """... and none goes further than so many times the first peak. Both chosen by hand."""
+RUN_DOWN, BACK = 0.1, 0.9
+"""A rate that had come down to this share of its peak was at the end of its schedule, and one that is at this share of
+it in the next record begins it anew. Both chosen by hand."""
 STAGES = 8
 """With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
 
@@ -28,8 +31,9 @@ def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warmup; the schedule goes down in stages; restarts are configured
-    (`cosine_with_restarts`), or come again at even distances to the height of the first peak, which is only a remark;
-    the rate goes up and down in even slopes (cyclic rates). The factors, 1.5 up and 3 down, were chosen by hand.
+    (`cosine_with_restarts`), come again at even distances to the height of the first peak, or begin a schedule that
+    had run down anew from its peak, which are only remarks; the rate goes up and down in even slopes (cyclic rates).
+    The factors, 1.5 up and 3 down, were chosen by hand.
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)
@@ -41,14 +45,15 @@ def lr_jump(run: Run) -> Evidence | None:
     if at is None:
         return None
     configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
-    planned = configured or _comes_again(rate.value)
+    again = _comes_again(rate.value)
+    planned = configured or again or _begins_anew(rate.value, at)
     width = _width(rate.value)
     before, after = float(rate.value[at]), float(rate.value[min(at + width, len(rate) - 1)])
     lowest = float(rate.value[at + 1])
     through = f" and back up to {figure(after)}" if lowest < min(before, after) / FACTOR else ""
     after = lowest if through else after
     step = float(rate.step[at + 1])
-    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * planned
+    remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * again
     return Evidence(
         f"learning_rate goes from {figure(before)} to {figure(after)} at {run.step_name} {figure(step)}"
         f"{through}{remark}",
@@ -97,6 +102,15 @@ def _comes_again(rate: Floats) -> bool:
     growth = between[1:] / between[:-1]
     even = np.all(np.abs(growth - 1) < ALIKE) or (len(between) > 2 and float(np.ptp(between)) <= 1)
     return bool(even or np.all(np.abs(growth - 2) < 2 * ALIKE))
+
+
+def _begins_anew(rate: Floats, at: int) -> bool:
+    """Say whether the rate comes back to its own peak, within a record and without a warmup, after it had run down.
+
+    That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere.
+    """
+    peak = float(rate[: at + 1].max())
+    return bool(rate[at] <= RUN_DOWN * peak and BACK * peak <= rate[at + 1] and float(rate.max()) <= ABOVE * peak)
 
 
 def _before_the_drop(rate: Floats, lowest: int) -> int:
