@@ -203,3 +203,9 @@ GENERATOR_LOSSES = frozenset({
     "generator/loss", "loss/generator", "loss_generator", "loss/g/loss", "train/generator_loss", "train/gen_loss",
 })  # fmt: skip
 """What the losses of a GAN's two networks are called. They keep their own names: no trainer gives them others."""
+
+OUTPUTS_ON_REAL = frozenset({"d(x)", "d_x", "dx", "d_real", "d_real_prob", "d_real_score", "real_score", "prob_real"})
+OUTPUTS_ON_GENERATED = frozenset({
+    "d(g(z))", "d_g_z", "d_g_z1", "d_gz", "dgz", "d_fake", "d_fake_prob", "d_fake_score", "fake_score", "prob_fake",
+})  # fmt: skip
+"""What a discriminator's mean output is called; some call its loss so."""

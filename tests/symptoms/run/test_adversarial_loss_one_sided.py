@@ -63,3 +63,24 @@ def test_a_critic_is_unknown() -> None:
 
 def test_one_of_the_two_alone_is_unknown() -> None:
     assert state(NAME, run_of(d_loss=np.full(40, 1e-6))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("names", [("D(x)", "D(G(z))"), ("d_real", "d_fake"), ("real_score", "fake_score")])
+def test_outputs_that_tell_every_sample_apart_are_present_whatever_the_generator_is_given(
+    names: tuple[str, str],
+) -> None:
+    run = run_of({
+        "Loss_D": np.geomspace(1, 2e-3, 30), "Loss_G": -np.geomspace(0.5, 2e-3, 30),
+        names[0]: np.linspace(0.7, 1, 30) ** 0.01, names[1]: np.geomspace(0.4, 2e-3, 30),
+    })  # fmt: skip
+    finding = seen(NAME, run)
+    assert finding.state is State.PRESENT
+    assert names[0] in finding.summary
+
+
+def test_outputs_in_play_are_absent() -> None:
+    assert state(NAME, run_of({"D(x)": np.tile([0.97, 0.8], 20), "D(G(z))": np.tile([0.02, 0.3], 20)})) is State.ABSENT
+
+
+def test_outputs_that_are_no_probabilities_are_unknown() -> None:
+    assert state(NAME, run_of({"D(x)": np.full(40, 6.0), "D(G(z))": np.full(40, -5.0)})) is State.UNKNOWN

@@ -9,7 +9,12 @@ import numpy as np
 
 from mldebug_mcp.logs.names import normal
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.logs.spellings import DISCRIMINATOR_LOSSES, GENERATOR_LOSSES
+from mldebug_mcp.logs.spellings import (
+    DISCRIMINATOR_LOSSES,
+    GENERATOR_LOSSES,
+    OUTPUTS_ON_GENERATED,
+    OUTPUTS_ON_REAL,
+)
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, end_level, median
 from mldebug_mcp.text import figure
@@ -25,6 +30,7 @@ FALLS = 0.8
 """A loss that ends below this share of its level at first is coming down: the beaten side catches up. All were
 chosen by hand; that a discriminator without a loss is a failure is the source's."""
 LEAST = 8
+LEAST_OUTPUT = 1e-12
 
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
@@ -45,11 +51,16 @@ class _Side(NamedTuple):
 def adversarial_loss_one_sided(run: Run) -> Evidence | None:
     """The loss of a GAN's discriminator is gone over the later half of the log beside a high one of its generator.
 
-    Or the other way round. Not this when: it is near zero on some batches only; the high one comes down; the losses are
-    those of a Wasserstein critic, which have no zero to reach (unknown where one is negative). A generator whose loss
-    holds a distance to a target too, as in pix2pix, is high by itself: so the other must be gone nearly always.
+    Or the other way round; or its outputs tell real from generated samples so surely that the cross-entropy of them
+    would be gone, whatever loss the generator is given. Not this when: it is near zero on some batches only; the high
+    one comes down; the losses are those of a Wasserstein critic, which have no zero to reach (unknown where one is
+    negative). A generator whose loss holds a distance to a target too, as in pix2pix, is high by itself: so the other
+    must be gone nearly always.
     """
-    judged = False
+    outputs = _loss_of_outputs(run)
+    judged = outputs is not None
+    if outputs is not None and _is_gone(outputs.value[len(outputs.value) // 2 :]):
+        return _evidence_of_outputs(run, outputs)
     for step, discriminator, generator in _sides(run):
         if min(float(discriminator.value.min()), float(generator.value.min())) < 0:
             continue
@@ -71,6 +82,40 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
     if not judged:
         raise CannotTell(f"no two losses that play against each other, both above zero, have {LEAST} values together")
     return None
+
+
+class _Outputs(NamedTuple):
+    real: str
+    generated: str
+    step: Floats
+    value: Floats
+    """The cross-entropy of the mean outputs, (n,): at most the mean cross-entropy."""
+
+
+def _loss_of_outputs(run: Run) -> _Outputs | None:
+    """Return what the outputs on real and on generated samples cost, None if they are not logged as probabilities."""
+    names = {normal(name): name for name in run.series}
+    real = next((names[name] for name in names if name in OUTPUTS_ON_REAL), None)
+    generated = next((names[name] for name in names if name in OUTPUTS_ON_GENERATED), None)
+    if real is None or generated is None:
+        return None
+    step, one, other = aligned(run[real].finite, run[generated].finite)
+    if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
+        return None
+    cost = -np.log(np.maximum(one, LEAST_OUTPUT)) - np.log(np.maximum(1 - other, LEAST_OUTPUT))
+    return _Outputs(real, generated, step, cost)
+
+
+def _evidence_of_outputs(run: Run, outputs: _Outputs) -> Evidence:
+    later = outputs.value[len(outputs.value) // 2 :]
+    first = float(outputs.step[-len(later)])
+    real, generated = (median(run[name].finite.value[-len(later) :]) for name in (outputs.real, outputs.generated))
+    return Evidence(
+        f"{outputs.real} is {figure(real)} and {outputs.generated} {figure(generated)} from {run.step_name} "
+        f"{figure(first)} on (medians): the discriminator tells real from generated samples nearly always",
+        steps=(first,),
+        values={"gone": median(later), "real": real, "generated": generated, "discriminator_wins": 1.0},
+    )
 
 
 def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
