@@ -222,6 +222,9 @@ def held_evaluation(columns: Columns) -> str | None:
     changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     if len(value) < HELD * (len(changes) + 1) or float(np.isin(at, loss.arrays()[0]).mean()) < 0.9:
         return None
+    trained = loss.arrays()[0]
+    if 2 * len(value) < np.count_nonzero(trained >= at[0]):
+        return None  # by far not with each record
     if not len(changes) and not _within_an_epoch(columns):
         return None  # an evaluation that always comes out the same
     if len(changes) > 1 and float(np.median(np.diff(changes))) < LEAST_HELD:

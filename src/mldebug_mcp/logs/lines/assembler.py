@@ -165,10 +165,10 @@ class Assembler:
         values = dict(counters.values)
         if "epoch" in values:
             self._epoch = values["epoch"]
-            if self._epoch_base is None:
+        if counters.batch and "step" not in values and not parsed.evaluation:
+            if self._epoch_base is None and self._epoch is not None:  # no sooner: a heading may tell how many there are
                 guessed = 0.0 if self._epoch == 0 else 1.0
                 self._epoch_base = guessed if counters.first_epoch is None else counters.first_epoch
-        if counters.batch and "step" not in values and not parsed.evaluation:
             count, total = counters.batch
             values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count
         if counters.batch and parsed.evaluation and not values and self._step is not None:
