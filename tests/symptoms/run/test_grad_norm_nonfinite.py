@@ -24,5 +24,13 @@ def test_a_single_overflow_that_a_scaler_skips_is_remarked_only() -> None:
     assert "step 101" in finding.summary
 
 
+def test_overflows_of_the_first_steps_alone_are_remarked_only() -> None:
+    norm = np.ones(60)
+    norm[:6] = math.inf
+    assert state("grad_norm_nonfinite", run_of(grad_norm=norm, loss=decay(60))) is State.ABSENT
+    norm[30:34] = math.inf
+    assert state("grad_norm_nonfinite", run_of(grad_norm=norm, loss=decay(60))) is State.PRESENT
+
+
 def test_without_gradient_norms_it_cannot_be_told() -> None:
     assert state("grad_norm_nonfinite", run_of(loss=decay(50))) is State.UNKNOWN

@@ -113,3 +113,13 @@ def test_restarts_that_fall_between_two_records_are_remarked_only() -> None:
         5.5e-4,
     ]
     assert state("lr_jump", run_of(learning_rate=[*rates, 1e-3, 6e-4])) is State.ABSENT
+
+
+def test_a_warmup_that_moves_once_per_epoch_is_no_jump() -> None:
+    epochs = [1e-5, 7e-4, 1.3e-3, *(1e-3 * (1 + math.cos(math.pi * at / 20)) for at in range(3, 20))]
+    assert state("lr_jump", run_of(learning_rate=np.repeat(epochs, 5))) is State.ABSENT
+
+
+def test_a_jump_of_a_rate_that_moves_once_per_epoch_is_present() -> None:
+    epochs = [1e-3 * (1 + math.cos(math.pi * at / 20)) for at in (*range(12), *range(8))]
+    assert state("lr_jump", run_of(learning_rate=np.repeat(epochs, 5))) is State.PRESENT

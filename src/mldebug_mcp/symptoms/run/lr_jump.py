@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
@@ -24,6 +24,9 @@ RUN_DOWN, BACK = 0.1, 0.9
 it in the next record begins it anew. Both chosen by hand."""
 STAGES = 8
 """With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
+STAIRS, UNEVEN = 4, 3
+"""So many stretches of one rate, none more than so many times as long as is typical, are a schedule that moves once per
+epoch: the stretches count, not their records. Chosen by hand."""
 
 
 @symptom(needs=("learning_rate",), sources=("bekman_mle",), points=8, whole_run=True, background=0.01)
@@ -39,6 +42,7 @@ def lr_jump(run: Run) -> Evidence | None:
     rate = rate.where(rate.value >= 0)
     if len(rate) < 8 or float(rate.value.max()) <= 0:
         return None
+    rate = _by_stairs(rate)
     at = _rise(rate.value)
     if at is None:
         at = _fall(rate.value)
@@ -61,6 +65,15 @@ def lr_jump(run: Run) -> Evidence | None:
         values={"before": before, "after": after},
         present=not planned,
     )
+
+
+def _by_stairs(rate: Series) -> Series:
+    """Return the first record of each stretch of one rate, where the rate is set once per epoch, as timm does."""
+    begins = np.append(True, np.diff(rate.value) != 0)
+    lengths = np.diff(np.append(np.flatnonzero(begins), len(rate)))
+    typical = median(lengths)
+    even = len(lengths) >= STAIRS and typical > 1 and float(lengths.max()) <= UNEVEN * typical
+    return rate.where(begins) if even else rate
 
 
 def _width(rate: Floats) -> int:
