@@ -19,9 +19,9 @@ ALIKE = 0.15
 """Distances between restarts of a plan agree to within this share, or to one record, or double each time ..."""
 ABOVE = 1.2
 """... and none goes further than so many times the first peak. Both chosen by hand."""
-RUN_DOWN, BACK = 0.1, 0.9
-"""A rate that had come down to this share of its peak was at the end of its schedule, and one that is at this share of
-it in the next record begins it anew. Both chosen by hand."""
+RUN_DOWN, RUNS_DOWN, BACK = 0.1, 0.35, 0.9
+"""A rate that had come down to this share of its peak, from no more than that one record before, was at the end of its
+schedule, and one that is at this share of it in the next record begins it anew. All chosen by hand."""
 STAGES = 8
 """With fewer different rates after warmup the schedule is one of stages, in which sudden falls are meant."""
 STAIRS, UNEVEN = 4, 3
@@ -123,7 +123,9 @@ def _begins_anew(rate: Floats, at: int) -> bool:
     That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere.
     """
     peak = float(rate[: at + 1].max())
-    return bool(rate[at] <= RUN_DOWN * peak and BACK * peak <= rate[at + 1] and float(rate.max()) <= ABOVE * peak)
+    jump = at + int(np.argmax(np.diff(rate[at:])))
+    ran_down = rate[jump] <= RUN_DOWN * peak and rate[jump - 1] <= RUNS_DOWN * peak
+    return bool(ran_down and BACK * peak <= rate[jump + 1] and float(rate.max()) <= ABOVE * peak)
 
 
 def _before_the_drop(rate: Floats, lowest: int) -> int:

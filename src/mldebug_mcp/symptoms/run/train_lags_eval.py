@@ -16,7 +16,7 @@ GAP = 0.08
 """How far apart they are, as a share of the first training loss."""
 GROWN = 1.2
 """How many times farther apart than at the first evaluation: an easier set is easier from the start."""
-LEAST_EVALUATIONS = 6
+LEAST_EVALUATIONS = 4
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
 """Settings of training, in timm's words and others', that evaluation goes without."""
 
