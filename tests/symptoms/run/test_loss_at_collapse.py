@@ -45,3 +45,34 @@ def test_a_loss_that_passes_the_margin_is_absent() -> None:
 
 def test_other_losses_are_unknown() -> None:
     assert state(NAME, run_of({"kl_divergence_loss": np.full(40, 0.2), "loss": np.full(40, 0.2)})) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [(("kl_loss", "recon_loss"), 0.5), (("KLD", "reconstruction_loss"), 10.0), (("vae_kl_loss", "vae_r_loss"), 1e-3)],
+)
+def test_a_divergence_that_vanishes_beside_a_reconstruction_is_present(names: tuple[str, str], first: float) -> None:
+    run = run_of({names[0]: first * np.geomspace(1, 1e-6, 40), names[1]: decay(40, 40, 27)})
+    finding = seen(NAME, run)
+    assert finding.state is State.PRESENT
+    assert finding.values["of_equal_embeddings"] == 0
+
+
+@pytest.mark.parametrize(
+    "divergence",
+    [
+        np.concatenate([np.linspace(0.6, 0.1, 8), np.linspace(0.1, 3, 32)]),
+        np.linspace(9, 3, 40),
+        1e-6 * np.linspace(40, 20, 40),
+        np.concatenate([np.geomspace(1, 1e-4, 30), np.geomspace(1e-4, 0.02, 10)]),
+        np.full(40, 0.0),
+    ],
+    ids=["dips and rises", "annealed", "weighted", "comes back", "never worked out"],
+)
+def test_a_divergence_that_lives_is_absent(divergence: np.ndarray) -> None:
+    run = run_of(kl_loss=divergence, recon_loss=decay(40, 40, 27))
+    assert state(NAME, run) is not State.PRESENT
+
+
+def test_a_divergence_of_policies_is_unknown() -> None:
+    assert state(NAME, run_of(kl=np.geomspace(1, 1e-4, 40), loss=decay(40))) is State.UNKNOWN
