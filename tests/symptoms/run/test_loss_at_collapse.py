@@ -52,7 +52,7 @@ def test_other_losses_are_unknown() -> None:
     [(("kl_loss", "recon_loss"), 0.5), (("KLD", "reconstruction_loss"), 10.0), (("vae_kl_loss", "vae_r_loss"), 1e-3)],
 )
 def test_a_divergence_that_vanishes_beside_a_reconstruction_is_present(names: tuple[str, str], first: float) -> None:
-    run = run_of({names[0]: first * np.geomspace(1, 1e-6, 40), names[1]: decay(40, 40, 27)})
+    run = run_of({names[0]: first * np.geomspace(1, 1e-6, 40), names[1]: decay(40, 40, 27), "loss": decay(40, 41, 27)})
     finding = seen(NAME, run)
     assert finding.state is State.PRESENT
     assert finding.values["of_equal_embeddings"] == 0
