@@ -120,3 +120,15 @@ def test_pretraining_that_begins_below_a_guess_among_characters_comes_trained() 
     assert state("loss_plateau", run_of(loss=loss)) is State.PRESENT
     assert state("loss_plateau", run_of(loss=loss, kind="pretraining")) is State.UNKNOWN
     assert state("loss_plateau", run_of(loss=2 * loss, kind="pretraining")) is State.PRESENT
+
+
+def test_a_noisy_loss_whose_psnr_stays_that_of_one_colour_is_present() -> None:
+    loss = noisy([0.06] * 41, 0.1)
+    assert state("loss_plateau", run_of(loss=loss)) is State.UNKNOWN
+    assert state("loss_plateau", run_of(loss=loss, PSNR=-10 * np.log10(loss))) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss, PSNR=15 - 10 * np.log10(loss))) is State.UNKNOWN
+
+
+def test_a_noisy_loss_whose_poor_psnr_gets_better_is_not_present() -> None:
+    run = run_of(loss=noisy([0.06] * 41, 0.1), PSNR=noisy(np.linspace(10, 14, 41), 0.01))
+    assert state("loss_plateau", run) is State.UNKNOWN

@@ -13,7 +13,7 @@ from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
-from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, noise, start_level
+from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03
@@ -33,6 +33,9 @@ SETTLING = 1.5
 SETTLING_GUESSED = 1.15
 """... and this many times if the number of classes is guessed: a loss that falls from far may pass by. Both chosen by
 hand."""
+POOR_PSNR = 15.0
+"""Decibels that a picture of one colour has, or less: a model that begins and stays there has learnt nothing, however
+noisy its loss. Chosen by hand: grey levels of photographs spread by a fifth to a third of their range."""
 KNOWS = 0.75
 """An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
@@ -55,7 +58,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     right nearly always; it is exactly constant (`loss_constant`); the evaluation loss falls, where the training loss
     is too noisy to show it. The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred
     records pass. Where the noise could hide such progress, an evaluation loss that does not move decides; without one
-    it cannot be told.
+    it cannot be told, unless a PSNR stays that of pictures of one colour.
     """
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
@@ -78,7 +81,8 @@ def loss_plateau(run: Run) -> Evidence | None:
         doubt = 3 * error / start
         if doubt > LEAST_PROGRESS and _evaluation_falls(run):
             return None
-        _refuse_to_judge(run, loss, doubt)
+        if not _pictures_stay_poor(run):
+            _refuse_to_judge(run, loss, doubt)
         if run.kind == "pretraining" and comes_trained(run, start):
             raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
         if _right_from_the_start(run):
@@ -106,6 +110,17 @@ def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+
+
+def _pictures_stay_poor(run: Run) -> bool:
+    """Say whether a PSNR is logged that is poor throughout and does not get better from its first third to its last."""
+    for name in run.series:
+        value = run[name].finite.value
+        third = len(value) // 3
+        if "psnr" in name.lower() and third >= LEAST_EVALUATIONS and float(np.quantile(value, 0.9)) < POOR_PSNR:
+            error = 1.25 * noise(value) * math.sqrt(2 / third)
+            return median(value[-third:]) - median(value[:third]) < 3 * error
+    return False
 
 
 def _begins_late(run: Run) -> bool:
