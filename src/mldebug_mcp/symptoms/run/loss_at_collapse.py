@@ -42,9 +42,9 @@ def loss_at_collapse(run: Run) -> Evidence | None:
     """A triplet loss stays exactly at its margin, or a contrastive loss at the logarithm of the number of candidates.
 
     That is their value when all inputs have the same embedding, or embeddings that say nothing. So has the code of a
-    variational autoencoder whose divergence from the prior (KL) vanishes beside a loss of reconstruction. Not this
-    when: the loss varies about it, or goes on from there; the divergence has always been small, or rises again. The
-    margin and the batch size are taken from the configuration, else usual ones are tried.
+    variational autoencoder whose divergence from the prior (KL) vanishes beside a loss of reconstruction.
+    Not this when: the loss varies about it, or goes on from there; the divergence has always been small, or rises
+    again. The margin and the batch size are taken from the configuration, else usual ones are tried.
     """
     found = None
     for name, series in run.series.items():

@@ -81,8 +81,7 @@ def loss_plateau(run: Run) -> Evidence | None:
         doubt = 3 * error / start
         if doubt > LEAST_PROGRESS and _evaluation_falls(run):
             return None
-        if not _pictures_stay_poor(run):
-            _refuse_to_judge(run, loss, doubt)
+        _refuse_to_judge(run, loss, doubt)
         if run.kind == "pretraining" and comes_trained(run, start):
             raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
         if _right_from_the_start(run):
@@ -104,6 +103,8 @@ def loss_plateau(run: Run) -> Evidence | None:
 
 def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
     """Raise CannotTell if a flat curve proves nothing: too noisy, too short, or from the middle of a run."""
+    if _pictures_stay_poor(run):
+        return
     if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not evaluation_stands(run):
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
     if len(loss) < LEAST_POINTS:
