@@ -223,6 +223,11 @@ def learning_rate_tiny() -> SimpleNamespace:
     return given
 
 
+def learning_rate_of_adam_with_sgd() -> SimpleNamespace:
+    given = language()
+    return stepping(given, torch.optim.SGD(given.model.parameters(), lr=1e-5))
+
+
 def learning_rate_huge() -> SimpleNamespace:
     given = classifier()
     given.optimizer = torch.optim.SGD(given.model.parameters(), lr=50.0, momentum=0.9)
@@ -639,7 +644,8 @@ BROKEN: dict[str, tuple[str, str]] = {
     "optimizer_of_another_model": ("cannot_learn", "params_not_training"),
     "optimizer_never_steps": ("cannot_learn", "params_not_training"),
     "learning_rate_zero": ("cannot_learn", "lr_too_low"),
-    "learning_rate_tiny": ("cannot_learn", "lr_too_low"),
+    "learning_rate_tiny": ("too_slow", "lr_too_low"),
+    "learning_rate_of_adam_with_sgd": ("too_slow", "lr_too_low"),
     "learning_rate_huge": ("cannot_learn", "lr_too_high"),
     "zero_grad_missing": ("memorised", "missing_zero_grad"),
     "zero_grad_missing_with_adam": ("memorised", "missing_zero_grad"),

@@ -5,6 +5,7 @@ a token id has no embedding, or no label is trained on → cannot_learn
 the loss, at the start or later, is not finite         → not_finite
 the loss came down to the goal                         → memorised
 it was still falling when steps or time were up        → too_slow
+its steps are tiny, and larger ones memorise the batch → too_slow
 otherwise                                              → cannot_learn
 """
 
@@ -71,7 +72,17 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
         return Decision(
             "too_slow", f"{story} {'when time was up' if out_of_time else 'and was falling'}; {_goal(seen)}"
         )
+    if (tiny := _tiny_steps(seen, present)) is not None:
+        return Decision("too_slow", f"{story}; {tiny}; {_goal(seen)}")
     return Decision("cannot_learn", f"{story} and stays there; {_goal(seen)}")
+
+
+def _tiny_steps(seen: Measured, present: dict[str, str]) -> str | None:
+    """Return what shows that only the size of the steps stands in the way, or None."""
+    if not seen.update_ratio or seen.contrast is None or not seen.contrast.memorised:
+        return None
+    small = present.get("probe_update_small")
+    return None if small is None else f"{small}; {present['probe_own_optimizer_learns']}"
 
 
 def _goal(seen: Measured) -> str:

@@ -9,6 +9,8 @@ from mldebug_mcp.probe.measured import Measured
 
 FALLING = 0.03
 """Relative fall over the last quarter that counts as still falling; chosen: noise of a full batch is far below."""
+SMALL_UPDATE = 3e-5
+"""Of the weights that a step changes them by; a thirtieth of the 1e-3 that cs231n_nn3 gives."""
 
 
 def still_falling(losses: Sequence[float]) -> bool:
@@ -19,6 +21,11 @@ def still_falling(losses: Sequence[float]) -> bool:
     before = sum(losses[-2 * quarter : -quarter]) / quarter
     last = sum(losses[-quarter:]) / quarter
     return before - last > FALLING * abs(before) and last < losses[0]
+
+
+def steps_are_tiny(seen: Measured) -> bool:
+    """Tell whether the user's steps change the weights by next to nothing, where that was measured."""
+    return seen.watched is not None and seen.update_ratio is not None and seen.update_ratio < SMALL_UPDATE
 
 
 def low_precision_alone(seen: Measured) -> bool:

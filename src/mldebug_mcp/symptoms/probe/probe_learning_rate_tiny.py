@@ -13,7 +13,7 @@ TINY = 3e-6
 
 @probe_symptom(
     needs=("parameters",),
-    effects={"lr_too_low": "often"},
+    effects={"lr_too_low": "sometimes"},
     background=0.005,
 )
 def probe_learning_rate_tiny(seen: Measured) -> Evidence | None:

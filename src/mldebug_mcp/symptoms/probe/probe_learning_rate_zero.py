@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 @probe_symptom(
     needs=("parameters",),
-    effects={"lr_too_low": "often", "lr_schedule_bug": "rarely"},
+    effects={"lr_too_low": "sometimes", "lr_schedule_bug": "rarely"},
 )
 def probe_learning_rate_zero(seen: Measured) -> Evidence | None:
     """The optimizer's learning rate is zero."""
