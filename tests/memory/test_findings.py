@@ -196,6 +196,28 @@ def test_free_pieces_that_add_up_to_the_request_are_fragmentation(save: Save) ->
     assert report.hypotheses[0].cause == "fragmentation"
 
 
+def test_small_pieces_at_the_end_of_a_history_without_steps_are_fragmentation(save: Save) -> None:
+    gpu = Allocator()
+    kept = [gpu.malloc((3 + number % 5) * MIB, scenarios.BATCH) for number in range(100)]
+    for address in kept[::2]:
+        gpu.free(address)
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "fragmentation" in found(report)
+    finding = next(one for one in report.findings if one.finding == "fragmentation")
+    assert finding.values["free_in_reserved"] > 0.3 * finding.values["reserved"]
+
+
+def test_one_step_alone_is_no_fragmentation(save: Save) -> None:
+    gpu = Allocator()
+    kept = [gpu.malloc((3 + number % 5) * MIB, scenarios.BATCH) for number in range(100)]
+    for address in kept[60:]:
+        gpu.free(address)
+
+    assert "fragmentation" not in found(check_memory(save(scenarios.snapshot_of(gpu))))
+
+
 def test_expandable_segments_are_not_proposed_where_they_are_on(save: Save) -> None:
     report = check_memory(save(scenarios.snapshot_of(scenarios.fragmented(expandable=True))))
 

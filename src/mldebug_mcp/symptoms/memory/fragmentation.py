@@ -16,6 +16,11 @@ LEAST_AT_FAILURE = 0.07
 LEAST_OF_REQUEST = 0.25
 """... and of the request: with less, what the device lacks matters more than the pieces. Both chosen."""
 
+LEAST_WITHOUT_STEPS = 0.3
+LARGEST_PIECE = 0.125
+"""Of reserved memory, and of what is free in pieces, where the history shows no steps that would fill them again.
+Chosen on simulated histories: after one step, or in the middle of one, a quarter is free so at most."""
+
 ROOM = 64 * MIB
 """The device must have had so much more left than was asked for: the allocator asks for more than a tensor needs, in
 units of 2 and of 20 MiB. Chosen."""
@@ -34,7 +39,8 @@ def fragmentation(snapshot: MemorySnapshot) -> MemoryEvidence | None:
 
     At a failure: what is free inside reserved memory, with what the device still has, would have sufficed for the
     request, but no piece did; or the message says that the device alone had enough left. Without one: a quarter of
-    reserved memory is free in segments that tensors hold another part of, and was so at the fullest moment too.
+    reserved memory is free in segments that tensors hold another part of, and was so at the fullest moment too; or, in
+    a history without steps, more of it lies in many small pieces at the end.
 
     Not this when: whole segments are free (`cached_not_released`); the pieces are filled in each step.
     """
@@ -81,7 +87,8 @@ def _although_free(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvide
 
 def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
     free = device.free
-    if min(free.split, _never_used(device)) < max(LEAST_BYTES, LEAST_SHARE * device.reserved):
+    often = min(free.split, _never_used(device)) >= max(LEAST_BYTES, LEAST_SHARE * device.reserved)
+    if not often and not _ends_in_pieces(device):
         return None
     pieces = f" in {free.pieces} pieces, the largest {size(free.largest)}" if free.pieces else ""
     return _evidence(
@@ -92,6 +99,15 @@ def _partly_used(device: DeviceMemory) -> MemoryEvidence | None:
         free.largest,
         severity_is_error=False,
     )
+
+
+def _ends_in_pieces(device: DeviceMemory) -> bool:
+    """Tell whether a history without steps ends with much free in small pieces, which nothing shows to be filled."""
+    free = device.free
+    if device.history is None or len(device.history.steps):
+        return False
+    many = free.split >= max(LEAST_BYTES, LEAST_WITHOUT_STEPS * device.reserved)
+    return many and free.largest <= LARGEST_PIECE * free.split
 
 
 def _never_used(device: DeviceMemory) -> int:
