@@ -27,6 +27,12 @@ GEMMA = (
     "{{ 'model' if m['role'] == 'assistant' else m['role'] }}\n{{ m['content'] }}<end_of_turn>\n{% endfor %}"
     "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
+PHI3 = (
+    "{% for m in messages %}<|{{ m['role'] }}|>\n"
+    "{% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] }}<|end|>\n{% endgeneration %}"
+    "{% else %}{{ m['content'] }}<|end|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% else %}{{ eos_token }}{% endif %}"
+)
 OWN = (
     "{% for m in messages %}{% if m['role'] == 'user' %}<ask>{{ m['content'] }}</ask>"
     "{% else %}<say>{{ m['content'] }}</say>{% endif %}{% endfor %}{% if add_generation_prompt %}<say>{% endif %}"
@@ -68,6 +74,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "eos_token": "<eos>",
         "pad_token": "<pad>",
         "adds_bos": True,
+    },
+    "phi3": {
+        "special": ["<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"],
+        "template": PHI3,
+        "eos_token": "<|endoftext|>",
+        "pad_token": "<|endoftext|>",
     },
     "own": {
         "special": ["<|endoftext|>", "<ask>", "</ask>", "<say>", "</say>", "<pad>"],
@@ -137,7 +149,7 @@ class Maker:
         self.hf = self.tokenizer.hf
 
     def row(self, first: int = 0, turns: int = 1) -> dict[str, list[int]]:
-        from mldebug_mcp.batch.conversations import conversation_row
+        from mldebug_mcp.batch.chats import conversation_row
 
         row = conversation_row(talk(turns, first), self.tokenizer)
         return {"input_ids": row.ids, "labels": row.labels}

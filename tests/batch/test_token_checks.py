@@ -156,7 +156,7 @@ def packed(made: Maker, positions: bool) -> dict[str, Any]:
     return {name: [column] for name, column in row.items()}
 
 
-@pytest.mark.parametrize("family", ["llama3", "mistral", "gemma"])
+@pytest.mark.parametrize("family", ["llama3", "mistral", "gemma", "phi3"])
 def test_packing_needs_positions_that_restart(family: str, inspect: Inspect) -> None:
     made = Maker(family)
     batch = packed(made, positions=False)
@@ -169,7 +169,7 @@ def test_packing_needs_positions_that_restart(family: str, inspect: Inspect) -> 
     assert not {"packing_without_position_reset", "position_ids_wrong", "missing_eos"} & right.keys()
 
 
-@pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "own"])
+@pytest.mark.parametrize("family", ["chatml", "llama3", "mistral", "gemma", "phi3", "own"])
 def test_turns_of_one_conversation_are_not_packed(family: str, inspect: Inspect) -> None:
     made = Maker(family)
     assert "packing_without_position_reset" not in inspect(made.batch(turns=3), made.tokenizer, "sft")
@@ -245,3 +245,23 @@ def test_left_padding_is_a_remark_where_only_distances_count(inspect: Inspect) -
     batch = made.pad(made.rows(), "left")
     assert inspect(batch, made.tokenizer, "sft", {"rope_theta": 10000.0})["padding_side_wrong"] == "info"
     assert inspect(batch, made.tokenizer, "sft", {"model_type": "gpt2"})["padding_side_wrong"] == "warning"
+
+
+def test_a_row_that_ends_in_a_repeated_sign_is_not_padded(inspect: Inspect) -> None:
+    rows = [[(7 * row + 3 * place) % 50 + 10 for place in range(24)] for row in range(6)]
+    for row in rows[:2]:
+        row[-4:] = [11] * 4
+    batch = {"input_ids": rows, "labels": rows, "attention_mask": [[1] * 24] * 6}
+    assert inspect(batch) == {}
+    for row in rows[:2]:
+        row[-4:] = [0] * 4
+    assert inspect(batch)["padding_not_masked"] == "error"
+
+
+def test_the_ignore_index_among_token_ids_is_out_of_range_and_no_padding(inspect: Inspect) -> None:
+    rows = [[(7 * row + 3 * place) % 50 + 10 for place in range(24)] for row in range(6)]
+    labels = [list(row) for row in rows]
+    rows[2][-4:] = [-100] * 4
+    found = inspect({"input_ids": rows, "labels": labels}, model={"vocab_size": 100})
+    assert found["token_id_out_of_range"] == "error"
+    assert not {"padding_not_masked", "attention_mask_mismatch"} & found.keys()

@@ -52,6 +52,7 @@ class Batch:
         sides: The token rows. A preference batch has "chosen" and "rejected", and "prompt" if there is such a column.
         targets: The labels of an encoder-decoder or of speech, as token rows of their own.
         classes: One class label for each row, if the labels are classes.
+        class_names: What the labels stand for, where the file has names and no numbers.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
         boxes: The boxes that a detector is to find.
@@ -76,6 +77,7 @@ class Batch:
     sides: tuple[Sequences, ...] = ()
     targets: Sequences | None = None
     classes: Ints | None = None
+    class_names: Mapping[int, str] = field(default_factory=dict)
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     integers: Mapping[str, Ints] = field(default_factory=dict)
     boxes: Boxes | None = None

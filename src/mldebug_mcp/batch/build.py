@@ -61,6 +61,7 @@ class _Found:
     notes: list[str] = field(default_factory=list)
     targets: Ragged | None = None
     has_classes: bool = False
+    class_names: dict[int, str] = field(default_factory=dict)
     is_words: bool = False
 
     def problem(self, check: str, summary: str, rows: list[int] | Ints) -> None:
@@ -121,12 +122,13 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         sides=tuple(with_prompt_apart(sides)),
         targets=_targets(found),
         classes=classes,
+        class_names=found.class_names,
         floats=floats,
         integers=integer_columns(table, found.notes),
         boxes=boxes_of(table),
         words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
-        rest=None if sides else rest_of(table, floats, rows),
+        rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),
         columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
         tokenizer=context.tokenizer,
         model=context.model,
@@ -276,11 +278,13 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
             continue
         column = found.table.columns[name]
         rows = row_count(column)
-        if names.is_float(column) or (labels := names.class_labels(column, rows)) is None:
+        if names.is_float(column) or (sides and rows != sides[0].rows):
             continue
-        if sides and rows != sides[0].rows:
-            continue
-        return labels
+        if (labels := names.class_labels(column, rows)) is not None:
+            return labels
+        if (named := names.named_classes(column, rows)) is not None:
+            labels, found.class_names = named
+            return labels
     return None
 
 

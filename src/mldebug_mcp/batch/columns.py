@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import zlib
+from collections.abc import Mapping, Set
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -25,7 +27,12 @@ _NAMES: Mapping[Kind, tuple[str, ...]] = {
 }
 NEXT_TOKEN_NAMES = frozenset({"targets", "target_ids"})
 """Label columns that by their name hold the next tokens, as in nanoGPT and Megatron: shifted by design."""
-CLASS_NAMES = ("labels", "label", "label_ids", "class", "classes", "target", "targets", "y")
+CLASS_NAMES = (
+    "labels", "label", "label_ids", "class", "classes", "target", "targets", "y", "sentiment", "intent", "emotion",
+)  # fmt: skip
+LONGEST_CLASS_NAME = 64
+LEAST_ROWS_OF_CLASS = 2
+"""Characters of a class's name, and rows that there are of each on average: what is longer or rarer is text."""
 DOCUMENT_MARKS = (
     "seq_lengths",
     "cu_seq_lens_q",
@@ -58,12 +65,24 @@ ASKED_AND_SAID = (
     ("question", "response"),
     ("prompt", "response"),
     ("input", "output"),
+    ("problem", "solution"),
+    ("question", "solution"),
+    ("user", "assistant"),
 )
 """Columns that hold one exchange."""
 RAW = frozenset(
     {"messages", "conversations", "conversation", "text", "prompt", "completion", "chosen", "rejected", "instruction"}
 )
 """Columns of text that is not tokenized yet."""
+SCORES = frozenset({"score", "scores", "similarity", "rating", "stars", "reward", "label", "labels"})
+"""Numbers beside text that rate it: with others the table is one of measurements, and its texts are names and notes."""
+MANY_WORDS = 0.5
+MANY_TEXTS = 0.2
+"""Shares of the values of a column that have to be of several words, and to differ, if it is running text. Chosen:
+names of classes recur, and ids, paths and addresses are one word."""
+LOOKED_AT = 100
+_SEVERAL_WORDS = re.compile(r"\S\s+\S|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
+"""Two words; or a few letters of Japanese, Chinese or Korean, which write no spaces."""
 
 
 def find(columns: Mapping[str, Column], side: str, kind: Kind) -> str | None:
@@ -112,7 +131,30 @@ def is_text(columns: Mapping[str, Column]) -> bool:
     if any(find(columns, side, "ids") for side in ("", *SIDES, *sides_of_own(columns))):
         return False
     texts = {name for name, column in columns.items() if holds_text(column)}
-    return bool(RAW & texts) or any(set(group[:2]) <= texts for group in (*CONTRASTED, *ASKED_AND_SAID))
+    return has_known_texts(texts) or bool(running_texts(columns))
+
+
+def has_known_texts(names: Set[str]) -> bool:
+    """Whether text columns of these names are known to trainers."""
+    return bool(RAW & names) or any(set(group[:2]) <= names for group in (*CONTRASTED, *ASKED_AND_SAID))
+
+
+def running_texts(columns: Mapping[str, Column]) -> list[str]:
+    """Return the columns of running text, whatever their names, of a table that holds no measurements beside them."""
+    if any(is_float(column) and name not in SCORES for name, column in columns.items()):
+        return []
+    return [name for name, column in columns.items() if _is_running_text(column)]
+
+
+def _is_running_text(column: Column) -> bool:
+    if not isinstance(column, list):
+        return False
+    values = [value for value in column[:LOOKED_AT] if value is not None and value != ""]
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts or len(texts) < len(values):
+        return False
+    worded = sum(_SEVERAL_WORDS.search(text) is not None for text in texts)
+    return worded >= MANY_WORDS * len(texts) and len(set(texts)) >= MANY_TEXTS * len(texts)
 
 
 def row_count(column: Column) -> int:
@@ -154,6 +196,27 @@ def class_labels(column: Column, rows: int) -> Ints | None:
         return whole_numbers(values).astype(np.int64) if len(values) == rows else None
     except (TypeError, ValueError):
         return None
+
+
+def named_classes(column: Column, rows: int) -> tuple[Ints, dict[int, str]] | None:
+    """Return a number for the name of each row's class, the same in every piece of a file, and what it stands for.
+
+    None if the column holds something else: numbers, or texts of which each is another.
+    """
+    if not isinstance(column, list) or len(column) != rows or not all(isinstance(value, str) for value in column):
+        return None
+    texts = cast("list[str]", column)
+    known = {text: zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in set(texts)}
+    if LEAST_ROWS_OF_CLASS * len(known) > rows or any(len(text) > LONGEST_CLASS_NAME for text in known):
+        return None
+    return np.array([known[text] for text in texts], np.int64), {number: text for text, number in known.items()}
+
+
+def holds_classes(column: Column, rows: int) -> bool:
+    """Whether a column holds a class for each row, as a whole number or by name."""
+    if is_float(column):
+        return False
+    return class_labels(column, rows) is not None or named_classes(column, rows) is not None
 
 
 def numbers(column: Column) -> npt.NDArray[np.float64] | None:

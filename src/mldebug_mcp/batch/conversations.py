@@ -1,18 +1,23 @@
-"""Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one.
-
-Conversations get a mask of the assistant's turns. If the template has {% generation %} marks, these decide; otherwise
-each turn is found by rendering the conversation up to it, as TRL and Axolotl do.
-"""
+"""Text → tokens as the trainer would make them: chat template, completion masks, an end token where TRL adds one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from mldebug_mcp.batch.columns import ASKED_AND_SAID, CLASS_NAMES, CONTRASTED, RAW, class_labels, holds_text, row_count
+from mldebug_mcp.batch.chats import NotAConversationError, Row, conversation_row, messages_of, rendered, shared
+from mldebug_mcp.batch.columns import (
+    ASKED_AND_SAID,
+    CLASS_NAMES,
+    CONTRASTED,
+    RAW,
+    has_known_texts,
+    holds_classes,
+    holds_text,
+    row_count,
+    running_texts,
+)
 from mldebug_mcp.batch.pair_scores import score_names
 from mldebug_mcp.batch.ragged import Ragged
-from mldebug_mcp.batch.sequences import IGNORE
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.templates import ASSISTANT
 from mldebug_mcp.batch.words import Encoder, Words
@@ -21,37 +26,6 @@ from mldebug_mcp.text import shorten
 
 Message = Mapping[str, object]
 _CHATS = ("messages", "conversations", "conversation")
-_SPEAKERS = {
-    "human": "user",
-    "user": "user",
-    "gpt": ASSISTANT,
-    "assistant": ASSISTANT,
-    "model": ASSISTANT,
-    "system": "system",
-}
-
-
-_OTHER_WORDS = ("Qone", "~", "7")
-"""Words that no answer has in common with all of its beginning: what stands before them is the template's."""
-
-
-class NotAConversationError(ValueError):
-    """A row's messages do not form a conversation. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A tokenized row and, where it is known, what is trained on."""
-
-    ids: list[int]
-    trained: list[bool] | None = None
-
-    @property
-    def labels(self) -> list[int]:
-        """The labels: every token that is not known to be masked."""
-        if self.trained is None:
-            return self.ids
-        return [token if use else IGNORE for token, use in zip(self.ids, self.trained, strict=True)]
 
 
 def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
@@ -61,11 +35,16 @@ def tokenize(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
         InputError: the columns or the rows have a form that no trainer takes, or the chat template fails.
     """
     names = {name for name, column in table.columns.items() if holds_text(column)}
+    if not has_known_texts(names):
+        return _running_texts(table, tokenizer, purpose)
     if {"chosen", "rejected"} <= names:
         return _preferences(table, tokenizer)
     if contrasted := next((group for group in CONTRASTED if set(group[:2]) <= names), None):
-        return _contrasted(table, [name for name in contrasted if name in names], tokenizer)
-    if names & RAW == {"text"} and (labels := _classes(table)) and purpose in (None, "classification"):
+        apart = [name for name in contrasted if name in names]
+        return _apart(
+            table, apart, tokenizer, f"took {', '.join(apart)} each on its own, as sentence-transformers does"
+        )
+    if names & RAW == {"text"} and (labels := _classes(table, "text")) and purpose in (None, "classification"):
         rows = _each(table, ("text",), lambda row: Row(tokenizer.encode(_words(row["text"]))))
         return _made(table, {"input_ids": [row.ids for row in rows]}, "took the text with its classes", labels)
     if "prompt" in names and not names & {"completion", "response", "messages", "text"}:
@@ -142,16 +121,35 @@ def _made(table: Table, columns: Mapping[str, list[list[int]]], note: str, *kept
     return Table(made, notes=[*table.notes, note], numbers=table.numbers)
 
 
-def _classes(table: Table) -> str | None:
-    """Return the column that holds a class for each row, if there is one."""
-    rows = row_count(table.columns["text"])
+def _classes(table: Table, text: str) -> str | None:
+    """Return the column that holds a class for each row of a text, if there is one."""
+    rows = row_count(table.columns[text])
     return next(
-        (name for name in CLASS_NAMES if name in table.columns and class_labels(table.columns[name], rows) is not None),
-        None,
+        (name for name in CLASS_NAMES if name in table.columns and holds_classes(table.columns[name], rows)), None
     )
 
 
-def _contrasted(table: Table, names: list[str], tokenizer: Encoder) -> Table:
+def _running_texts(table: Table, tokenizer: Encoder, purpose: str | None) -> Table:
+    """Return texts in columns of other names: together where rows have classes, else each on its own."""
+    names = running_texts(table.columns)
+    listed = ", ".join(shorten(name, 30) for name in names[:8])
+    labels = _classes(table, names[0])
+    if labels is not None and purpose in (None, "classification"):
+        rows = _each(
+            table,
+            tuple(names),
+            lambda row: Row([token for name in names for token in tokenizer.encode(_words(row[name]))]),
+        )
+        made = _made(table, {"input_ids": [row.ids for row in rows]}, f"took {listed} with their classes", labels)
+    else:
+        note = f"the names of the columns do not say what they are for: {listed} were judged each on its own"
+        made = _apart(table, names, tokenizer, note)
+    made.others = tuple(name for name in table.columns if name not in (*names, labels))
+    made.columns |= {name: table.columns[name] for name in made.others}
+    return made
+
+
+def _apart(table: Table, names: list[str], tokenizer: Encoder, note: str) -> Table:
     columns: dict[str, list[list[int]]] = {}
     for name in names:
 
@@ -159,72 +157,12 @@ def _contrasted(table: Table, names: list[str], tokenizer: Encoder) -> Table:
             return Row(tokenizer.encode(_words(row[name])))
 
         columns[f"{name}_input_ids"] = [row.ids for row in _each(table, (name,), make)]
-    return _made(table, columns, f"took {', '.join(names)} each on its own, as sentence-transformers does")
-
-
-def messages_of(value: object) -> list[dict[str, object]]:
-    """Return a conversation as messages with role and content; ShareGPT's from and value are taken too."""
-    if not isinstance(value, list) or not value:
-        raise NotAConversationError("holds no list of messages")
-    found: list[dict[str, object]] = []
-    for message in value:
-        if not isinstance(message, dict):
-            raise NotAConversationError("a message is not an object")
-        if "role" in message:
-            found.append({key: one for key, one in message.items() if one is not None})
-        elif "from" in message and "value" in message:
-            speaker = str(message["from"])
-            found.append({"role": _SPEAKERS.get(speaker, speaker), "content": message["value"]})
-        else:
-            raise NotAConversationError("a message has neither role and content nor from and value")
-    return found
-
-
-def _render(messages: list[dict[str, object]], tokenizer: Encoder, *, prompt: bool = False) -> list[int]:
-    if tokenizer.chat_template is None:
-        raise NotAConversationError("the tokenizer has no chat template to render messages with")
-    return tokenizer.encode(tokenizer.render(messages, add_generation_prompt=prompt), special=False)
-
-
-def conversation_row(value: object, tokenizer: Encoder) -> Row:
-    """Return a conversation rendered and tokenized, with the assistant's turns trained on.
-
-    Raises NotAConversationError if the messages do not form one.
-    """
-    if value is None or value == []:
-        return Row([], [])
-    messages = messages_of(value)
-    ids = _render(messages, tokenizer)
-    marked = tokenizer.generation_mask(messages)
-    if marked is not None and len(marked) == len(ids):
-        return Row(ids, marked)
-    trained = [False] * len(ids)
-    for number, message in enumerate(messages):
-        if message.get("role") != ASSISTANT:
-            continue
-        before = (
-            len(_common(_render(messages[:number], tokenizer, prompt=True), ids)) if number else _header(tokenizer, ids)
-        )
-        after = len(_common(_render(messages[: number + 1], tokenizer), ids))
-        trained[before:after] = [True] * (after - before)
-    return Row(ids, trained)
-
-
-def _header(tokenizer: Encoder, ids: list[int]) -> int:
-    """Return how many tokens stand before the words of an assistant who speaks first."""
-    others = [_render([{"role": ASSISTANT, "content": words}], tokenizer) for words in _OTHER_WORDS]
-    return min(len(_common(other, ids)) for other in others)
-
-
-def _common(one: list[int], two: list[int]) -> list[int]:
-    """Return what two rows begin with."""
-    least = min(len(one), len(two))
-    return one[: next((place for place in range(least) if one[place] != two[place]), least)]
+    return _made(table, columns, note)
 
 
 def _prompt(value: object, tokenizer: Encoder) -> list[int]:
     return (
-        _render(messages_of(value), tokenizer, prompt=True)
+        rendered(messages_of(value), tokenizer, prompt=True)
         if isinstance(value, list)
         else tokenizer.encode(_words(value))
     )
@@ -233,12 +171,12 @@ def _prompt(value: object, tokenizer: Encoder) -> list[int]:
 def _completion(prompt: object, completion: object, tokenizer: Encoder) -> Row:
     first = _prompt(prompt, tokenizer)
     if isinstance(prompt, list):
-        whole = _render([*messages_of(prompt), *messages_of(completion)], tokenizer)
+        whole = rendered([*messages_of(prompt), *messages_of(completion)], tokenizer)
     elif isinstance(tokenizer, Words):  # a word ends with the prompt, whether or not a space follows
         whole = _ended([*first, *tokenizer.encode(_words(completion))], tokenizer)
     else:
         whole = _ended(tokenizer.encode(_words(prompt) + _words(completion)), tokenizer)
-    masked = len(_common(first, whole))
+    masked = len(shared(first, whole))
     return Row(whole, [place >= masked for place in range(len(whole))])
 
 

@@ -20,8 +20,8 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
     """Return the flat positions at which a further document begins inside a row.
 
     A first token inside a row begins one. Without such tokens an end token ends one, unless it ends the turns of a
-    conversation; then a second system turn begins one, or a single masked token after an end: collators that join rows
-    mask the first token of each.
+    conversation; then a second system turn begins one, or a single masked token after an end (collators that join rows
+    mask the first token of each), or what follows an end of text that the template never writes between turns.
     """
     bos = batch.bos
     if bos is not None and bos not in batch.ends and not _begins_turns(batch):
@@ -29,7 +29,8 @@ def document_starts(batch: Batch, side: Sequences) -> Ints:
         if len(starts):
             return _inside(side, starts, bos)
     if _ends_are_turns(batch):
-        return np.union1d(_second_systems(batch, side), _separated(batch, side))
+        found = np.union1d(_second_systems(batch, side), _separated(batch, side))
+        return np.union1d(found, _after_end_of_text(batch, side))
     ends = np.flatnonzero(np.isin(side.ids.flat, np.fromiter(batch.ends, np.int64))) if batch.ends else NOWHERE
     return _inside(side, ends + 1, None)
 
@@ -67,6 +68,17 @@ def _separated(batch: Batch, side: Sequences) -> Ints:
     trained = side.trained
     alone = np.flatnonzero(~trained[1:-1] & trained[:-2] & trained[2:]) + 1
     return _inside(side, alone[np.isin(side.ids.flat[alone - 1], np.fromiter(batch.ends, np.int64))], None)
+
+
+def _after_end_of_text(batch: Batch, side: Sequences) -> Ints:
+    """Return what follows the end token where it ends no turn: Phi-3's template writes it after the last one alone."""
+    tokenizer = batch.tokenizer
+    if tokenizer is None or tokenizer.eos is None or tokenizer.template is None:
+        return NOWHERE
+    end, example = str(tokenizer.hf.eos_token), tokenizer.template.example.rstrip()
+    if example.removesuffix(end).count(end):
+        return NOWHERE
+    return _inside(side, np.flatnonzero(side.ids.flat == tokenizer.eos) + 1, None)
 
 
 def _second_systems(batch: Batch, side: Sequences) -> Ints:

@@ -30,7 +30,7 @@ def row_keys(batch: Batch) -> tuple[Ints, Ints]:
     if sides and any(name in FLOAT_INPUTS and len(array) != batch.rows for name, array in batch.floats.items()):
         # Images cut into patches: whose they are is not known, and the same question about another image is no repeat.
         return _as_arrays({})
-    if len(sides) == 1 and not inputs:
+    if len(sides) == 1 and not inputs and batch.rest is None:
         return _as_arrays(sides[0])
     if not sides and _repeat_by_chance(inputs, batch):
         return _as_arrays({})

@@ -15,6 +15,9 @@ from mldebug_mcp.batch.table import Table
 CATEGORY = 16
 """Characters up to which a value may be the name of a category; what is longer is text. Chosen by hand."""
 
+ROW_NUMBERS = frozenset({"id", "_id", "idx", "index", "uuid", "guid", "row_id", "sample_id", "__index_level_0__"})
+"""Columns that number the rows, and differ where all else is the same."""
+
 
 def float_columns(table: Table) -> dict[str, Floats]:
     """Return the columns of floats by name, and inputs of networks that are given as bytes."""
@@ -76,8 +79,8 @@ class Rest:
     bits: float
 
 
-def rest_of(table: Table, floats: Mapping[str, Floats], rows: int) -> Rest | None:
-    """Return what each row holds beside floats and classes; None if there is nothing of the kind."""
+def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], rows: int) -> Rest | None:
+    """Return what each row holds in these columns beside floats, classes and numbers of rows; None if nothing."""
     columns = [
         [column.row(row).tolist() for row in range(rows)]
         if isinstance(column, Ragged)
@@ -85,7 +88,11 @@ def rest_of(table: Table, floats: Mapping[str, Floats], rows: int) -> Rest | Non
         if isinstance(column, np.ndarray)
         else column
         for name, column in table.columns.items()
-        if name not in floats and name not in names.CLASS_NAMES and names.row_count(column) == rows
+        if name in among
+        and name not in floats
+        and name not in names.CLASS_NAMES
+        and name.lower() not in ROW_NUMBERS
+        and names.row_count(column) == rows
     ]
     if not columns:
         return None

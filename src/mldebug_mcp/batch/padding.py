@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
+from mldebug_mcp.batch.ragged import Ints, Ragged
+from mldebug_mcp.batch.sequences import IGNORE
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.build import Context
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 LEAST_RUN = 3
 """Equal tokens at the edge of a row that look like padding if nothing else tells. Chosen by hand: text sometimes
 repeats a token twice, but not three times at the very end of several rows."""
+LEAST_ROWS = 2
+"""Rows that have to end so where no label tells and the token stands inside rows too."""
 
 
 def padding_token(
@@ -57,11 +60,30 @@ def _from_edges(ids: Ragged, labels: Ragged | None) -> int | None:
         step = -1 if at_end else 1
         same = np.logical_and.reduce([ids.flat[edge] == ids.flat[edge + step * away] for away in range(1, LEAST_RUN)])
         tokens = np.unique(ids.flat[edge[same]])
-        if len(tokens) == 1 and not bool(same.all()) and _unlabelled(edge[same], labels):
-            return int(tokens[0])
+        if len(tokens) != 1 or bool(same.all()) or tokens[0] < 0:
+            continue
+        token = int(tokens[0])
+        if _is_masked(edge[same], labels) or _only_at_edge(ids, token, at_end=at_end):
+            return token
+        if labels is None and int(same.sum()) >= LEAST_ROWS:
+            return token
     return None
 
 
-def _unlabelled(edge: Ints, labels: Ragged | None) -> Bools | bool:
-    """Padding is masked in the labels, or it is labelled with itself everywhere; text is labelled in some rows."""
-    return labels is None or len(np.unique(labels.flat[edge])) == 1
+def _is_masked(edge: Ints, labels: Ragged | None) -> bool:
+    """Whether no label there is trained on."""
+    return labels is not None and bool(np.all(labels.flat[edge] == IGNORE))
+
+
+def _only_at_edge(ids: Ragged, token: int, *, at_end: bool) -> bool:
+    """Whether a token stands nowhere but in one run at that edge of its rows: text repeats what it also uses inside."""
+    starts, stops = ids.offsets[:-1], ids.offsets[1:]
+    places = np.flatnonzero(ids.flat == token)
+    rows = ids.row_of(places)
+    found = np.bincount(rows, minlength=ids.rows)
+    # Of n in a row, all lie at its end if the first is n from the end.
+    order = np.searchsorted(rows, np.arange(ids.rows), side="left")
+    some = np.flatnonzero(found)
+    first, last = places[order[some]], places[order[some] + found[some] - 1]
+    at_edge = stops[some] - first == found[some] if at_end else last - starts[some] + 1 == found[some]
+    return bool(np.all(at_edge))

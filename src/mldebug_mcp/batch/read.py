@@ -12,6 +12,7 @@ from mldebug_mcp.batch.build import Context, build
 from mldebug_mcp.batch.columns import is_text
 from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
+from mldebug_mcp.batch.nested_text import with_plain_texts
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
@@ -69,7 +70,7 @@ class DataSet:
         if self.sample is not None:
             tables = thinned(tables, self.rows, self.sample, first)
         any_rows = False
-        for table in tables:
+        for table in map(with_plain_texts, tables):
             checkpoint(f"reading {shorten(self.file.name, 60)}: row {context.first:,}")
             if not table.columns:
                 continue

@@ -22,12 +22,14 @@ class Table:
         rows_without: For rows given one by one: which rows lack a column that others have.
         notes: What was skipped.
         numbers: The rows' numbers in the file, where only some of them are here.
+        others: Beside token rows made of text: the columns in which rows with the same text may still differ.
     """
 
     columns: dict[str, Column]
     rows_without: dict[str, list[int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     numbers: Ints | None = None
+    others: tuple[str, ...] = ()
 
 
 MISSING_SHOWN = 1000

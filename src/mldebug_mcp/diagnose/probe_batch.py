@@ -51,7 +51,7 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
     side = _side(batch, notes)
     if side is not None:
         arrays = _of_tokens(side, notes)
-    target = batch.classes if batch.classes is not None else _values(batch)
+    target = _classes(batch.classes, bool(batch.class_names)) if batch.classes is not None else _values(batch)
     if target is not None:
         arrays["labels"] = target
     elif side is not None and "labels" not in arrays and any(name in TARGETS for name in batch.columns):
@@ -59,6 +59,11 @@ def read_probe_batch(path: str | Path) -> ProbeBatch:
         raise InputError(f"{shorten(str(path), 200)}: {why}; give one label for each token or for each row")
     rows = min([MAX_ROWS, *(max(2, MAX_NUMBERS * len(one) // max(1, one.size)) for one in arrays.values())])
     return ProbeBatch({name: array[:rows].tolist() for name, array in arrays.items()}, notes)
+
+
+def _classes(labels: Array, named: bool) -> Array:
+    """Return the class of each row from 0 up: the numbers of named ones are arbitrary."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1]) if named else labels
 
 
 def _values(batch: Batch) -> Array | None:

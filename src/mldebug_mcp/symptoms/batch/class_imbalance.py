@@ -7,6 +7,7 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
 )
+from mldebug_mcp.text import quoted
 
 LEAST_LABELS = 8
 DOMINANT = 0.9
@@ -40,7 +41,8 @@ def class_imbalance(batch: Batch) -> BatchEvidence | None:
     if not (only or (share >= DOMINANT and labels >= 2 * LEAST_LABELS)):
         return None
     what = "all" if only else f"{share:.0%} of"
+    name = quoted(batch.class_names[common]) if common in batch.class_names else common
     return BatchEvidence(
-        f"{what} {labels} labels are class {common}",
+        f"{what} {labels} labels are class {name}",
         values={"share": share, "class": common, "classes": len(classes)},
     )

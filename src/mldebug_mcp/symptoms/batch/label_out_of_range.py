@@ -35,8 +35,8 @@ LEAST_WHITE = 0.02
 def label_out_of_range(batch: Batch) -> BatchEvidence | None:
     """A class label is negative (but not the ignore index) or at least the number of classes.
 
-    Not this when: the number of classes is not known and no label is negative; 255 or -1 mark pixels without a class,
-    unless there is nothing but 0 and 255.
+    Not this when: the number of classes is not known and no label is negative; the classes have names; 255 or -1 mark
+    pixels without a class, unless there is nothing but 0 and 255.
     """
     classes = batch.model.num_labels
     limit = classes if classes is not None and classes > 1 else 2**62
@@ -68,7 +68,7 @@ def _is_black_and_white(batch: Batch) -> bool:
 
 def _labels(batch: Batch) -> list[tuple[Ints, Ints]]:
     found = []
-    if batch.classes is not None:
+    if batch.classes is not None and not batch.class_names:
         found.append((batch.classes, batch.numbers[: len(batch.classes)]))
     if batch.boxes is not None and len(batch.boxes.classes):
         found.append((batch.boxes.classes, batch.numbers[batch.boxes.rows]))
