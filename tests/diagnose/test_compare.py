@@ -56,6 +56,40 @@ def test_a_setting_that_differs_speaks_for_the_fault_it_may_be(tmp_path: Path) -
     assert any("learning_rate is" in reason for reason in beside["lr_too_high"].because)
 
 
+def write_losses(folder: Path, end: float, seed: int = 0, **config: float) -> Path:
+    """Write a run of 400 steps whose loss falls from 3 to `end`."""
+    noise = np.random.default_rng(seed).normal(0, 0.005, 400)
+    folder.mkdir()
+    losses = [end + (3 - end) * np.exp(-step / 40) + abs(noise[step]) for step in range(400)]
+    rows = [{"step": step, "loss": loss, "grad_norm": 1 + noise[-step]} for step, loss in enumerate(losses)]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_the_one_setting_that_differs_is_the_likeliest_cause_of_a_result_that_is_worse(tmp_path: Path) -> None:
+    bad = write_losses(tmp_path / "bad", 1.6, per_device_train_batch_size=1, weight_decay=0.1)
+    good = write_losses(tmp_path / "good", 1.2, seed=1, per_device_train_batch_size=64, weight_decay=0.1)
+    diagnosis = diagnose_run(bad, reference=good)
+    assert diagnosis.comparison is not None
+    (parting,) = diagnosis.comparison.partings
+    assert (parting.worse, round(parting.run_at_end, 1), round(parting.reference_at_end, 1)) == (True, 1.6, 1.2)
+    assert diagnosis.hypotheses[0].cause == "batch_too_small"
+    healthy = next(one for one in diagnosis.hypotheses if one.cause == "healthy")
+    assert any("loss ends at 1.6" in reason for reason in healthy.against)
+
+
+@pytest.mark.parametrize(("end", "reference"), [(0.02, 0.01), (1.0, 1.2)])
+def test_a_result_that_is_better_or_worse_by_next_to_nothing_leaves_a_run_healthy(
+    end: float, reference: float, tmp_path: Path
+) -> None:
+    run = write_losses(tmp_path / "run", end, learning_rate=2e-4)
+    diagnosis = diagnose_run(run, reference=write_losses(tmp_path / "good", reference, seed=1, learning_rate=1e-4))
+    assert diagnosis.comparison is not None
+    assert not any(one.worse for one in diagnosis.comparison.partings)
+    assert diagnosis.hypotheses[0].cause == "healthy"
+
+
 def test_runs_without_common_steps_are_not_compared(tmp_path: Path) -> None:
     late = tmp_path / "late.csv"
     late.write_text("step,loss\n" + "".join(f"{step},{1.0}\n" for step in range(1000, 1100)))

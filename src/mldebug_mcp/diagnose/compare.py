@@ -21,6 +21,11 @@ MOST_SIGMAS = 1000.0
 """What is said of values without noise, such as learning rates."""
 LASTING = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
+WORSE = 0.05
+"""A result is worse at the end by this share of the reference and of what the reference gained (two seeds of one recipe
+differ by about a percent): training losses near zero differ by a lot, and mean little."""
+LOWER_IS_BETTER = frozenset({"loss", "eval_loss"})
+HIGHER_IS_BETTER = frozenset({"accuracy", "eval_accuracy", "reward"})
 MAX_SETTINGS = 40
 
 # Settings that say where things are stored, or how a run is called, explain nothing.
@@ -123,7 +128,25 @@ def _parting(run: Series, reference: Series) -> Parting | None:
     at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
     step = _refined(run, reference, edges[before], edges[at + 1])
     sigmas = min(float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12)), MOST_SIGMAS)
-    return Parting(metric=run.name, step=step, run=float(level[at]), reference=float(other[at]), sigmas=sigmas)
+    last = seen[-max(1, len(seen) // 10) :]
+    end, other_end = float(np.median(level[last])), float(np.median(other[last]))
+    return Parting(
+        metric=run.name,
+        step=step,
+        run=float(level[at]),
+        reference=float(other[at]),
+        sigmas=sigmas,
+        run_at_end=end,
+        reference_at_end=other_end,
+        worse=_is_worse(run.name, end, other_end, start=float(other[seen[0]])),
+    )
+
+
+def _is_worse(metric: str, end: float, reference: float, *, start: float) -> bool:
+    """Say whether a result of training ends clearly worse than in the reference run, which began at `start`."""
+    lead = end - reference if metric in LOWER_IS_BETTER else reference - end
+    least = WORSE * max(abs(reference), abs(start - reference))
+    return metric in LOWER_IS_BETTER | HIGHER_IS_BETTER and lead > least
 
 
 def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:

@@ -25,6 +25,10 @@ from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0
 """Bits that a setting different from the good run's adds to the fault it may be: four to one. Chosen by hand."""
+ENDS_WORSE_BITS = 5.0
+"""Bits against `healthy` if a result ends clearly worse than in the good run, and then for the fault that a setting may
+be, if no more than `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is no fault."""
+FEW_SETTINGS = 2
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
 
 
@@ -126,9 +130,15 @@ def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
     results = [one for one in comparison.partings if one.metric != "learning_rate"]
     if not results:
         return {"healthy": {"no metric departs from the reference run": SETTING_BITS}}
-    told = {cause: {difference: SETTING_BITS} for cause, difference in suspects(comparison).items()}
-    first = results[0]
-    return told | {"healthy": {f"{first.metric} departs from the reference run at {figure(first.step)}": -SETTING_BITS}}
+    worse = next((one for one in results if one.worse), None)
+    bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
+    told = {cause: {difference: bits} for cause, difference in suspects(comparison).items()}
+    if worse is None:
+        first = results[0]
+        said = f"{first.metric} departs from the reference run at {figure(first.step)}"
+        return told | {"healthy": {said: -SETTING_BITS}}
+    said = f"{worse.metric} ends at {figure(worse.run_at_end)}, in the reference run {figure(worse.reference_at_end)}"
+    return told | {"healthy": {said: -ENDS_WORSE_BITS}}
 
 
 def together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:

@@ -25,6 +25,9 @@ class Parting(Model):
     sigmas: Number = Field(
         description="How far apart they are there, in standard deviations of the noise of both, 1000 at most."
     )
+    run_at_end: Number = Field(description="The level of this run over the last tenth of the steps that both have.")
+    reference_at_end: Number = Field(description="The level of the reference run there.")
+    worse: bool = Field(description="Whether it is a result of training and ends clearly worse than the reference.")
 
 
 class Comparison(Model):

@@ -86,7 +86,8 @@ def _print_comparison(console: Console, comparison: Comparison, step_name: str) 
     partings = [
         Text(
             f"{one.metric} departs at {step_name} {figure(one.step)}: {figure(one.run)} here, "
-            f"{figure(one.reference)} there ({figure(one.sigmas)} standard deviations of the noise)"
+            f"{figure(one.reference)} there ({figure(one.sigmas)} standard deviations of the noise); at the end "
+            f"{figure(one.run_at_end)} and {figure(one.reference_at_end)}"
         )
         for one in comparison.partings
     ]
