@@ -318,6 +318,12 @@ def test_there_are_the_frameworks_that_users_meet() -> None:
         ("TypeError: Net.forward() takes 2 positional arguments but 3 were given", "forward_arity"),
         ("ValueError: Unable to find it. OSError: Can't load the model for 'gpt2'. If you were", "repo_not_found"),
         ("AttributeError: 'super' object has no attribute '__sklearn_tags__'", "sklearn_newer_than_library"),
+        ("TypeError: object of type 'generator' has no len()", "iterable_without_length"),
+        ("AttributeError: 'EagerTensor' object has no attribute 'backward'", "array_for_tensor"),
+        ("urllib.error.URLError: <urlopen error [Errno 104] Connection reset by peer>", "transfer_cut_off"),
+        ("SafetensorError: Error while serializing: I/O error: No space left on device (os error 28)", "no_space_left"),
+        ("SafetensorError: Error while serializing: I/O error: Invalid argument (os error 22)", "storage_io"),
+        ("openai.InternalServerError: Error code: 502 Bad Gateway", "server_failed"),
         ("RuntimeError: prob: invalid multinomial distribution (sum of probabilities <= 0)", "probability_tensor_nan"),
     ],
 )
@@ -376,6 +382,10 @@ def test_a_message_in_other_words_is_matched(text: str, row: str) -> None:
         "IndexError: pop from an empty list",
         "huggingface_hub.errors.LocalEntryMissing: nothing",
         "UserWarning: MyModel does not support Flash Attention 2.0 and falls back",
+        "AttributeError: 'list' object has no attribute 'shape'",
+        "AttributeError: 'str' object has no attribute 'decode'",
+        "TypeError: object of type 'NoneType' has no len()",
+        "step 502 Server Errors: 0",
         "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://tracker.example/api",
     ],
 )

@@ -220,7 +220,9 @@ _TABLE: tuple[tuple[str, str, Problem], ...] = (
         r"NameError|SyntaxError|IndentationError|TabError",
         "",
         Problem(
-            "code: a name or a line of the script is wrong", "Fix the line of the innermost frame of your own code."
+            "code: a name or a line of the script is wrong",
+            "Fix the line of the innermost frame of your own code; where the name belongs to a package, its import is "
+            "missing, or failed above (an optional package, an extension that was not built).",
         ),
     ),
     (
