@@ -179,3 +179,9 @@ async def test_an_error_message_is_explained_over_the_wire(client: Client) -> No
     assert result.structured_content["matches"][0]["id"] == "cuda_oom"
     refused = await client.call_tool("explain_error", {"text": ""})
     assert refused.is_error
+
+
+async def test_each_argument_of_a_prompt_says_what_it_is(client: Client) -> None:
+    prompts = (await client.list_prompts()).prompts
+    assert prompts
+    assert all(argument.description for prompt in prompts for argument in prompt.arguments or [])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
+from pydantic import Field
 
 from mldebug_mcp.text import shorten
+
+WHY = "Why is this run not going as it should?"
+_Path = Annotated[str, Field(description="A training log or a run folder")]
 
 
 class PromptServer(MCPServer[Any]):
@@ -35,7 +39,10 @@ def add_prompts(server: MCPServer[Any]) -> None:
     """Offer the prompts on a server."""
 
     @server.prompt(title="Debug a training run")
-    def debug_training_run(path: str, question: str = "Why is this run not going as it should?") -> str:
+    def debug_training_run(
+        path: _Path,
+        question: Annotated[str, Field(description="What is to be found out")] = WHY,
+    ) -> str:
         """Debug a training run from its log, step by step, with observations kept apart from hypotheses."""
         return (
             f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. First report what is seen, in "
@@ -45,7 +52,9 @@ def add_prompts(server: MCPServer[Any]) -> None:
         )
 
     @server.prompt(title="Why did my loss spike?")
-    def why_did_my_loss_spike(path: str, step: str = "") -> str:
+    def why_did_my_loss_spike(
+        path: _Path, step: Annotated[str, Field(description="About where the spike is")] = ""
+    ) -> str:
         """Find out why the loss of a run spiked, and whether anything has to be done about it."""
         where = f" The spike is near step {step}." if step else ""
         return (
@@ -57,14 +66,17 @@ def add_prompts(server: MCPServer[Any]) -> None:
         )
 
     @server.prompt(title="Before you train")
-    def before_you_train(task: str, config: str = "") -> str:
+    def before_you_train(
+        task: Annotated[str, Field(description="What is to be trained, on what, to do what")],
+        config: Annotated[str, Field(description="The training configuration, or its file")] = "",
+    ) -> str:
         """Check a training run before it starts: data, first loss, overfitting one batch, schedule, memory, logging."""
         with_config = f" The configuration is {config!r}." if config else ""
         return (
             f"I am about to train: {task}.{with_config} Go through what is cheap to check first, and say for each "
             "what is expected: one batch decoded with its labels (inspect_batch, where there is one), the first loss "
             "against that of a uniform guess, overfitting one small batch (probe_overfit), which parameters train, the "
-            "learning rate schedule against the number of optimizer steps, memory at the largest batch, an evaluation "
-            "and a resume early on, and what is logged. Ask search_folklore what practitioners warn about in "
-            "this kind of run, and quote it with its source."
+            "learning rate schedule against the number of optimizer steps, memory at the largest batch "
+            "(estimate_memory), an evaluation and a resume early on, and what is logged. Ask search_folklore what "
+            "practitioners warn about in this kind of run, and quote it with its source."
         )
