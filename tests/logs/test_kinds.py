@@ -23,6 +23,7 @@ from mldebug_mcp.logs.run import Scalar
         (("loss",), {"num_labels": 3}, "supervised"),
         (("loss", "mean_token_accuracy"), {}, "sft"),
         (("loss",), {"lora_r": 8}, "sft"),
+        (("loss", "eval_accuracy"), {"num_leaves": 31}, "boosting"),
         (("loss",), {"stage": "pt", "lora_r": 8}, "pretraining"),
         (("loss",), {"stage": "dpo"}, "preference"),
         (("loss",), {"model_name_or_path": "meta-llama/Llama-3.1-8B"}, "sft"),

@@ -374,3 +374,39 @@ def test_r2_of_the_validation_set_is_of_evaluation(tmp_path: Path) -> None:
 def test_what_goes_down_in_training_and_validation_is_a_loss(slope: float, named: set[str], tmp_path: Path) -> None:
     text = "".join(f"Epoch {at}: train {2.3 + slope * at} val {2.4 + slope * at}\n" for at in range(1, 8))
     assert set(read(tmp_path, text).series) == named
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[{}]\ttrain-{}:0.5{}\tval-{}:0.75\n",
+        "[{}]\ttraining's {}: 0.5{}\tvalid_1's {}: 0.75\n",
+        "13129.7s | 202 | [{}]\ttrain's {}: 0.5{}\tval's {}: 0.75\n",
+        "13.7s\t202\t[{}]\ttrain's {}: 0.5{}\tval's {}: 0.75\n",
+    ],
+    ids=["xgboost", "lightgbm", "a column of Kaggle", "a line of Kaggle"],
+)
+@pytest.mark.parametrize("measure", ["logloss", "rmspe", "l2"])
+def test_what_trains_boosted_trees_is_known_by_its_lines(line: str, measure: str, tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(line.format(at, measure, at, measure) for at in range(1, 5)))
+    assert run.kind == "boosting"
+    assert points(run, "loss") == {1: 0.51, 2: 0.52, 3: 0.53, 4: 0.54}
+    assert points(run, "eval_loss") == dict.fromkeys(range(1, 5), 0.75)
+
+
+@pytest.mark.parametrize(
+    "line", ["epoch {} train-rmse: 0.5 val-rmse: 0.7\n", "step {} train/rmse: 0.5 val/rmse: 0.7\n"]
+)
+def test_a_network_with_names_like_theirs_is_none(line: str, tmp_path: Path) -> None:
+    assert read(tmp_path, "".join(line.format(at) for at in range(1, 5))).kind == "unknown"
+
+
+def test_forecasters_call_it_vali(tmp_path: Path) -> None:
+    text = "".join(
+        f"Epoch: {at}, Steps: 281 | Train Loss: 0.6{at} Vali Loss: 0.7{at} Test Loss: 0.3{at}\n"
+        f"Validation loss decreased (0.9{at} --> 0.7{at}).  Saving model ...\n"
+        for at in range(1, 5)
+    )
+    run = read(tmp_path, text)
+    assert set(run.series) - {"epoch", "step"} == {"loss", "eval_loss", "Test Loss"}
+    assert run["eval_loss"].value.tolist() == [0.71, 0.72, 0.73, 0.74]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
-from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS
-from mldebug_mcp.logs.names import canonical, is_telling
+from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS, is_boosted
+from mldebug_mcp.logs.kinds import BOOSTER
+from mldebug_mcp.logs.names import canonical, is_telling, normal
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.several import choose_run
 
@@ -31,6 +32,8 @@ _EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 def apply(builder: RunBuilder, columns: Columns) -> None:
     """Apply every convention to the columns of a log (raw name → column); the builder is told what held."""
     wandb_export(builder, columns)
+    if is_boosted(columns):
+        builder.configure({BOOSTER: "trees"})
     for convention in _CONVENTIONS:
         note = convention(columns)
         if note:
@@ -154,7 +157,7 @@ def _is_measured(column: Column) -> bool:
 
 def _bare(name: str) -> str:
     """Return a name without what says of which phase it is, or that it is a mean."""
-    bare = canonical(name).lower().removeprefix("eval_").replace(" ", "_")
+    bare = normal(canonical(name)).removeprefix("eval_")
     while (shorter := _WORDS_OF_TRAINING.sub("", bare)) != bare and shorter:
         bare = shorter
     return bare

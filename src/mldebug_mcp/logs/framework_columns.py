@@ -26,13 +26,18 @@ _SCORES = (
 )
 """What episodes are said to bring where nothing is called their reward, the smoothest first."""
 _BOOSTED = re.compile(
-    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
+    r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
 )
 _BOOSTED_LOSSES = (
     "logloss", "mlogloss", "binary_logloss", "multi_logloss", "cross_entropy", "rmse", "l2", "mse", "mae", "l1",
-    "rmsle", "mape", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik", "gamma-nloglik",
-    "cox-nloglik",
+    "rmsle", "rmspe", "mape", "smape", "mphe", "huber", "quantile", "poisson", "gamma", "tweedie", "poisson-nloglik",
+    "gamma-nloglik", "cox-nloglik",
 )  # fmt: skip
+_BOOSTED_SCORES = ("auc", "aucpr", "map", "ndcg", "average_precision", "accuracy")
+_BOOSTED_ERRORS = ("error", "merror", "binary_error", "multi_error")
+_OF_CATBOOST = frozenset({"learn", "test", "best"})
+_OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
+"""... where it works its measure out on the rows of evaluation alone."""
 _DETECTOR_LOSS = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
 
@@ -66,15 +71,25 @@ def episodes(columns: Columns) -> str | None:
     return f"{score!r} of the episodes is read as the reward"
 
 
+def is_boosted(columns: Columns) -> bool:
+    """Say whether columns are named as XGBoost, LightGBM and CatBoost name theirs, and no neural network does."""
+    if columns.keys() >= _OF_CATBOOST or columns.keys() >= _OF_CATBOOST_ALONE:
+        return True
+    found = [match for name in columns if (match := _BOOSTED.fullmatch(name)) and "/" not in name]
+    return not any(canonical(name) == "epoch" for name in columns) and any(
+        match["measure"] in (*_BOOSTED_LOSSES, *_BOOSTED_SCORES, *_BOOSTED_ERRORS) for match in found
+    )
+
+
 def boosted_trees(columns: Columns) -> str | None:
     """XGBoost, LightGBM and CatBoost name a loss by its measure and the part of the data: "train-rmse", "valid_0's l2".
 
     The loss is the first of their measures that is one; of several parts to evaluate on, the last counts, as it does
     for early stopping.
     """
-    if {"learn", "test", "best"} <= columns.keys():
+    if columns.keys() >= _OF_CATBOOST:
         return _catboost(columns)
-    if columns.keys() >= {"eval_test", "eval_best", "eval_total", "eval_remaining"}:
+    if columns.keys() >= _OF_CATBOOST_ALONE:
         return _catboost_score(columns)
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name))]
     measure = next((match["measure"] for match in found if match["measure"] in _BOOSTED_LOSSES), None)
@@ -88,9 +103,6 @@ def boosted_trees(columns: Columns) -> str | None:
         if old is not None:
             columns[new] = columns.pop(old)
     return ", ".join(f"{old!r} is read as the {new}" for new, old in named.items() if old is not None)
-
-
-_BOOSTED_SCORES = ("auc", "aucpr", "map", "ndcg", "average_precision", "accuracy")
 
 
 def boosted_scores(columns: Columns) -> str | None:

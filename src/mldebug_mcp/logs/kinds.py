@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Mapping
 
-KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion")
+KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
 
 _FINE_TUNING_SETTINGS = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
@@ -18,6 +18,10 @@ _TRAINED_LANGUAGE_MODEL = re.compile(
     re.IGNORECASE,
 )
 """Families of language models that are published with their weights: who names one tunes it."""
+
+BOOSTER = "booster"
+"""The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
+_BOOSTING_SETTINGS = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
 
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -86,8 +90,9 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
     ):
         if any(hint in words for hint in hints) or (scored and kind == "preference"):
             return kind
-    if any(name in config for name in _FINE_TUNING_SETTINGS):
-        return "sft"
+    for kind, settings in (("sft", _FINE_TUNING_SETTINGS), ("boosting", _BOOSTING_SETTINGS)):
+        if any(name in config for name in settings):
+            return kind
     for kind, marks in _MARKS:
         if any(mark in metrics for mark in marks):
             return kind

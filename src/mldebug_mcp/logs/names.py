@@ -23,7 +23,7 @@ _MEAN_REWARD = re.compile(
     r"|(?:episod(?:e|ic)|ep)_(?:reward|return)s?_(?:mean|avg)(?:_\d+)?"
 )
 """A mean over episodes, with or without their number: `mean_100_episode_reward`."""
-_EVALUATION = re.compile(r"(?P<sure>(?:eval|val|validation)[/_.])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
+_EVALUATION = re.compile(r"(?P<sure>(?:eval|vali?|validation)[/_.])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
 _INSIDE = re.compile(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
 )
@@ -31,7 +31,7 @@ _INSIDE = re.compile(
 _TRAINING = re.compile(r"train_(?=.)")
 # "loss_val", "Loss (val)", "loss (batch)"
 _SUFFIX = re.compile(
-    r"(?P<rest>.+)_(?:(?P<eval>val|valid|validation|test|\((?:val|valid|validation|eval|test)\))"
+    r"(?P<rest>.+)_(?:(?P<eval>vali?|valid|validation|test|\((?:val|valid|validation|eval|test)\))"
     r"|train|\((?:train|training|batch|avg|mean)\))"
 )
 _LEARNING_RATE = re.compile(

@@ -44,7 +44,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
     "eval_loss": (
-        "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "val/loss", "valid/loss",
+        "eval_loss", "eval/loss", "val_loss", "validation_loss", "valid_loss", "vali_loss", "val/loss", "valid/loss",
         "validation/loss", "loss/val", "loss/valid", "loss/eval", "test_avg_loss", "test_loss", "test/loss", "dev_loss",
         "lm_loss_validation", "eval/lm_loss", "eval_lm_loss", "eval_average_loss", "tel", "eval_lm_loss_value",
         "eval_total_loss", "eval_avg_loss", "cv_loss", "holdout_loss", "loss/test",

@@ -70,3 +70,13 @@ def test_losses_that_fall_by_the_same_factor_may_be_sums_over_different_numbers_
 def test_an_evaluation_far_below_zero_beside_a_loss_that_is_not_is_present() -> None:
     evaluation = {step: -1e4 * step for step in AT}
     assert state("eval_bad_from_start", run_of(loss=decay(400, 101.0, 78.0), eval_loss=evaluation)) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "expected"),
+    [("boosting", 10, State.UNKNOWN), ("boosting", 1, State.PRESENT), ("supervised", 10, State.PRESENT)],
+)
+def test_trees_may_know_rows_by_heart_after_ten_rounds(kind: str, first: int, expected: State) -> None:
+    at = range(first, first + 100, 10)
+    run = run_of(loss=dict.fromkeys(at, 0.2), eval_loss=dict.fromkeys(at, 0.9), kind=kind)
+    assert state("eval_bad_from_start", run) is expected

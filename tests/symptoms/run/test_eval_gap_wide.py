@@ -82,3 +82,10 @@ def test_one_that_improves_and_then_rises_does_not_serve_held_out_rows() -> None
     train = np.concatenate([np.linspace(0.62, 0.3, 6), np.linspace(0.28, 0.24, 6)])
     run = run_of(loss=train, eval_loss=evaluation)
     assert state("eval_gap_wide", run) is State.PRESENT
+
+
+@pytest.mark.parametrize(("first", "expected"), [(1, State.PRESENT), (10, State.UNKNOWN)])
+def test_an_excerpt_does_not_show_what_training_began_with(first: int, expected: State) -> None:
+    at = range(first, first + 18)
+    run = run_of(loss=dict.fromkeys(at, 0.36), eval_loss=dict.fromkeys(at, 0.9))
+    assert state("eval_gap_wide", run) is expected

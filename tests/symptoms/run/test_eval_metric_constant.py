@@ -89,3 +89,8 @@ def test_a_score_of_training_is_none() -> None:
     alone, beside = {"f1": [0.0] * 6}, {"f1": [0.0] * 6, "eval_f1": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
     assert state("eval_metric_constant", run_of(alone, loss=decay(6))) is State.UNKNOWN
     assert state("eval_metric_constant", run_of(beside, eval_loss=decay(6))) is State.ABSENT
+
+
+@pytest.mark.parametrize("name", ["mean Average global foreground Dice", "mean Pseudo dice"])
+def test_the_dice_of_nnunet_is_of_evaluation(name: str) -> None:
+    assert state("eval_metric_constant", run_of({name: [0.0] * 6}, loss=decay(6))) is State.PRESENT

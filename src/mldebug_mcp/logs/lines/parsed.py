@@ -16,7 +16,8 @@ from mldebug_mcp.logs.numbers import whole_number
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
 _PROSE = re.compile(
-    r"\b(?:best|final|finally|lowest|highest|improved from|did not improve|early[ _-]?stopping|previous|minimum)\b"
+    r"\b(?:best|final|finally|lowest|highest|improved from|decreased \(|did not improve|early[ _-]?stopping|previous"
+    r"|minimum)\b"
     r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
     re.IGNORECASE,
 )

@@ -21,6 +21,7 @@ _LOGGING = re.compile(
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?"
     r"|[IWEDF](?:\d{4}){1,2} \d\d:\d\d:\d\d(?:\.\d+)?\s+\d+ (?:[\w.-]+ )?[\w./-]+:\d+\]"  # glog, absl, DINOv2
+    r"|\d{1,9}\.\ds(?:\s\|)?\s{1,4}\d{1,9}(?:\s\|)?(?=\s)"  # Kaggle: seconds and line
     r"|\d+\|[\w-]+\s+(?=\|)"  # pm2: number and name of the process
     r"|\[?(?:INFO|DEBUG|WARNING|SUCCESS)\]?\s*\|\s*(?:\w+(?:\.\w+)+|__main__):(?:[\w<>]+:)?\d+(?=\s+-\s)"  # loguru
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray

@@ -55,6 +55,10 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be memorised, and whether "
             "both losses were ever close is not known"
         )
+    if run.kind == "boosting" and step[0] > 1:
+        raise CannotTell(
+            f"the first evaluation stands after {figure(float(step[0]))} rounds: by then trees may know rows by heart"
+        )
     start = median(loss.value[:3])
     if train[0] < 0.5 * start and len(loss.between(0, float(step[0]))) > 20:
         raise CannotTell(

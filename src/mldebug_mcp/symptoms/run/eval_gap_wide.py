@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import compared, refuse_another_scale
+from mldebug_mcp.symptoms.evaluation import begins_late, compared, refuse_another_scale
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -42,6 +42,10 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
     if begin is not None and begin > PASSES:
         raise CannotTell(f"the log begins at epoch {figure(begin)}: what training began with is not known")
+    if begin is None and begins_late(run["loss"]) and begins_late(run["eval_loss"]):
+        raise CannotTell(
+            f"the log begins at {run.step_name} {figure(run.first_step)}: what training began with is not known"
+        )
     start, level, reached = both.start, both.train_level, both.eval_level
     if start > 0 and not (both.evaluation[both.later] > 0).all():
         raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
