@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.statistics import blocks, median
 
 LEAST = 5
@@ -40,6 +40,21 @@ def nothing_right(run: Run) -> Series | None:
         if is_error_rate(name) and _all_wrong(one):
             return one
     return None
+
+
+def worst_written(run: Run) -> Series | None:
+    """Return the lowest score of written answers as a share that is wrong, 1 for all, or None if none is logged."""
+    written = [
+        (run[name].finite, is_error_rate(name)) for name in run.series if is_error_rate(name) or _SCORE.fullmatch(name)
+    ]
+    shares = [Series(one.name, one.step, _wrong(one.value, rate)) for one, rate in written if len(one) >= LEAST]
+    return max(shares, key=lambda one: median(one.value[-LEAST:]), default=None)
+
+
+def _wrong(values: Floats, rate: bool) -> Floats:
+    if rate:
+        return values / 100 if float(values.max()) > PER_CENT else values
+    return 1 - (values / 100 if float(values.max()) > 1 else values)
 
 
 def _all_wrong(rate: Series) -> bool:

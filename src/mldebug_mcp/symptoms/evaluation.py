@@ -230,7 +230,12 @@ def compared(run: Run, least: int) -> Compared:
     steps, train, evaluation = beside_training(loss, run["eval_loss"])
     if len(steps) < least:
         raise CannotTell(f"{len(steps)} evaluations that training precedes; {least} are needed")
+    return Compared(steps, train, evaluation, start_of(run, loss), slice(len(steps) // 2, None))
+
+
+def start_of(run: Run, loss: Series) -> float:
+    """Return what a training loss began with."""
     start = start_level(loss.value)
     if len(loss) < SHORT or run.step_name == "epoch":  # means over epochs, of which the first few hold the learning
-        start = max(start, float(loss.value[0]))
-    return Compared(steps, train, evaluation, start, slice(len(steps) // 2, None))
+        return max(start, float(loss.value[0]))
+    return start

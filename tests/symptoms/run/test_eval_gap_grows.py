@@ -95,3 +95,10 @@ def test_an_evaluation_that_wanders_below_a_rough_training_loss_is_absent() -> N
 def test_a_wobble_of_an_evaluation_far_below_a_training_loss_that_still_falls_is_absent() -> None:
     near_zero = dict(zip(range(50, 1001, 50), [0.019] * 10 + [0.0155, 0.017, 0.019, 0.02, 0.021] * 2, strict=True))
     assert state("eval_gap_grows", run_of(loss=decay(1000, 0.7, 0.3), eval_loss=near_zero)) is State.ABSENT
+
+
+def test_a_rise_of_hundredths_where_most_was_learnt_before_the_first_evaluation_is_absent() -> None:
+    loss = {epoch: 2.5 * 0.06 ** (epoch - 1) + 0.0005 for epoch in range(1, 13)}
+    evaluation = [0.345, 0.12, 0.083, 0.09, 0.085, 0.088, 0.093, 0.0925, 0.094, 0.092, 0.0915, 0.0918]
+    run = run_of(loss=loss, eval_loss=dict(zip(range(1, 13), evaluation, strict=True)))
+    assert state("eval_gap_grows", run) is State.ABSENT

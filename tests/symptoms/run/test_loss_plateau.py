@@ -132,3 +132,10 @@ def test_a_noisy_loss_whose_psnr_stays_that_of_one_colour_is_present() -> None:
 def test_a_noisy_loss_whose_poor_psnr_gets_better_is_not_present() -> None:
     run = run_of(loss=noisy([0.06] * 41, 0.1), PSNR=noisy(np.linspace(10, 14, 41), 0.01))
     assert state("loss_plateau", run) is State.UNKNOWN
+
+
+def test_pretraining_from_scratch_that_stands_after_a_twentieth_is_present() -> None:
+    loss = noisy(decay(60, 10.8, 10.3, 12), 0.001)
+    assert state("loss_plateau", run_of(loss=loss, kind="pretraining")) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss)) is State.ABSENT
+    assert state("loss_plateau", run_of(loss=np.linspace(10.8, 10.2, 60), kind="pretraining")) is State.ABSENT

@@ -6,14 +6,22 @@ import pytest
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
 
-EVALUATIONS = dict(zip(range(25, 301, 25), decay(12, 3.0, 0.02, 9), strict=True))
+EVALUATIONS = dict(zip(range(25, 301, 25), decay(12, 3.0, 0.01, 9), strict=True))
 
 
-@pytest.mark.parametrize("kind", ["pretraining", "sft"])
-def test_an_evaluation_loss_of_a_fiftieth_of_a_nat_is_present_from_where_it_falls_below_a_tenth(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "bound"), [("pretraining", 0.1), ("sft", 0.02)])
+def test_an_evaluation_loss_of_a_hundredth_of_a_nat_is_present_from_where_it_is_too_low(
+    kind: str, bound: float
+) -> None:
     finding = seen("loss_too_low", run_of(loss=decay(300, 4.5, 0.01), eval_loss=EVALUATIONS, kind=kind))
     assert finding.state is State.PRESENT
-    assert EVALUATIONS[int(finding.steps[0])] < 0.1
+    step = int(finding.steps[0])
+    assert EVALUATIONS[step] < bound <= EVALUATIONS[step - 25]
+
+
+def test_answers_of_a_fixed_form_may_come_to_a_twentieth_of_a_nat() -> None:
+    evaluation = dict(zip(EVALUATIONS, decay(12, 3.0, 0.05, 9), strict=True))
+    assert state("loss_too_low", run_of(loss=decay(300, 4.5, 0.04), eval_loss=evaluation, kind="sft")) is State.ABSENT
 
 
 def test_a_vocabulary_in_the_configuration_makes_it_a_language_model() -> None:

@@ -23,7 +23,8 @@ gap may be narrower. Chosen by hand."""
 
 GAINS = 0.05
 """A score that gains so much, as a share, still gets better. Chosen by hand."""
-_SCORE = re.compile(r"eval_(?:.*[_/])?(?:acc|f1|auc|recall|precision|mrr|map|ndcg|hit)", re.IGNORECASE)
+_OF_RANKINGS = re.compile(r"(?:eval_)?(?:.*[_/])?(?:mrr|(?:recall|precision|mrr|map|ndcg|hit|hr|r)@\d+)", re.IGNORECASE)
+"""Where candidates are ranked, the loss grows with their number, and evaluation often has more than a batch."""
 
 
 @symptom(
@@ -39,7 +40,7 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
 
     The training rows are memorised. Not this when: both are near zero; the training loss is still well above zero
     (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more, and where a
-    score of evaluation still gets better.
+    score of rankings still gets better: their loss depends on how many candidates there are.
     """
     both = compared(run, LEAST_EVALUATIONS)
     start, level, reached = both.start, both.train_level, both.eval_level
@@ -50,7 +51,7 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
         return None
     known = float(both.steps[int(np.argmax(both.train < NEARLY * start))])
     if _still_gains(run, known):
-        raise CannotTell("a score of evaluation still gets better: what is learnt by heart does no harm yet")
+        raise CannotTell("a score of rankings still gets better: its loss may be over more candidates than a batch")
     return Evidence(
         f"loss has come from {figure(start)} to {figure(level)}, while eval_loss is {figure(reached)} (medians of the "
         f"later half of {len(both.steps)} evaluations)",
@@ -60,8 +61,8 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
 
 
 def _still_gains(run: Run, since: float) -> bool:
-    """Say whether a score of evaluation, which is best at one, ends clearly above what it was at a step."""
-    names = [name for name in run.series if _SCORE.search(name)]
+    """Say whether a score of rankings, which is best at one, ends clearly above what it was at a step."""
+    names = [name for name in run.series if _OF_RANKINGS.fullmatch(name)]
     scores = [one for one in (run[name].finite for name in names) if len(one) >= LEAST_EVALUATIONS]
     before = [(one, one.at(since)) for one in scores]
     return any(then is not None and as_share(end_level(one.value)) - as_share(then) > GAINS for one, then in before)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import aligned, median, noise
@@ -80,9 +80,10 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     rise = last - lowest
     in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
     share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
+    scale = _scale(run, evaluation)
     least = max(
         LEAST_RISE * abs(lowest),
-        (SHARE_IN_A_ROW if in_a_row else share) * _scale(run, evaluation),
+        SHARE_IN_A_ROW * scale if in_a_row else share * max(scale, _start_of_training(run)),
         0.0 if in_a_row else 2 * noise(evaluation.value),
     )
     if rise <= 0 or rise < least or len(after) < 2:
@@ -116,3 +117,8 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
             "relative_rise": rise / abs(lowest) if lowest else float("nan"),
         },
     )
+
+
+def _start_of_training(run: Run) -> float:
+    """Return what the training loss began with, 0 if none is logged: evaluation may begin when most of it is learnt."""
+    return abs(start_of(run, run["loss"].finite)) if "loss" in run and len(run["loss"].finite) else 0.0

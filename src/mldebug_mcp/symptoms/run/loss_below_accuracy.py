@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.answers import worst_written
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
@@ -17,8 +18,14 @@ WRONG = 0.3
 """So many answers are wrong, else a few rows that the loss leaves out would do. Chosen by hand."""
 
 
+WRITTEN_WRONG, GONE = 0.6, 0.05
+"""So much of what is written out is wrong, by an error rate or by BLEU, at an evaluation loss that has come to this
+share of where training began: token by token hardly any is. Chosen by hand."""
+
+
 @symptom(
-    needs=("accuracy", "loss"),
+    needs=("loss",),
+    any_of=("accuracy", "eval_loss"),
     points=LEAST,
     not_for=("grpo", "ppo", "rl", "preference", "pretraining", "sft"),
     background=0.003,
@@ -29,9 +36,12 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The right class of a wrong answer had no more than half of the probability, so that it costs ln 2 or more: with
     accuracy a, a mean cross-entropy is at least (1 - a) ln 2. Either the accuracy is not that of these answers, or the
-    loss is no mean over them. Not this when: few answers are wrong; the loss is merely a focal one. The shares were
-    chosen by hand.
+    loss is no mean over them. Likewise where answers are written out, and the error rate or BLEU says that most are
+    wrong, while an evaluation loss near zero says that each token is known. Not this when: few answers are wrong; the
+    loss is merely a focal one. The shares were chosen by hand.
     """
+    if "accuracy" not in run:
+        return _written(run)
     _, accuracy, loss = aligned(run["accuracy"].finite, run["loss"].finite)
     if len(loss) < LEAST:
         raise CannotTell(f"loss and accuracy stand together at {len(loss)} steps; {LEAST} are needed")
@@ -45,4 +55,20 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
         f"cross-entropy with so many wrong answers is at least {figure(least)}",
         steps=(float(run["loss"].finite.step[0]),),
         values={"loss": level, "accuracy": right, "least": least},
+    )
+
+
+def _written(run: Run) -> Evidence | None:
+    """Compare the evaluation loss with the answers that are written out at the same evaluations."""
+    wrong, evaluation, start = worst_written(run), run["eval_loss"].finite, float(run["loss"].finite.value[0])
+    if wrong is None or len(evaluation) < LEAST:
+        raise CannotTell("no error rate or BLEU stands beside an evaluation loss often enough")
+    share, level = median(wrong.value[-LEAST:]), median(evaluation.value[-LEAST:])
+    if share < WRITTEN_WRONG or not 0 < level < GONE * start:
+        return None
+    return Evidence(
+        f"eval_loss is {figure(level)} at the end, where training began at {figure(start)}: nearly every token is "
+        f"known; {wrong.name} says that {share:.0%} of what is written out is wrong",
+        steps=(float(evaluation.step[0]),),
+        values={"loss": level, "start": start, "wrong": share},
     )

@@ -36,6 +36,9 @@ hand."""
 POOR_PSNR = 15.0
 """Decibels that a picture of one colour has, or less: a model that begins and stays there has learnt nothing, however
 noisy its loss. Chosen by hand: grey levels of photographs spread by a fifth to a third of their range."""
+FROM_SCRATCH, STUCK = 0.1, 0.01
+"""A new language model learns the frequencies of tokens at once, which is more than this share of its first loss: if it
+does not, and moves by no more than a hundredth in the later half, it is stuck. Chosen by hand."""
 KNOWS = 0.75
 """An accuracy from which on, at the first evaluation, a flat loss may be that of a model that is done."""
 LEAST_EVALUATIONS = 4
@@ -53,6 +56,8 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
 )
 def loss_plateau(run: Run) -> Evidence | None:
     """The training loss makes no progress from the start of the log to its end, or none beyond a uniform guess.
+
+    In pretraining from scratch a tenth of the loss is no progress, where it stands still after that.
 
     Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first evaluation is
     right nearly always; it is exactly constant (`loss_constant`); the evaluation loss falls, where the training loss
@@ -73,7 +78,8 @@ def loss_plateau(run: Run) -> Evidence | None:
     if gained > max(LEAST_PROGRESS * start, 3 * error):
         # A fall that ends at the loss of a guess is not progress.
         end, above = end_level(loss.value), SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED
-        if chance is None or start > above * chance or abs(end - chance) > NEAR_CHANCE * chance:
+        at_chance = chance is not None and start <= above * chance and abs(end - chance) <= NEAR_CHANCE * chance
+        if not at_chance and not _stuck_from_scratch(run, loss, start, gained):
             if nothing_right(run) is not None and has_settled(loss):
                 raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
             return None
@@ -122,6 +128,14 @@ def _pictures_stay_poor(run: Run) -> bool:
             error = 1.25 * noise(value) * math.sqrt(2 / third)
             return median(value[-third:]) - median(value[:third]) < 3 * error
     return False
+
+
+def _stuck_from_scratch(run: Run, loss: Series, start: float, gained: float) -> bool:
+    """Say whether a new language model has learnt less than the frequencies of tokens, and no longer learns."""
+    if run.kind != "pretraining" or comes_trained(run, start) or _begins_late(run) or len(loss) < LEAST_POINTS:
+        return False
+    later = blocks(loss.value[len(loss) // 2 :], 5).level
+    return gained < FROM_SCRATCH * start and float(np.ptp(later)) <= STUCK * start
 
 
 def _begins_late(run: Run) -> bool:

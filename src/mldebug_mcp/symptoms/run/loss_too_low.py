@@ -12,8 +12,9 @@ from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.text import figure
 
-LOW = 0.1
-"""Nats per token on data that is not trained on; the best language models have 0.5 and more on running text."""
+LOW, LOW_OF_ANSWERS = 0.1, 0.02
+"""Nats per token on data that is not trained on; the best language models have 0.5 and more on running text. Answers of
+a fixed form, labels and calls of functions, which models are fine-tuned on, may well come to 0.05. Chosen by hand."""
 
 
 @symptom(
@@ -23,11 +24,11 @@ LOW = 0.1
     background=0.01,
 )
 def loss_too_low(run: Run) -> Evidence | None:
-    """The evaluation loss of a language model ends below a tenth of a nat per token.
+    """The evaluation loss of a language model ends below a tenth of a nat per token, in fine-tuning below a fiftieth.
 
     In pretraining without an evaluation so does the training loss, which is over rows that are new. Not this when: only
     the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label, or written by a
-    template; the loss is scaled. The bound was chosen by hand.
+    template; the loss is scaled. The bounds were chosen by hand.
     """
     if not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
@@ -36,14 +37,15 @@ def loss_too_low(run: Run) -> Evidence | None:
         raise CannotTell("no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
     end = end_level(lowest.value)
-    if not 0 <= end < LOW or median(lowest.value) == 0:
+    low = LOW_OF_ANSWERS if run.kind == "sft" else LOW
+    if not 0 <= end < low or median(lowest.value) == 0:
         return None
-    onset = float(lowest.step[int(np.argmax(lowest.value < LOW))])
+    onset = float(lowest.step[int(np.argmax(lowest.value < low))])
     return Evidence(
-        f"{lowest.name} is {figure(end)} nats per token at the end and below {LOW:g} from {run.step_name} "
+        f"{lowest.name} is {figure(end)} nats per token at the end and below {low:g} from {run.step_name} "
         f"{figure(onset)} on",
         steps=(onset,),
-        values={"end": end, "bound": LOW},
+        values={"end": end, "bound": low},
     )
 
 
