@@ -59,6 +59,11 @@ def noise(values: Floats) -> float:
     return _noise_between(values[:-1:stride], values[1::stride])
 
 
+def noise_on_slope(values: Floats) -> float:
+    """Return the `noise` of a short curve that also has a trend: of second differences, which no slope moves."""
+    return mad(np.diff(values, n=2)) / math.sqrt(6) if len(values) > 2 else 0.0
+
+
 def relative_noise(values: Floats) -> float:
     """Return the `noise` of the logarithm of a curve that is above zero."""
     stride = max(1, -(-len(values) // MAX_SAMPLE))

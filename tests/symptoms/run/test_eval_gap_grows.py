@@ -102,3 +102,11 @@ def test_a_rise_of_hundredths_where_most_was_learnt_before_the_first_evaluation_
     evaluation = [0.345, 0.12, 0.083, 0.09, 0.085, 0.088, 0.093, 0.0925, 0.094, 0.092, 0.0915, 0.0918]
     run = run_of(loss=loss, eval_loss=dict(zip(range(1, 13), evaluation, strict=True)))
     assert state("eval_gap_grows", run) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_lowest_of_many_rough_evaluations_is_no_minimum(seed: int) -> None:
+    epochs = np.arange(1, 61)
+    evaluation = noisy(0.38 + 1.9 * np.exp(-epochs / 12), 0.03, seed)
+    run = run_of(loss=0.25 + 2.2 * np.exp(-epochs / 12), eval_loss=evaluation)
+    assert state("eval_gap_grows", run) is State.ABSENT

@@ -89,3 +89,8 @@ def test_an_excerpt_does_not_show_what_training_began_with(first: int, expected:
     at = range(first, first + 18)
     run = run_of(loss=dict.fromkeys(at, 0.36), eval_loss=dict.fromkeys(at, 0.9))
     assert state("eval_gap_wide", run) is expected
+
+
+def test_a_classifier_that_serves_held_out_rows_well_and_knows_its_own_better_is_absent() -> None:
+    evaluation = {step: 0.4 + 1.8 * float(np.exp(-step / 60)) for step in AT}
+    assert state("eval_gap_wide", run_of(loss=decay(400, 2.3, 0.24, 8), eval_loss=evaluation)) is State.ABSENT

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import beside_training, evaluation_losses, refuse_after_explosion, start_of
+from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import aligned, median, noise
+from mldebug_mcp.symptoms.statistics import aligned, median, noise_on_slope
 from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
 """A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
 SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
-"""... and of this share of the first evaluation loss, or of the usual training loss where that is larger:
-near zero, a doubling is nothing.
+"""... and of this share of the first evaluation loss, or of what training began with where that is larger: near
+zero, a doubling is nothing.
 
 A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
 """
 LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
 these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen by hand."""
-BELOW_TRAINING = 0.05
-"""An evaluation that stays below the training loss must rise by this share: training then has noise of its own, of
-dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
+BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
+"""An evaluation that stays below the training loss must rise by this share, and by so many times what counts else:
+training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
 LEAST_POINTS = 3
@@ -63,13 +64,13 @@ def eval_gap_grows(run: Run) -> Evidence | None:
     return replace(worst, summary=f"{len(found)} of {len(series)} evaluation losses rise; {worst.summary}")
 
 
-def _scale(run: Run, evaluation: Series) -> float:
-    """Return the size of what there is to learn: the first evaluation loss, or the usual training loss if larger."""
-    first = abs(float(evaluation.value[0]))
-    if "loss" not in run:
-        return first
-    _, train, _ = beside_training(run["loss"].finite, evaluation)
-    return max(first, abs(median(train))) if len(train) else first
+def _chance(count: int) -> float:
+    """Return how many standard deviations the last of so many evaluations stand above the lowest by chance.
+
+    The lowest of n normal values lies about sqrt(2 ln n) - 0.5 below their mean, and the mean of the last two by chance
+    1.4 above it, two of its own standard deviations.
+    """
+    return math.sqrt(2 * math.log(count)) + 0.9
 
 
 def _rise(run: Run, evaluation: Series) -> Evidence | None:
@@ -80,11 +81,11 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     rise = last - lowest
     in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
     share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
-    scale = _scale(run, evaluation)
+    first = abs(float(evaluation.value[0]))
     least = max(
         LEAST_RISE * abs(lowest),
-        SHARE_IN_A_ROW * scale if in_a_row else share * max(scale, _start_of_training(run)),
-        0.0 if in_a_row else 2 * noise(evaluation.value),
+        SHARE_IN_A_ROW * first if in_a_row else share * max(first, _start_of_training(run)),
+        0.0 if in_a_row else _chance(len(evaluation)) * noise_on_slope(evaluation.value),
     )
     if rise <= 0 or rise < least or len(after) < 2:
         return None
@@ -98,7 +99,7 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
             half_way = int(np.argmax(after >= lowest + 0.5 * rise)) - len(after)
             if max(at_end, float(before[half_way])) > at_best + 0.5 * rise:
                 return None
-            if last < at_end and not in_a_row and rise < BELOW_TRAINING * abs(lowest):
+            if last < at_end and not in_a_row and rise < max(BELOW_TRAINING * abs(lowest), TIMES_BELOW * least):
                 return None
             means = len(run["loss"].finite) < 2 * len(evaluation)
             if means and at_best - at_end < min(LEAST_FALL * abs(at_best), FALL_OF_RISE * rise):

@@ -18,6 +18,8 @@ IMPROVED, STILL_LOW, FACTOR_OF_IMPROVED = 0.85, 1.05, 1.9
 """... or this many times where evaluation has come below the first share of the first loss, and is within the second of
 its lowest: what is learnt serves held-out rows too, and training rows are known better, as in most sound runs on tables
 and with boosted trees. Chosen on small runs of Keras and XGBoost."""
+MUCH_IMPROVED, FACTOR_OF_MUCH_IMPROVED = 0.35, 3.0
+"""... or this many times where it has come below this share: so classifiers of pictures end. Chosen by hand."""
 LEAST_EVALUATIONS = 4
 
 
@@ -35,7 +37,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     The training rows are not memorised, and held-out ones are far worse nevertheless. Not this when: the training
     loss is near zero, as when a small set is memorised (`eval_gap_grows`, `loss_zero`); both losses fall by the same
     factor all the way, as sums over different numbers of rows do; evaluation has improved, stays at its best, and is
-    less than 1.9 times the training loss.
+    less than 1.9 times the training loss, or three times if it has improved much.
     """
     both = compared(run, LEAST_EVALUATIONS)
     refuse_another_scale(both.train, both.evaluation)
@@ -50,7 +52,8 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     if start > 0 and not (both.evaluation[both.later] > 0).all():
         raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
     improved = start > 0 and level > 0 and both.evaluation[-2:].mean() <= STILL_LOW * both.evaluation.min()
-    if improved and reached < min(IMPROVED * start, FACTOR_OF_IMPROVED * level):
+    factor = FACTOR_OF_MUCH_IMPROVED if reached < MUCH_IMPROVED * start else FACTOR_OF_IMPROVED
+    if improved and reached < min(IMPROVED * start, factor * level):
         return None
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * start)
     if start <= 0 or level < SHARE_OF_START * start or not far[both.later].all():

@@ -43,7 +43,7 @@ EARLY = 0.05
     points=EPOCHS,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
-    follows=("loss_plateau", "eval_learns_nothing"),
+    follows=("loss_plateau", "loss_epoch_steps", "eval_learns_nothing"),
     instead=NO_PROGRESS,
 )
 def loss_slow(run: Run) -> Evidence | None:
