@@ -9,6 +9,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Update
 from mldebug_mcp.report.diagnosis_concise import concise_update
+from mldebug_mcp.text import percent
 
 SEEN = {"loss_divergence": "present", "loss_spike": "absent"}
 
@@ -117,7 +118,14 @@ def test_an_error_that_is_not_known_says_nothing() -> None:
 
 def test_outcomes_without_a_run_or_findings_are_said_to_tell_of_any_run() -> None:
     assert "nothing but the outcomes is known" in update_diagnosis({}, {"overfitting.1": "confirms"}).notes[0]
-    assert update_diagnosis(SEEN, {"overfitting.1": "confirms"}).notes == []
+    assert not any("nothing but" in note for note in update_diagnosis(SEEN, {"overfitting.1": "confirms"}).notes)
+
+
+def test_of_each_cause_that_was_checked_it_is_said_how_far_it_moved() -> None:
+    update = update_diagnosis(SEEN, {"lr_too_high.1": "confirms"})
+    before, after = probability(update_diagnosis(SEEN, {}), "lr_too_high"), probability(update, "lr_too_high")
+    assert before < after
+    assert update.notes == [f"lr_too_high: {percent(before)} before the checks, {percent(after)} after"]
 
 
 def test_the_short_form_has_few_digits_and_still_sums_to_one() -> None:

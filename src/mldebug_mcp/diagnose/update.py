@@ -5,7 +5,7 @@ It keeps no state: the run is diagnosed again, or its findings are passed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,10 @@ from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, require_known, told_by_checks, without_made
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.models import Finding, State, Update
+from mldebug_mcp.models import Finding, Hypothesis, State, Update
 from mldebug_mcp.symptoms import symptoms
 from mldebug_mcp.symptoms.probe import probe_symptoms
+from mldebug_mcp.text import percent
 
 OUTCOMES_ALONE = (
     "nothing but the outcomes is known here, as for any run: give the path, or the findings of diagnose_run"
@@ -62,13 +63,27 @@ def update_diagnosis(
             if not findings:
                 raise
             notes.append(f"only the findings passed in were used: {unreadable}")
-    told = together(known.told, told_by_error(error), checked)
-    hypotheses = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
-    remaining = without_made(hypotheses, outcomes)
+    told = together(known.told, told_by_error(error))
+    before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
+    after = judge_causes(known.findings, known.kind, together(told, checked), str(path) or "LOG")
+    remaining = without_made(after, outcomes)
     next_steps = order_next_steps(remaining)
     return Update(
-        hypotheses=remaining, next_steps=next_steps, next_step=after_ranking(next_steps, remaining), notes=notes
+        hypotheses=remaining,
+        next_steps=next_steps,
+        next_step=after_ranking(next_steps, remaining),
+        notes=[*notes, *_moved(before, after, checked)],
     )
+
+
+def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: Collection[str]) -> list[str]:
+    """Say of each cause that was checked how probable it was and is."""
+    was = {one.cause: one.probability for one in before}
+    return [
+        f"{one.cause}: {percent(was[one.cause])} before the checks, {percent(one.probability)} after"
+        for one in after
+        if one.cause in checked
+    ]
 
 
 def _of_run(given: Evidence, run: Run, reference: Run | None) -> Evidence:

@@ -10,14 +10,13 @@ from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
+from mldebug_mcp.report.fit import DIGITS, rounded
 from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
 MAX_HYPOTHESES = 30
-DIGITS = 4
-"""Of a probability: more would say more than anybody knows."""
 DETAILED = 3
 """Hypotheses that keep their next steps, fix and citations."""
 LEAST_DETAILED = 0.05
@@ -146,7 +145,7 @@ def _likely(hypotheses: list[Hypothesis]) -> tuple[list[Hypothesis], list[str]]:
 def _best_first(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
     """Return the hypotheses in order, with as many digits as mean something; they still sum to 1."""
     leader, *others = sorted(hypotheses, key=lambda one: -one.probability)
-    others = [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in others]
+    others = rounded(others)
     rest = round(1 - sum(one.probability for one in others), DIGITS)
     return [leader.model_copy(update={"probability": rest}), *others]
 

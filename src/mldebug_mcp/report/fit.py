@@ -25,7 +25,16 @@ LONGEST_PASSED_ON = 300
 _WHOLE = (Call, Hypothesis, RankedCause)
 """Lists of these are never cut: a call must stay complete, and probabilities sum to 1."""
 
+DIGITS = 4
+"""Of a probability: more would say more than anybody knows."""
+
 Answer = TypeVar("Answer", bound=Model)
+Judged = TypeVar("Judged", Hypothesis, RankedCause)
+
+
+def rounded(causes: Sequence[Judged]) -> list[Judged]:
+    """Return causes with as many digits of their probabilities as mean something."""
+    return [one.model_copy(update={"probability": round(one.probability, DIGITS)}) for one in causes]
 
 
 def fitted(answer: Answer, limit: int) -> Answer:

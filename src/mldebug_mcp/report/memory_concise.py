@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.memory import CallSite, DeviceSummary, MemoryEstimate, MemoryFinding, MemoryReport
+from mldebug_mcp.report.fit import rounded
 from mldebug_mcp.text import counted, shorten
 
 MAX_FINDINGS = 6
@@ -25,14 +26,8 @@ def concise_memory(report: MemoryReport) -> MemoryReport:
         "levers": report.levers[:MAX_LEVERS],
         "oom": report.oom and report.oom.model_copy(update={"stack": []}),
         "hypotheses": [
-            one.model_copy(
-                update={
-                    "probability": round(one.probability, 4),
-                    "summary": shorten(one.summary, MAX_SENTENCE // 2),
-                    "against": [],
-                }
-            )
-            for one in report.hypotheses[:MAX_HYPOTHESES]
+            one.model_copy(update={"summary": shorten(one.summary, MAX_SENTENCE // 2), "against": []})
+            for one in rounded(report.hypotheses[:MAX_HYPOTHESES])
         ],
         "comparison": report.comparison and report.comparison.model_copy(update={"sites": report.comparison.sites[:5]}),
     }

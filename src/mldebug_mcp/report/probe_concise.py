@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.diagnose.probe import is_sound
 from mldebug_mcp.models import ProbeResult, State
+from mldebug_mcp.report.fit import rounded
 
 MAX_CAUSES = 8
 MAX_HYPOTHESES = 3
@@ -22,8 +23,8 @@ def concise_probe(result: ProbeResult) -> ProbeResult:
     return result.model_copy(
         update={
             "findings": present,
-            "causes": result.causes[:MAX_CAUSES],
-            "hypotheses": [] if is_sound(result) else leading[:MAX_HYPOTHESES],
+            "causes": rounded(result.causes[:MAX_CAUSES]),
+            "hypotheses": [] if is_sound(result) else rounded(leading[:MAX_HYPOTHESES]),
             "next_steps": [] if is_sound(result) else result.next_steps[:MAX_STEPS],
             "curve": result.curve[::every],
         }
