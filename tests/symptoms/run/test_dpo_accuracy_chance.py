@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import noisy, run_of, state
 
 
 def accuracies(end: float, pairs: int = 32, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -29,3 +29,16 @@ def test_the_first_steps_cannot_tell() -> None:
 
 def test_without_accuracies_it_cannot_be_told() -> None:
     assert state("dpo_accuracy_chance", run_of({"rewards/margins": [0.0] * 30})) is State.UNKNOWN
+
+
+def test_the_accuracy_of_a_reward_model_is_judged_too() -> None:
+    guessing = {"accuracy": noisy([0.52] * 40, 0.1), "margin": noisy([0.01] * 40, 0.3)}
+    assert state("dpo_accuracy_chance", run_of(guessing, kind="preference")) is State.PRESENT
+    assert state("dpo_margin_flat", run_of(guessing, kind="preference")) is State.PRESENT
+    learnt = {"accuracy": np.linspace(0.5, 0.9, 40), "margin": np.linspace(0, 2, 40)}
+    assert state("dpo_accuracy_chance", run_of(learnt, kind="preference")) is State.ABSENT
+    assert state("dpo_margin_flat", run_of(learnt, kind="preference")) is State.ABSENT
+
+
+def test_the_accuracy_of_a_classifier_is_another_one() -> None:
+    assert state("dpo_accuracy_chance", run_of(accuracy=[0.5] * 40, kind="supervised")) is State.UNKNOWN

@@ -57,3 +57,8 @@ def test_chosen_answers_that_lose_most_of_their_probability_are_present_however_
 
 def test_chosen_answers_that_keep_most_of_it_are_remarked_only() -> None:
     assert state("dpo_logps_fall", run_of(rewards(-3, -9) | logged_logps(-3))) is State.ABSENT
+
+
+def test_a_reward_model_has_no_probabilities_that_could_fall() -> None:
+    curves = {"accuracy": [0.5] * 20, "margin": [0.0] * 20, "min_reward": [-1.0] * 20, "max_reward": [1.0] * 20}
+    assert state("dpo_logps_fall", run_of(curves, kind="preference")) is State.ABSENT

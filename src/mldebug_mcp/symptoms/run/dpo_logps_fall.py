@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import edge_width, median, noise
@@ -33,9 +34,11 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     """The log-probabilities of chosen and rejected answers both fall, by far more than they move apart, or without end.
 
     Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark), as long
-    as these keep most of the probability that they had; the fall is within the noise of batches. The factors were
-    chosen by hand.
+    as these keep most of the probability that they had; the fall is within the noise of batches; a reward model is
+    trained, which has no such probabilities. The factors were chosen by hand.
     """
+    if scores_pairs(run):
+        return None  # it scores answers, and gives them no probability that could fall
     unit, chosen, rejected = _changes(run)
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None

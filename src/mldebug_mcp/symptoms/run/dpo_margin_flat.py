@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.preference import ACCURACIES, MARGINS, of_pairs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import figure
@@ -16,16 +17,17 @@ LEAST_NATS = 1.0
 LEARNED = 0.65
 """Preference accuracy from which on something was learned, whatever the scale of the margin."""
 LEAST_STEPS = 20
+LEAST_RECORDS = 8
 
 
-@symptom(needs=("rewards/margins",), sources=("remote_gpu_trainer",), points=8, background=0.03)
+@symptom(any_of=MARGINS, sources=("remote_gpu_trainer",), background=0.03)
 def dpo_margin_flat(run: Run) -> Evidence | None:
     """The margin between the rewards of chosen and rejected answers does not grow.
 
     Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only the
     first steps. The least growth was chosen by hand.
     """
-    margin = run["rewards/margins"].finite
+    margin = of_pairs(run, MARGINS, LEAST_RECORDS)
     if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
         raise CannotTell(f"the margins cover {figure(float(margin.step[-1] - margin.step[0]))} {run.step_name}s only")
     quarter = max(3, len(margin) // 4)
@@ -37,9 +39,9 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     accuracy = _late_accuracy(run)
     if end - start >= needed or (accuracy is not None and accuracy >= LEARNED):
         return None
-    beside = "" if accuracy is None else f"; rewards/accuracies is {figure(accuracy)} at the end"
+    beside = "" if accuracy is None else f"; the accuracy on pairs is {figure(accuracy)} at the end"
     return Evidence(
-        f"rewards/margins goes from {figure(start)} to {figure(end)} between {run.step_name}s "
+        f"{margin.name} goes from {figure(start)} to {figure(end)} between {run.step_name}s "
         f"{figure(float(margin.step[0]))} and {figure(float(margin.step[-1]))}{beside}",
         steps=(float(margin.step[0]),),
         values={"start": start, "end": end, "noise": noise(margin.value)},
@@ -47,6 +49,8 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
 
 
 def _late_accuracy(run: Run) -> float | None:
-    if "rewards/accuracies" not in run or not len(accuracy := run["rewards/accuracies"].finite):
+    try:
+        accuracy = of_pairs(run, ACCURACIES, 1)
+    except CannotTell:
         return None
     return float(np.mean(accuracy.value[-max(3, len(accuracy) // 4) :]))
