@@ -111,7 +111,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "episode_rewards", "episode_returns", "rewards", "returns", "episode/score", "evaluation/averagereturn",
         "mean/median_reward", "environment/cumulative_reward",
         "reward/total_reward_(mean)", "metrics/averagereturn", "rewards/step", "reward/reward",
-        "rollout/return_mean", "rew", "avgr", "meanrew",
+        "rollout/return_mean", "rew", "avgr", "meanrew", "reward_mean",
         "奖励", "平均奖励", "总奖励", "報酬", "平均報酬", "보상", "награда", "recompensa",
     ),
     "eval_reward": (

@@ -62,3 +62,27 @@ def test_the_loss_of_q_learning_is_that_of_its_critic() -> None:
 def test_a_loss_that_takes_both_signs_is_no_critics() -> None:
     loss = np.exp(np.linspace(0, 60, 80)) * np.where(np.arange(80) % 2, 1, -1)
     assert state("value_loss_high", run_of(loss=loss, reward=np.ones(80), kind="rl")) is State.UNKNOWN
+
+
+def test_a_loss_far_beyond_the_returns_is_present_where_the_critic_explains_nothing() -> None:
+    curves = {"value_loss": np.full(30, 1.6e8), "reward": np.linspace(20, 124, 30)}
+    run = run_of({**curves, "explained_variance": np.tile([0.0, -0.0006], 15)}, kind="rl")
+    finding = seen("value_loss_high", run)
+    assert finding.state is State.PRESENT
+    assert "explained_variance stays at zero" in finding.summary
+    assert (
+        state("value_loss_high", run_of({**curves, "explained_variance": np.full(30, 0.6)}, kind="rl")) is State.ABSENT
+    )
+
+
+def test_a_critic_that_explains_nothing_of_rewards_that_are_noise_is_absent() -> None:
+    curves = {"value_loss": noisy([0.25] * 60, 0.1), "reward": noisy([1.0] * 60, 0.05)}
+    run = run_of({**curves, "explained_variance": noisy([0.01] * 60, 0.5)}, kind="rl")
+    assert state("value_loss_high", run) is State.ABSENT
+
+
+def test_the_length_of_episodes_bounds_what_returns_can_explain() -> None:
+    curves = {"value_loss": np.full(6, 1.3e12), "reward": np.full(6, -1500.0)}
+    assert state("value_loss_high", run_of(curves, kind="rl")) is State.UNKNOWN
+    assert state("value_loss_high", run_of({**curves, "ep_len_mean": np.full(6, 200.0)}, kind="rl")) is State.PRESENT
+    assert state("value_loss_high", run_of({**curves, "ep_len_mean": np.full(6, 1000.0)}, kind="rl")) is State.UNKNOWN

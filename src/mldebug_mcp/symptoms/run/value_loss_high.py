@@ -14,6 +14,15 @@ GROWTH = 30.0
 """The level rises to this multiple of the lowest level before it."""
 IMPOSSIBLE = 1e6
 """... or passes, on the way, this multiple of the squared reward: with a discount of 0.99 values err by 200 rewards."""
+LEAST_IMPOSSIBLE = 1000.0
+"""... or what follows from the longest episode: were the reward that of a step, returns would be at most as many of it
+as the episode has steps. Not below this: most episodes may bring nothing, and few a lot."""
+UNEXPLAINED = 100.0
+"""... or this one, where beside it the critic explains nothing of the returns, as one far from them does. In 23 sound
+runs that log it the multiple is at most 0.2, also where little is explained; where targets run away, above 6,000."""
+NOTHING = 0.05
+MOSTLY = 0.75
+"""An explained variance this near to zero, in this share of the records, is none."""
 GROWTH_ALONE = 1000.0
 """... or to this one where no reward tells the scale of returns."""
 
@@ -31,13 +40,13 @@ def value_loss_high(run: Run) -> Evidence | None:
         at = float(loss.step[int(np.argmax(np.isinf(loss.value)))])
         return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
     loss = loss.finite
-    scale = _return_scale(run)
+    scale, nothing = _return_scale(run), _explains_nothing(run)
     if len(loss) < 8:
-        beyond = _beyond_returns(run, loss, scale) if len(loss) and scale is not None else None
+        beyond = _beyond_returns(run, loss, scale, nothing=nothing) if len(loss) and scale is not None else None
         if beyond is not None:
             return beyond
         raise CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; 8 are needed")
-    return _grown(run, loss, scale)
+    return _grown(run, loss, scale, nothing=nothing)
 
 
 def _critic_loss(run: Run) -> Series:
@@ -50,7 +59,7 @@ def _critic_loss(run: Run) -> Series:
     raise CannotTell("not logged: value_loss")
 
 
-def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
+def _grown(run: Run, loss: Series, scale: float | None, *, nothing: bool) -> Evidence | None:
     size = np.abs(loss.value)
     cut = blocks(size, 20)
     before, end = float(np.minimum.accumulate(cut.level)[-1]), end_level(size)
@@ -58,7 +67,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     before = max(before, 1e-3 * median(size), 1e-8)
     limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
     if end <= limit:
-        return _beyond_returns(run, loss, scale) if scale is not None else None
+        return _beyond_returns(run, loss, scale, nothing=nothing) if scale is not None else None
     onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
     beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
     return Evidence(
@@ -69,19 +78,35 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     )
 
 
-def _beyond_returns(run: Run, loss: Series, scale: float) -> Evidence | None:
+def _beyond_returns(run: Run, loss: Series, scale: float, *, nothing: bool) -> Evidence | None:
     """Return what is seen of a loss that no returns could explain while it lasted, though it came back."""
-    size = median_of_three(np.abs(loss.value))
-    if float(size.max()) <= IMPOSSIBLE * scale * scale:
+    size, limit = median_of_three(np.abs(loss.value)), (UNEXPLAINED if nothing else _impossible(run)) * scale * scale
+    if float(size.max()) <= limit:
         return None
-    back = " and comes back" if float(size[-1]) <= IMPOSSIBLE * scale * scale else ""
-    onset = float(loss.step[int(np.argmax(size > IMPOSSIBLE * scale * scale))])
+    back = " and comes back" if float(size[-1]) <= limit else ""
+    onset = float(loss.step[int(np.argmax(size > limit))])
+    beside = "; explained_variance stays at zero" if nothing else ""
     return Evidence(
         f"value_loss reaches {figure(float(size.max()))} from {run.step_name} {figure(onset)} on{back}; the "
-        f"largest reward on record is {figure(scale)}",
+        f"largest reward on record is {figure(scale)}{beside}",
         steps=(onset,),
         values={"peak": float(size.max()), "end": end_level(np.abs(loss.value)), "reward_scale": scale},
     )
+
+
+def _impossible(run: Run) -> float:
+    """Return the multiple of the squared reward that no error of a value can reach."""
+    length = run["episode_length"].finite.value if "episode_length" in run else np.empty(0)
+    if not len(length):
+        return IMPOSSIBLE
+    return float(np.clip((2 * length.max()) ** 2, LEAST_IMPOSSIBLE, IMPOSSIBLE))
+
+
+def _explains_nothing(run: Run) -> bool:
+    """Say whether the values of the critic have nothing to do with the returns, in most of the records."""
+    if "explained_variance" not in run or not len(explained := run["explained_variance"].finite):
+        return False
+    return bool(np.mean(np.abs(explained.value) < NOTHING) >= MOSTLY)
 
 
 def _return_scale(run: Run) -> float | None:
