@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.text import figure
 
 GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
 """How far outside a usual range a rate must lie, as a factor; large models use a tenth of the usual.
@@ -17,11 +18,19 @@ Axolotl's advice on a rate that is too high or too low is a change by 2 to 5.
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Usual peak learning rates of an Adam optimizer, and what they are usual for."""
+    """Usual peak learning rates of an Adam optimizer, and what they are usual for.
+
+    Args:
+        low: The lowest.
+        high: The highest.
+        usual_for: What they are usual for.
+        wide: They are for so many things that a rate between them may yet be too high or too low.
+    """
 
     low: float
     high: float
     usual_for: str
+    wide: bool = False
 
 
 FULL, ADAPTERS = "full", "adapters"
@@ -41,7 +50,11 @@ _USUAL = {
     # karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
     ("pretraining", FULL): Range(1e-5, 3e-3, "training with Adam"),
     ("supervised", FULL): Range(3e-6, 3e-3, "training with Adam"),
+    # Frameworks' defaults are 1e-4 to 1e-3, small examples take 1e-2; by hand.
+    ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", wide=True),
 }
+_OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
+"""What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
 _ADAM = ("adam", "lamb")
 _OTHER_SCALE = ("sgd", "lion", "muon", "prodigy", "adafactor", "adagrad", "rmsprop", "sophia", "dadapt", "momentum")
 
@@ -53,7 +66,7 @@ def tuning(run: Run) -> str | None:
     rank = run.setting("lora_r")
     if "lora" in words or (rank is not None and rank > 0) or config.get("use_peft") is True:
         return ADAPTERS
-    if "full" in words or config.get("use_peft") is False or run.kind in ("pretraining", "supervised"):
+    if "full" in words or config.get("use_peft") is False or run.kind in ("pretraining", "supervised", "rl"):
         return FULL
     return None
 
@@ -70,6 +83,8 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     adam = any(name in optimizer for name in _ADAM) or (not optimizer and "hf_trainer_state" in run.formats)
     if run.kind in ("pretraining", "supervised") and not adam:
         raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
+    if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
+        raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
     if run.kind == "unknown":
         # Prompt and prefix tuning take rates of 1e-2 under the Trainer's AdamW: its default tells too little here.
         if not any(name in optimizer for name in _ADAM):
@@ -82,6 +97,12 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if not ranges:
         raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)
+
+
+def doubt_usual(ranges: tuple[Range, ...], rate: float) -> None:
+    """Raise CannotTell where a rate within the usual range may be wrong all the same."""
+    if any(one.wide for one in ranges):
+        raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
 
 
 def peak_rate(run: Run) -> tuple[float, float]:

@@ -46,3 +46,18 @@ def test_a_rate_a_few_times_above_the_usual_is_absent(kind: str, rate: float, co
 def test_what_the_rate_is_for_must_be_known(config: dict[str, Scalar]) -> None:
     run = run_of(learning_rate=[1.0] * 20, kind="supervised", config=config)
     assert state("lr_extreme", run) is State.UNKNOWN
+
+
+def test_a_rate_that_no_network_of_an_agent_learns_at_is_present() -> None:
+    run = run_of(learning_rate=[0.3] * 20, loss=[0.1] * 20, reward=[12.0] * 20, kind="rl")
+    assert state("lr_extreme", run) is State.PRESENT
+
+
+def test_the_rate_at_which_a_table_is_learnt_cannot_be_told() -> None:
+    run = run_of(learning_rate=[0.5] * 20, reward=[12.0] * 20, kind="rl")
+    assert state("lr_extreme", run) is State.UNKNOWN
+
+
+def test_a_usual_rate_of_an_agent_may_yet_be_too_high() -> None:
+    run = run_of(learning_rate=[3e-3] * 20, policy_loss=[0.1] * 20, reward=[12.0] * 20, kind="rl")
+    assert state("lr_extreme", run) is State.UNKNOWN

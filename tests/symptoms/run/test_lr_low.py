@@ -44,3 +44,9 @@ def test_without_a_rate_it_cannot_be_told() -> None:
 def test_a_single_record_is_no_peak_where_the_run_has_just_begun(epoch: float, expected: State) -> None:
     record = {"loss": 1.0, "learning_rate": 1e-9, "epoch": epoch}
     assert state("lr_low", run_of_records([record], kind="sft", config=FULL)) is expected
+
+
+def test_a_rate_at_which_no_agent_learns_is_present() -> None:
+    curves = {"policy_loss": [0.1] * 20, "reward": [12.0] * 20}
+    assert state("lr_low", run_of({**curves, "learning_rate": [1e-8] * 20}, kind="rl")) is State.PRESENT
+    assert state("lr_low", run_of({**curves, "learning_rate": [3e-5] * 20}, kind="rl")) is State.UNKNOWN

@@ -17,3 +17,8 @@ def test_a_level_reward_that_varies_a_little_is_absent() -> None:
 
 def test_a_few_records_are_unknown() -> None:
     assert state("reward_constant", run_of(reward=[1.0] * 10, kind="grpo")) is State.UNKNOWN
+
+
+def test_ten_means_over_episodes_are_enough() -> None:
+    assert state("reward_constant", run_of({"rollout/ep_rew_mean": [-200.0] * 10}, kind="rl")) is State.PRESENT
+    assert state("reward_constant", run_of({"rollout/ep_rew_mean": [-200.0] * 9}, kind="rl")) is State.UNKNOWN

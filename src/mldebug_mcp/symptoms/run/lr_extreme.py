@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.run.lr_high import extreme, too_high
 
 @symptom(
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
-    not_for=("rl", "diffusion"),
+    not_for=("diffusion",),
     background=0.004,
     as_chosen=True,
     instead=("lr_high",),

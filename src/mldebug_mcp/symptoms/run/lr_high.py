@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.tuning import GENEROUS_ABOVE, peak_rate, usual_rates
+from mldebug_mcp.symptoms.tuning import GENEROUS_ABOVE, doubt_usual, peak_rate, usual_rates
 from mldebug_mcp.text import figure
 
 EXTREME = 15.0
@@ -16,7 +16,7 @@ SMALLEST_MODELS = 3e-3
 @symptom(
     needs=(),
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
-    not_for=("rl", "diffusion"),
+    not_for=("diffusion",),
     background=0.05,
     as_chosen=True,
 )
@@ -44,6 +44,7 @@ def too_high(run: Run) -> Evidence | None:
     peak, step = peak_rate(run)
     exceeded = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
     if not exceeded:
+        doubt_usual(ranges, peak)
         return None
     if len(exceeded) < len(ranges):
         raise CannotTell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import epoch_at
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.tuning import GENEROUS_BELOW, peak_rate, usual_rates
+from mldebug_mcp.symptoms.tuning import GENEROUS_BELOW, doubt_usual, peak_rate, usual_rates
 from mldebug_mcp.text import figure
 
 WARMUP = 0.1
@@ -15,7 +15,7 @@ WARMUP = 0.1
 @symptom(
     needs=(),
     sources=("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe"),
-    not_for=("rl", "diffusion"),
+    not_for=("diffusion",),
     background=0.02,
     as_chosen=True,
 )
@@ -31,6 +31,7 @@ def lr_low(run: Run) -> Evidence | None:
         raise CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
     missed = [one for one in ranges if peak < one.low / GENEROUS_BELOW]
     if not missed or peak <= 0:
+        doubt_usual(ranges, peak)
         return None
     if len(missed) < len(ranges):
         raise CannotTell(

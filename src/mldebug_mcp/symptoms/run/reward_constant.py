@@ -12,6 +12,8 @@ from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
+OF_AGENTS = 10
+"""A record of an agent is the mean of many episodes. Chosen by hand."""
 
 
 @symptom(
@@ -28,8 +30,9 @@ def reward_constant(run: Run) -> Evidence | None:
     Not this when: it is level but varies from batch to batch (`reward_flat`): then rewards do tell completions apart.
     """
     rewards = reward(run)
-    if len(rewards) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {LEAST_RECORDS} are needed")
+    least = OF_AGENTS if run.kind == "rl" else LEAST_RECORDS
+    if len(rewards) < least:
+        raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {least} are needed")
     if float(np.ptp(rewards.value)) > 1e-9 * abs(float(rewards.value[0])):
         return None
     return Evidence(
