@@ -11,4 +11,6 @@ NO_PROGRESS = (
     "loss_slow",
     "loss_stall",
 )
-NO_REWARD = ("policy_stands_still", "reward_constant", "reward_flat", "reward_std_zero", "reward_zero")
+NO_REWARD = ("reward_constant", "reward_flat", "reward_zero")
+"""Not among them: a policy that stands still, groups without variance. Where these are logged and not the case, that
+tells why the reward is what it is."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.symptoms.statistics import drift, median, start_level
 
 REWARDS = ("reward", "rewards/*/mean")
 """The reward, or its components where only they are logged."""
@@ -16,8 +16,15 @@ ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
 """Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
 NOT_POLICY = ("pretraining", "sft", "preference", "supervised", "diffusion")
 """Kinds of run without a policy. TRL's SFT logs a token entropy too: it means something else there."""
+EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
+"""The share of actions taken at random in Q-learning."""
 STRETCHES = 100
 """Means of single episodes' rewards that show a course: chosen by hand."""
+BEGINS = 0.05
+CHANGE = 0.2
+ERRORS = 5.0
+"""A trend over the log of this share of the level at the start, and this many times its error, is a change for good:
+chosen by hand, so that what a fixed policy's rewards and entropies do between the states that it meets is none."""
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
 
@@ -43,6 +50,32 @@ def averaged(run: Run, rewards: Series) -> Series:
     first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
+
+
+def from_the_start(rewards: Series) -> bool:
+    """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
+    spacing = median(np.diff(rewards.step))
+    return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
+
+
+def trend(series: Series) -> float:
+    """Return how far a metric moves over the log, 0 where that is not clearly a change."""
+    if len(series) < 5:
+        return 0.0
+    moved = drift(series.value)
+    least = max(CHANGE * abs(start_level(series.value)), ERRORS * moved.error)
+    return moved.change if abs(moved.change) > least else 0.0
+
+
+def seems_to_learn(run: Run) -> bool:
+    """Say whether the reward rises over the log by more than chance does as a rule."""
+    if not any(fnmatch.filter(run.series, pattern) for pattern in REWARDS):
+        return False
+    rewards = averaged(run, reward(run)).value
+    if len(rewards) < 5:
+        return False
+    moved = drift(rewards)
+    return moved.change > 2 * moved.error
 
 
 def entropy(run: Run) -> Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.models import State
 from tests.runs import noisy, run_of, seen, state
 
@@ -34,3 +35,16 @@ def test_five_records_are_unknown() -> None:
 def test_a_jump_up_early_on_that_is_never_lost_is_present() -> None:
     length = np.concatenate([np.full(8, 5.0), np.full(192, 12.0)])
     assert state("completion_length_grows", run_of(completion_length=length, kind="grpo")) is State.PRESENT
+
+
+def test_growth_by_two_thirds_is_present_where_most_completions_are_cut_off_in_the_end() -> None:
+    curves = {NAME: noisy(np.linspace(300, 500, 100), 0.05), "completions/clipped_ratio": np.linspace(0.05, 0.95, 100)}
+    assert state("completion_length_grows", run_of(curves, kind="grpo")) is State.PRESENT
+
+
+def test_completions_that_grew_into_the_limit_are_no_sign_of_a_limit_that_was_too_low() -> None:
+    length = np.concatenate([np.linspace(6, 12, 20), np.full(20, 12.0)])
+    cut = np.concatenate([np.linspace(0.1, 0.95, 20), np.full(20, 0.97)])
+    run = run_of({NAME: length, "completions/clipped_ratio": cut, "reward": length / 12}, kind="grpo")
+    ranked = [one.cause for one in diagnose(run).hypotheses]
+    assert ranked.index("length_exploitation") < ranked.index("completion_limit_low")

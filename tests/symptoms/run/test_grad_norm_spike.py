@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, seen, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -23,3 +23,11 @@ def test_norms_that_always_vary_widely_are_absent(seed: int) -> None:
 
 def test_a_few_norms_cannot_tell() -> None:
     assert state("grad_norm_spike", run_of(grad_norm=[1.0] * 5)) is State.UNKNOWN
+
+
+def test_a_jump_that_stays_below_the_first_norms_of_a_policy_is_absent() -> None:
+    norm = noisy(decay(200, 18.0, 0.07, 12), 0.1)
+    norm[150] = 0.95
+    assert state("grad_norm_spike", run_of(grad_norm=norm, kind="rl")) is State.ABSENT
+    norm[150] = 60.0
+    assert state("grad_norm_spike", run_of(grad_norm=norm, kind="rl")) is State.PRESENT

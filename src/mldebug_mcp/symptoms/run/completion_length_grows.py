@@ -11,6 +11,8 @@ from mldebug_mcp.text import figure
 FACTOR = 2.0
 NEAR_LIMIT = 0.7
 """Growth by half is enough where it ends within this share of the limit."""
+CUT = 0.5
+"""... or, where the limit is not known, where this share of the completions is cut off by it in the end."""
 STEADY = 0.8
 """Rank correlation of block medians with time: the growth is steady."""
 STAYS = 0.6
@@ -30,7 +32,7 @@ def completion_length_grows(run: Run) -> Evidence | None:
     cut = blocks(length.value, 12)
     start, end = start_level(length.value[: max(3, len(length) // 4)]), end_level(length.value)
     limit = run.setting("max_completion_length")
-    near = limit is not None and end >= NEAR_LIMIT * limit
+    near = end >= NEAR_LIMIT * limit if limit is not None else _cut_off(run)
     grown = end >= (1.5 if near else FACTOR) * start and end - start > 6 * cut.wobble
     later = cut.level[len(cut.level) // 3 :]
     stays = float(later.min()) >= start + STAYS * (end - start)
@@ -44,3 +46,9 @@ def completion_length_grows(run: Run) -> Evidence | None:
         steps=(onset,),
         values={"start": start, "end": end, "factor": end / start, **({"limit": limit} if limit is not None else {})},
     )
+
+
+def _cut_off(run: Run) -> bool:
+    """Say whether most of the last completions ended at the limit."""
+    name = "completions/clipped_ratio"
+    return name in run and len(run[name].finite) > 0 and end_level(run[name].finite.value) >= CUT

@@ -13,7 +13,13 @@ LIMIT = 0.8
 """Axolotl, for GRPO: below 0.3 is healthy, above 0.8 most completions hit the limit."""
 
 
-@symptom(needs=("completions/clipped_ratio",), sources=("axolotl_stability",), points=3, background=0.01)
+@symptom(
+    needs=("completions/clipped_ratio",),
+    sources=("axolotl_stability",),
+    points=3,
+    background=0.01,
+    follows=("completion_length_grows",),
+)
 def completions_truncated(run: Run) -> Evidence | None:
     """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
 

@@ -7,12 +7,13 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.spikes import baseline, spikes
-from mldebug_mcp.symptoms.statistics import mad
+from mldebug_mcp.symptoms.statistics import mad, start_level
 from mldebug_mcp.text import figure
 
 FACTOR = 10.0
 """Ten times the recent level: Axolotl puts healthy norms of fine-tuning at 0.1 to 10 and calls 100 instability."""
 SIGMAS = 8.0
+POLICIES = ("rl", "ppo", "grpo")
 
 
 @symptom(
@@ -27,8 +28,9 @@ SIGMAS = 8.0
 def grad_norm_spike(run: Run) -> Evidence | None:
     """The gradient norm jumps to many times its recent level.
 
-    Not this when: norms vary by that much all the time (heavy tails, small batches); the first steps of a run. The
-    number of standard deviations, on the logarithm, was chosen by hand.
+    Not this when: norms vary by that much all the time (heavy tails, small batches); the first steps of a run; a policy
+    with little left to learn meets a surprise, and its norm is still no larger than in the first records. The number of
+    standard deviations, on the logarithm, was chosen by hand.
     """
     norm = run["grad_norm"].finite
     norm = norm.where(norm.value > 0)
@@ -43,6 +45,8 @@ def grad_norm_spike(run: Run) -> Evidence | None:
     if not base.is_exceeded(log, threshold):
         return None
     found = spikes(log, width, threshold, base, skip=width)
+    if run.kind in POLICIES:
+        found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
     if not found or len(found) > max(5, len(log) // 50):
         return None
     worst = max(found, key=lambda spike: spike.height)

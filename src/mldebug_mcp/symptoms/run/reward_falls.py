@@ -19,7 +19,13 @@ SIGMAS = 6.0
 """... and the fall stands this far above the noise of block medians."""
 
 
-@symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.006)
+@symptom(
+    any_of=REWARDS,
+    sources=("remote_gpu_trainer",),
+    not_for=NOT_POLICY,
+    background=0.006,
+    follows=("reward_sinks",),
+)
 def reward_falls(run: Run) -> Evidence | None:
     """The mean reward falls far below the best level it had, and is still there at the end of the log.
 

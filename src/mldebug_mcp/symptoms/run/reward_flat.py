@@ -8,14 +8,14 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.forms import NO_REWARD
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, from_the_start, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.reward_sinks import sinks
 from mldebug_mcp.symptoms.statistics import blocks, drift, median, noise, sample, start_level
 from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
-BEGINS = 0.05
 SHARE_OF_LEVEL = 0.05
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen by hand."""
@@ -47,15 +47,17 @@ def reward_flat(run: Run) -> Evidence | None:
         raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {LEAST_RECORDS} are needed")
     spread = median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
     whole = _level(rewards.value, spread)
-    if whole.stands and run.kind == "rl" and not _from_the_start(rewards):
+    if whole.stands and run.kind == "rl" and not from_the_start(rewards):
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
     if whole.stands:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
     late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
-    if run.kind == "rl" and _from_the_start(rewards) and (sunk := _sunk(run, rewards, whole.move)) is not None:
+    if from_the_start(rewards) and sinks(run, rewards):
+        raise CannotTell("it falls bit by bit (reward_sinks)")
+    if run.kind == "rl" and from_the_start(rewards) and (sunk := _sunk(run, rewards, whole.move)) is not None:
         return sunk
-    if run.kind == "rl" and len(late) >= LEAST_RECORDS and _from_the_start(rewards):
+    if run.kind == "rl" and len(late) >= LEAST_RECORDS and from_the_start(rewards):
         rest = _level(late.value, spread)
         if rest.stands and rest.level <= start_level(rewards.value) + rest.move:
             return _evidence(run, late, rest)
@@ -64,12 +66,6 @@ def reward_flat(run: Run) -> Evidence | None:
     if whole.hidden:
         raise CannotTell(f"reward is too noisy for {len(rewards)} records to tell a level one from one that moves")
     return None
-
-
-def _from_the_start(rewards: Series) -> bool:
-    """Say whether a log begins where the run does: within its first twentieth, or a few records of its start."""
-    spacing = median(np.diff(rewards.step))
-    return float(rewards.step[0]) <= max(BEGINS * float(rewards.step[-1]), 5 * spacing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.forms import NO_REWARD
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
@@ -24,7 +23,6 @@ MOST = 0.8
     sources=("axolotl_stability",),
     not_for=NOT_POLICY,
     background=0.01,
-    instead=NO_REWARD,
 )
 def reward_std_zero(run: Run) -> Evidence | None:
     """Nearly all groups of completions have the same reward, record after record.
