@@ -206,3 +206,16 @@ def test_an_evaluation_that_stands_still_at_last_is_worked_out_each_time(tmp_pat
     evaluation = [0.9, 0.8, 0.7, 0.6, *[0.5] * 16]
     rows = [{"step": float(5 * at), "loss": 0.5**at, "eval_loss": one} for at, one in enumerate(evaluation)]
     assert len(_read(tmp_path, rows, {})["eval_loss"]) == 20
+
+
+def test_the_evaluation_of_a_likelihood_stands_beside_that_of_training(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"Epoch {at} train nll {3 - at / 10:.2f} val nll {3.1 - at / 10:.2f}\n" for at in range(9)))
+    run = read_run(path)
+    assert run["eval_loss"].value.tolist() == pytest.approx([3.1 - at / 10 for at in range(9)])
+
+
+def test_a_likelihood_beside_another_loss_keeps_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"Epoch {at} train loss {9 - at:.2f} val nll {3.1 - at / 10:.2f}\n" for at in range(9)))
+    assert "eval_loss" not in read_run(path)

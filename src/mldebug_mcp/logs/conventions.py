@@ -149,6 +149,19 @@ def _is_measured_down(values: Floats) -> bool:
     return measured and float(np.nanmedian(values[len(values) // 2 :])) < float(values[0])
 
 
+def evaluation_of_its_name(columns: Columns) -> str | None:
+    """Beside a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
+    loss = next((name for name in columns if canonical(name) == "loss"), None)
+    if loss is None or any(canonical(name) == "eval_loss" for name in columns):
+        return None
+    measure = _WORDS_OF_TRAINING.sub("", normal(loss))
+    evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == measure]
+    if measure not in _ERRORS or len(evaluated) != 1:
+        return None
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{evaluated[0]!r} is read as the eval_loss"
+
+
 def _is_measured(column: Column) -> bool:
     """Say whether the values are no counts."""
     values = column.values()
@@ -278,6 +291,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     clock,
     percentages,
     named_loss,
+    evaluation_of_its_name,
     bare_phases,
     perplexity_alone,
     taking_turns,

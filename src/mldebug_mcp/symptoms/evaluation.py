@@ -35,9 +35,11 @@ _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
 _ERROR = re.compile(r"eval_(?:(?:.+[_/])?loss|r?mse|mae)")
 # Parts of a detector's or a VAE's loss, which move by rules of their own.
 _PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
-# "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "Pseudo dice" nnU-Net, a number for each class.
+# "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "bbox/AP" what detectron2 does, "coco/bbox_mAP"
+# MMDetection, "Pseudo dice" nnU-Net, a number for each class.
 _QUALITY = re.compile(
     r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
+    r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
     r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum)|ndcg(?:@\d+)?|(?:recall|precision|hit|hr|mrr|map)@\d+)$"
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs, nDCG of whole rankings."""

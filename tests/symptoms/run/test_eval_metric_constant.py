@@ -16,13 +16,14 @@ def test_a_metric_that_never_moves_is_present(value: float) -> None:
     [
         {"eval_accuracy": [1.0] * 6},
         {"eval_accuracy": [0.1, 0.1, 0.1, 0.1, 0.1, 0.2]},
+        {"eval_bbox_mAP": [0.1, 0.2, 0.3, 0.3, 0.4, 0.4], "eval_bbox_mAP_s": [-1] * 6, "eval_bbox_mAP_m": [-1] * 6},
         {
             "eval_accuracy": [0.5, 0.6, 0.7, 0.7, 0.7, 0.7],
             "eval_f1": [0.4, 0.5, 0.6, 0.7, 0.8, 0.8],
             "eval_auc": [0.5] * 6,
         },
     ],
-    ids=["saturated", "moves late", "one of three"],
+    ids=["saturated", "moves late", "no small objects", "one of three"],
 )
 def test_a_metric_that_moves_or_is_at_its_best_is_absent(metrics: dict[str, Curve]) -> None:
     assert state("eval_metric_constant", run_of(metrics)) is State.ABSENT

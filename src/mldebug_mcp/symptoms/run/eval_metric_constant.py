@@ -18,6 +18,8 @@ MANY, SAME, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
 """Of so many evaluations this share has one and the same accuracy, none is further from it, and training is not that
 far beyond it: hardly one answer has changed, though the weights did. Chosen by hand."""
 BY_HEART = 0.999
+OF_NONE = -1.0
+"""What COCO's evaluation says of objects of a size that there are none of."""
 
 
 @symptom(
@@ -36,7 +38,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     chosen by hand.
     """
     metrics = [one.finite for one in quality_metrics(run)]
-    metrics = [one for one in metrics if len(one) >= LEAST]
+    metrics = [one for one in metrics if len(one) >= LEAST and bool(np.any(one.value != OF_NONE))]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {LEAST} finite values")
     still = [one for one in metrics if (_still(one) or _hardly_moves(run, one)) and not _by_heart(run, one)]

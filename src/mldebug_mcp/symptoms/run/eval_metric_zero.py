@@ -12,7 +12,15 @@ from mldebug_mcp.text import figure
 LEAST = 3
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 """Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
-OF_BOXES, LEAST_OF_BOXES = ("metrics/mAP50(B)", "metrics/mAP_0.5"), 10
+OF_BOXES = (
+    "metrics/mAP50(B)",
+    "metrics/mAP_0.5",
+    "eval_bbox_map_50",
+    "eval_coco/bbox_map_50",
+    "coco/bbox_mAP_50",
+    "bbox/AP50",
+)
+LEAST_OF_BOXES = 10
 """A detector may need some epochs for its first hit. Chosen by hand."""
 LEAST_RANKED = 5
 """Of rankings (recall@20, nDCG) the first may hold a hit by chance, as that of an untrained model."""
