@@ -219,3 +219,20 @@ def test_a_likelihood_beside_another_loss_keeps_its_name(tmp_path: Path) -> None
     path = tmp_path / "train.log"
     path.write_text("".join(f"Epoch {at} train loss {9 - at:.2f} val nll {3.1 - at / 10:.2f}\n" for at in range(9)))
     assert "eval_loss" not in read_run(path)
+
+
+def test_the_loss_of_kair_is_that_of_a_generator_without_an_opponent(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    line = "26-01-01 10:00:20.123 : <epoch:{at:3d}, iter:{step:8,d}, lr:1e-4> G_loss: {loss:.3e}{more} \n"
+    test = "26-01-01 10:00:20.123 : <epoch:{at:3d}, iter:{step:8,d}, Average PSNR : {psnr:.2f}dB\n"
+    path.write_text(
+        "".join(
+            line.format(at=at, step=1000 * at, loss=1 / at, more="") + test.format(at=at, step=1000 * at, psnr=20 + at)
+            for at in range(1, 9)
+        )
+    )
+    run = read_run(path)
+    assert run["loss"].value.tolist() == pytest.approx([1 / at for at in range(1, 9)], rel=1e-3)
+    assert run["Average PSNR"].value.tolist() == [21, 22, 23, 24, 25, 26, 27, 28]
+    path.write_text("".join(line.format(at=1, step=at, loss=1 / at, more=" D_real: 0.5") for at in range(1, 9)))
+    assert "loss" not in read_run(path)

@@ -104,6 +104,7 @@ _NO_LOSS_OF_ITS_OWN = re.compile(
     r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 _OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
 _WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
 
@@ -118,7 +119,8 @@ def named_loss(columns: Columns) -> str | None:
     names = {_bare(name): name for name in columns if not canonical(name).startswith("eval_")}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
-    if len(found) != 1 or _NO_LOSS_OF_ITS_OWN.search(found[0]):
+    alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
+    if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
     evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == found[0]]
     columns["loss"] = columns[names[found[0]]]

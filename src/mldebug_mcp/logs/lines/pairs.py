@@ -20,7 +20,7 @@ _PAIR = re.compile(
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>)\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
-    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|[KMGTB]i?B?\b)?"
+    rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
     r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)",  # a full stop may end the sentence
     re.IGNORECASE,
