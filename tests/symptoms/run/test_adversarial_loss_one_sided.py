@@ -78,6 +78,17 @@ def test_outputs_that_tell_every_sample_apart_are_present_whatever_the_generator
     assert names[0] in finding.summary
 
 
+def test_generated_samples_that_are_taken_for_real_ones_throughout_are_present() -> None:
+    finding = seen(NAME, run_of({"D(x)": noisy([0.51] * 40, 0.01), "D(G(z))": noisy([0.6] * 40, 0.01)}))
+    assert finding.state is State.PRESENT
+    assert finding.values["discriminator_wins"] == 0
+
+
+def test_the_losses_of_pix2pix_on_real_and_generated_samples_are_no_outputs() -> None:
+    run = run_of({"G_GAN": np.full(40, 1.0), "D_real": noisy([0.3] * 40, 0.1), "D_fake": noisy([0.6] * 40, 0.1)})
+    assert state(NAME, run) is State.ABSENT
+
+
 def test_outputs_in_play_are_absent() -> None:
     assert state(NAME, run_of({"D(x)": np.tile([0.97, 0.8], 20), "D(G(z))": np.tile([0.02, 0.3], 20)})) is State.ABSENT
 

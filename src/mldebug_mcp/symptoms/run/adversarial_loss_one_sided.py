@@ -31,6 +31,9 @@ FALLS = 0.8
 chosen by hand; that a discriminator without a loss is a failure is the source's."""
 LEAST = 8
 LEAST_OUTPUT = 1e-12
+ABOVE, OFTEN = 0.05, 0.9
+"""Generated samples look more real to a discriminator by so much (median), and in this share of the records: one that
+learns takes them for what they are within some batches. Both were chosen by hand."""
 
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
@@ -52,15 +55,15 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
     """The loss of a GAN's discriminator is gone over the later half of the log beside a high one of its generator.
 
     Or the other way round; or its outputs tell real from generated samples so surely that the cross-entropy of them
-    would be gone, whatever loss the generator is given. Not this when: it is near zero on some batches only; the high
-    one comes down; the losses are those of a Wasserstein critic, which have no zero to reach (unknown where one is
-    negative). A generator whose loss holds a distance to a target too, as in pix2pix, is high by itself: so the other
-    must be gone nearly always.
+    would be gone, whatever loss the generator is given, or take generated samples for the real ones throughout.
+    Not this when: it is near zero on some batches only; the high one comes down; the losses are those of a
+    Wasserstein critic, which have no zero to reach (unknown where one is negative). A generator whose loss holds a
+    distance to a target too, as in pix2pix, is high by itself: so the other must be gone nearly always.
     """
-    outputs = _loss_of_outputs(run)
+    outputs = _outputs(run)
     judged = outputs is not None
-    if outputs is not None and _is_gone(outputs.value[len(outputs.value) // 2 :]):
-        return _evidence_of_outputs(run, outputs)
+    if outputs is not None and (found := _by_outputs(run, outputs)) is not None:
+        return found
     for step, discriminator, generator in _sides(run):
         if min(float(discriminator.value.min()), float(generator.value.min())) < 0:
             continue
@@ -85,36 +88,44 @@ def adversarial_loss_one_sided(run: Run) -> Evidence | None:
 
 
 class _Outputs(NamedTuple):
-    real: str
-    generated: str
-    step: Floats
-    value: Floats
-    """The cross-entropy of the mean outputs, (n,): at most the mean cross-entropy."""
+    """What a discriminator says of samples in the later half, as probabilities that they are real."""
+
+    names: tuple[str, str]
+    first: float
+    real: Floats
+    generated: Floats
 
 
-def _loss_of_outputs(run: Run) -> _Outputs | None:
-    """Return what the outputs on real and on generated samples cost, None if they are not logged as probabilities."""
-    names = {normal(name): name for name in run.series}
-    real = next((names[name] for name in names if name in OUTPUTS_ON_REAL), None)
-    generated = next((names[name] for name in names if name in OUTPUTS_ON_GENERATED), None)
+def _outputs(run: Run) -> _Outputs | None:
+    """Return the outputs on real and on generated samples, None if they are not logged as probabilities."""
+    own_names = {normal(name): name for name in run.series}
+    real = next((own_names[name] for name in own_names if name in OUTPUTS_ON_REAL), None)
+    generated = next((own_names[name] for name in own_names if name in OUTPUTS_ON_GENERATED), None)
     if real is None or generated is None:
         return None
     step, one, other = aligned(run[real].finite, run[generated].finite)
     if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
         return None
-    cost = -np.log(np.maximum(one, LEAST_OUTPUT)) - np.log(np.maximum(1 - other, LEAST_OUTPUT))
-    return _Outputs(real, generated, step, cost)
+    later = len(step) // 2
+    return _Outputs((real, generated), float(step[later]), one[later:], other[later:])
 
 
-def _evidence_of_outputs(run: Run, outputs: _Outputs) -> Evidence:
-    later = outputs.value[len(outputs.value) // 2 :]
-    first = float(outputs.step[-len(later)])
-    real, generated = (median(run[name].finite.value[-len(later) :]) for name in (outputs.real, outputs.generated))
+def _by_outputs(run: Run, outputs: _Outputs) -> Evidence | None:
+    real, generated = outputs.real, outputs.generated
+    # At most the mean cross-entropy: it is that of the mean outputs.
+    cost = -np.log(np.maximum(real, LEAST_OUTPUT)) - np.log(np.maximum(1 - generated, LEAST_OUTPUT))
+    above = generated - real
+    wins = _is_gone(cost)
+    if "real" in outputs.names[0].lower() and not wins:
+        return None  # pix2pix calls its losses D_real and D_fake
+    if not wins and (median(above) < ABOVE or float(np.mean(above > 0)) < OFTEN):
+        return None
+    what = "tells real from generated samples nearly always" if wins else "takes generated samples for real ones"
     return Evidence(
-        f"{outputs.real} is {figure(real)} and {outputs.generated} {figure(generated)} from {run.step_name} "
-        f"{figure(first)} on (medians): the discriminator tells real from generated samples nearly always",
-        steps=(first,),
-        values={"gone": median(later), "real": real, "generated": generated, "discriminator_wins": 1.0},
+        f"{outputs.names[0]} is {figure(median(real))} and {outputs.names[1]} {figure(median(generated))} from "
+        f"{run.step_name} {figure(outputs.first)} on (medians): the discriminator {what}",
+        steps=(outputs.first,),
+        values={"real": median(real), "generated": median(generated), "discriminator_wins": float(wins)},
     )
 
 
