@@ -34,6 +34,7 @@ def test_another_templates_markers_are_seen(family: str, other: str, inspect: In
     rows = [{"input_ids": ids, "labels": ids} for ids in map(made.tokenizer.encode, texts)]
     found = inspect(made.pad(rows), made.tokenizer, "sft")
     assert found["chat_template_mismatch"] == "error"
+    assert "missing_eos" not in found
     assert "special_token_split" not in found
 
 

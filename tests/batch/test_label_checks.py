@@ -92,6 +92,7 @@ def test_the_loss_on_the_users_turns_is_the_wrong_role(family: str, inspect: Ins
     ]
     found = inspect(made.pad(rows), made.tokenizer, "sft")
     assert found["wrong_role_in_loss"] == "error"
+    assert not {"missing_eos", "eos_masked"} & found.keys()
     assert "prompt_not_masked" not in found
 
 
@@ -188,6 +189,7 @@ def test_shifted_labels_are_seen(step: int, inspect: Inspect) -> None:
     for tokenizer in (made.tokenizer, None):
         found = inspect(batch, tokenizer, "sft")
         assert found["labels_shifted"] == "error"
+        assert not {"missing_eos", "eos_masked"} & found.keys()
         assert "labels_mismatch" not in found
 
 
@@ -334,3 +336,20 @@ def test_completions_with_a_label_of_their_own_before_collation_are_no_classific
     ]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     assert inspect_batch(tmp_path / "rows.json").batch.purpose != "classification"
+
+
+def test_completions_that_begin_alike_are_no_prompt(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    prompt = made.hf.encode("Who?", add_special_tokens=False)
+    alike = made.hf.encode("Seven is a prime number, and so is", add_special_tokens=False)
+    rows = []
+    for number in range(4):
+        row: dict[str, list[int]] = {}
+        for side, last in (("chosen", "eleven"), ("rejected", "twelve")):
+            said = [*alike, *made.hf.encode(f" {last} {number}", add_special_tokens=False), made.hf.eos_token_id]
+            row |= {f"{side}_input_ids": prompt + said, f"{side}_labels": [IGNORE] * len(prompt) + said}
+        rows.append(row)
+    assert "prompt_not_masked" not in inspect(rows, made.tokenizer)
+    for row in rows:
+        row |= {f"{side}_labels": row[f"{side}_input_ids"] for side in ("chosen", "rejected")}
+    assert inspect(rows, made.tokenizer)["prompt_not_masked"] == "warning"

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.batch.agreement import shift_of
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.documents import holds_documents
 from mldebug_mcp.batch.ragged import Bools, Ints, Runs
+from mldebug_mcp.batch.role_losses import role_losses
+from mldebug_mcp.batch.roles import rows_of_another_template
 from mldebug_mcp.batch.sequences import Sequences
 
 LOOK_BACK = 3
@@ -38,7 +41,10 @@ class Endings:
 
 
 def endings(batch: Batch, side: Sequences) -> Endings | None:
-    """Return how the completions of a side end, or None if that cannot be told."""
+    """Return how the completions of a side end, or None if that cannot be told.
+
+    Nothing is said of rows in which only the user's turns are trained on, or whose markers are another template's.
+    """
     if not batch.ends:
         return None
     turns = side.trained_runs
@@ -48,8 +54,11 @@ def endings(batch: Batch, side: Sequences) -> Endings | None:
         start, stop = side.bounds
         some = stop > start
         turns = Runs(start[some], stop[some], np.flatnonzero(some))
-    turns = _without_padding(side, turns)
+    # Labels that are the next tokens train on the tokens behind them.
+    shift = shift_of(side)
+    turns = _without_padding(side, Runs(turns.start + shift, turns.stop + shift, turns.row))
     rows = side.rows
+    turns = _of_rows(turns, ~_without_answers(batch, side))
     has = np.zeros(rows, np.bool_)
     has[turns.row] = True
     ends = np.fromiter(batch.ends, np.int64)
@@ -79,6 +88,21 @@ def _without_padding(side: Sequences, turns: Runs) -> Runs:
     start, stop = np.maximum(turns.start, first[turns.row]), np.minimum(turns.stop, last[turns.row])
     some = stop > start
     return Runs(start[some], stop[some], turns.row[some])
+
+
+def _of_rows(turns: Runs, rows: Bools) -> Runs:
+    some = rows[turns.row]
+    return Runs(turns.start[some], turns.stop[some], turns.row[some])
+
+
+def _without_answers(batch: Batch, side: Sequences) -> Bools:
+    """Return the rows whose turns are no answers of this model: the user's alone, or in another template's markers."""
+    silent = np.zeros(side.rows, np.bool_)
+    prompts = (row.roles for row in role_losses(batch) if row.prompts_trained and row.only_prompts)
+    for row in (*prompts, *rows_of_another_template(batch)):
+        if row.side is side:
+            silent[row.index] = True
+    return silent
 
 
 def _closed(side: Sequences, turns: Runs, ends: Ints) -> Bools:

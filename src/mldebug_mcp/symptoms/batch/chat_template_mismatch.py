@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.roles import RowRoles
-from mldebug_mcp.batch.tokenizer import Tokenizer
+from mldebug_mcp.batch.roles import rows_of_another_template
 from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     Spot,
     batch_check,
     rows_that,
 )
-
-PLAIN_WITHOUT_TEMPLATE = frozenset({"Mistral", "Zephyr"})
-"""Families whose first models spelt their markers in ordinary tokens."""
 
 
 @batch_check(
@@ -42,16 +38,7 @@ def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
     if tokenizer is None:
         return None
     own = tokenizer.template.family if tokenizer.template is not None else None
-    found = [
-        row
-        for row in batch.roles
-        if row.turns
-        and row.family is not None
-        and row.family is not own
-        and not row.family.plain
-        and (own is not None or row.family.name not in PLAIN_WITHOUT_TEMPLATE)
-        and not _is_token(tokenizer, row)
-    ]
+    found = rows_of_another_template(batch)
     if not found:
         return None
     rows = np.unique([row.number for row in found])
@@ -67,10 +54,3 @@ def chat_template_mismatch(batch: Batch) -> BatchEvidence | None:
         tuple(Spot(row.side, row.index, row.turns[0].header, row.turns[0].start) for row in found[:3]),
         severity=None if own is not None else "warning",
     )
-
-
-def _is_token(tokenizer: Tokenizer, row: RowRoles) -> bool:
-    """Whether the first role marker of a row begins with a token that is special or was added."""
-    place = int(row.side.ids.offsets[row.index]) + row.turns[0].header
-    number = int(row.side.ids.flat[place])
-    return number in tokenizer.special_ids or number in tokenizer.hf.added_tokens_decoder

@@ -34,7 +34,7 @@ def missing_bos(batch: Batch) -> BatchEvidence | None:
     """The tokenizer or its chat template puts a first token before a text, and rows begin without it.
 
     Not this when: the model has no such token, or neither tokenizer nor template writes it; rows are pieces of a
-    stream and the token stands inside them.
+    stream and the token stands inside them; a row is a single token (`empty_row`).
     """
     tokenizer = batch.tokenizer
     if tokenizer is None or tokenizer.bos is None or not (tokenizer.adds_bos or tokenizer.template_adds_bos):
@@ -52,7 +52,7 @@ def missing_bos(batch: Batch) -> BatchEvidence | None:
 
 def _begins_otherwise(side: Sequences, bos: int) -> Bools:
     start, stop = side.bounds
-    some: Bools = stop > start
+    some: Bools = stop > start + 1
     some[some] = side.ids.flat[start[some]] != bos
     return some
 

@@ -86,12 +86,15 @@ def _labelled_outside_completion(side: Sequences) -> Bools:
 
 
 def _shared_and_trained(chosen: Sequences, rejected: Sequences) -> Ints:
-    """Return the pairs in which more than half of what both sides begin with is trained on."""
+    """Return the pairs in which most of what both sides begin with is trained on, from its first or second token.
+
+    What is masked first and then trained on is a prompt, and completions that begin alike.
+    """
     rows = []
     for pair in pairs(chosen, rejected):
         if chosen.labels is None or pair.shared < 2 or pair.same:
             continue
         labels = chosen.labels.row(pair.chosen)[pair.chosen_start : pair.chosen_start + pair.shared]
-        if float(np.mean(labels != IGNORE)) > 0.5:
+        if bool(np.any(labels[:2] != IGNORE)) and float(np.mean(labels != IGNORE)) > 0.5:
             rows.append(pair.number)
     return np.array(rows, np.int64)
