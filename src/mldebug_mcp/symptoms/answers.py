@@ -20,6 +20,8 @@ STANDS = 0.05
 """A training loss that moves by no more than this share over the later three quarters stands. Chosen by hand."""
 FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
+GAINS = 0.02
+"""A share of wrong answers that falls by so much of itself still gets better. Chosen by hand."""
 _SCORE = re.compile(r"(?:eval_)?(?:sacre)?(?:bleu(?:[-_@]?\d)?|chrf\+*)", re.IGNORECASE)
 _ERROR_RATE = re.compile(r"eval_(?:\w+[_/])?[cwpu]er(?:_ctc)?|[cwpu]er", re.IGNORECASE)
 
@@ -49,6 +51,12 @@ def worst_written(run: Run) -> Series | None:
     ]
     shares = [Series(one.name, one.step, _wrong(one.value, rate)) for one, rate in written if len(one) >= LEAST]
     return max(shares, key=lambda one: median(one.value[-LEAST:]), default=None)
+
+
+def still_gains(wrong: Series, since: float) -> bool:
+    """Say whether less than half is wrong (`worst_written`) at the end, and clearly less than at a step."""
+    before, end = wrong.at(since), float(wrong.value[-2:].max())
+    return before is not None and end < min(0.5, (1 - GAINS) * before)
 
 
 def _wrong(values: Floats, rate: bool) -> Floats:

@@ -110,3 +110,11 @@ def test_the_lowest_of_many_rough_evaluations_is_no_minimum(seed: int) -> None:
     evaluation = noisy(0.38 + 1.9 * np.exp(-epochs / 12), 0.03, seed)
     run = run_of(loss=0.25 + 2.2 * np.exp(-epochs / 12), eval_loss=evaluation)
     assert state("eval_gap_grows", run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("last", "expected"), [(25.1, State.ABSENT), (27.5, State.PRESENT)])
+def test_a_rise_beside_an_error_rate_that_still_falls_is_remarked_only(last: float, expected: State) -> None:
+    wer = dict(zip(range(1, 8), [32.0, 28.0, 26.5, 26.0, 25.6, 25.3, last], strict=True))
+    evaluation = dict(zip(range(1, 8), [0.40, 0.36, 0.35, 0.36, 0.38, 0.40, 0.41], strict=True))
+    loss = dict(zip(range(1, 8), [0.6, 0.3, 0.18, 0.09, 0.05, 0.03, 0.02], strict=True))
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=evaluation, eval_wer=wer)) is expected

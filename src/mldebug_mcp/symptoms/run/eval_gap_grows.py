@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.answers import still_gains, worst_written
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
@@ -30,6 +31,9 @@ BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
+SMALL = 0.5
+"""Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
+are surer than they should be. Chosen by hand."""
 LEAST_POINTS = 3
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
 """... unless the log begins in the later half of the run. Chosen by hand."""
@@ -48,7 +52,8 @@ def eval_gap_grows(run: Run) -> Evidence | None:
 
     Not this when: both rise, at the end (`loss_divergence`) or while the evaluation loss does most of its rise; the
     training loss stands still from epoch to epoch; the rise is one noisy evaluation; of several named evaluation sets
-    only a minority rises. The least rise was chosen by hand.
+    only a minority rises; the error rate or BLEU of what is written out still gets better, which is what counts. The
+    least rise was chosen by hand.
     """
     series = [one.finite for one in evaluation_losses(run)]
     series = [one for one in series if len(one) >= LEAST_POINTS]
@@ -108,15 +113,18 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     elif best == 0:
         raise CannotTell("the training loss is not logged beside an evaluation loss that only rises")
     onset = float(evaluation.step[best])
+    wrong = worst_written(run)
+    gains = wrong is not None and rise < SMALL * lowest and still_gains(wrong, onset)
     return Evidence(
         f"{evaluation.name} rises from its minimum {figure(lowest)} at {run.step_name} {figure(onset)} to "
-        f"{figure(last)}{train}",
+        f"{figure(last)}{train}" + (", yet what is written out still gets better" if gains else ""),
         steps=(onset,),
         values={
             "minimum": lowest,
             "last": last,
             "relative_rise": rise / abs(lowest) if lowest else float("nan"),
         },
+        present=not gains,
     )
 
 
