@@ -210,12 +210,20 @@ def test_other_rewards_keep_their_names(name: str, tmp_path: Path) -> None:
     assert name in run
 
 
+def test_a_mean_of_rewards_is_the_reward_beside_what_only_agents_log(tmp_path: Path) -> None:
+    run = read(tmp_path, "step,reward_mean,value_loss\n1,1.5,0.5\n2,2.5,0.25\n", "progress.csv")
+    assert points(run, "reward") == {1: 1.5, 2: 2.5}
+
+
 @pytest.mark.parametrize(
     ("name", "known"),
     [
         ("Reward / Total reward (mean)", "reward"),
         ("Loss / Value loss", "value_loss"),
         ("losses/a_loss", "policy_loss"),
+        ("losses/actor_loss", "policy_loss"),
+        ("losses/qf1_loss", "value_loss"),
+        ("losses/td_loss", "value_loss"),
         ("Loss/value_function", "value_loss"),
         ("Train/mean_episode_length", "episode_length"),
         ("Environment/Cumulative Reward", "reward"),

@@ -111,7 +111,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "episode_rewards", "episode_returns", "rewards", "returns", "episode/score", "evaluation/averagereturn",
         "mean/median_reward", "environment/cumulative_reward",
         "reward/total_reward_(mean)", "metrics/averagereturn", "rewards/step", "reward/reward",
-        "rollout/return_mean", "rew", "avgr", "meanrew", "reward_mean",
+        "rollout/return_mean", "rew", "avgr", "meanrew",
         "奖励", "平均奖励", "总奖励", "報酬", "平均報酬", "보상", "награда", "recompensa",
     ),
     "eval_reward": (
@@ -137,15 +137,17 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "value_loss", "train/value_loss", "losses/value_loss", "loss/value_avg", "critic/vf_loss", "lossv", "lossq",
         "train/critic_loss", "critic_loss", "vf_loss", "loss_vf_loss", "loss/value_loss", "ppo/loss/value", "q_loss",
         "value_function_loss", "mean_value_loss", "value_loss_avg", "losses/c_loss", "loss/value_function",
+        "losses/qf_loss", "losses/qf1_loss", "losses/td_loss", "qf_loss", "qf1_loss", "td_loss", "loss/critic_loss",
+        "loss/critic", "loss/critic1", "loss/vf", "critic_1_loss", "critic1_loss",
     ),
     "policy_loss": (
         "policy_gradient_loss", "train/policy_gradient_loss", "losses/policy_loss", "actor/pg_loss", "losspi",
         "policy_loss", "train/actor_loss", "loss/policy_avg", "loss_pol_surr", "loss/policy_loss", "ppo/loss/policy",
         "mu_loss", "surrogate_loss", "actor_loss", "mean_surrogate_loss", "losses/a_loss", "policy_loss_avg",
-        "loss/surrogate",
+        "loss/surrogate", "losses/actor_loss", "loss/actor", "loss/actor_loss",
     ),
     "explained_variance": ("explained_variance", "train/explained_variance", "losses/explained_variance",
-        "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained"),
+        "ev_tdlam_before", "vf_explained_var", "misc/explained_variance", "ppo/val/var_explained", "explained_var"),
     "rewards/chosen": ("rewards/chosen", "train/rewards/chosen", "chosen_reward", "chosen_rewards", "rewards_chosen"),
     "rewards/rejected": (
         "rewards/rejected", "train/rewards/rejected", "rejected_reward", "reject_reward", "rejected_rewards",

@@ -36,3 +36,15 @@ def test_noise_around_a_level_is_absent() -> None:
 
 def test_a_short_log_is_unknown() -> None:
     assert state("reward_falls", run_of(reward=[0.5, 0.1] * 4, kind="grpo")) is State.UNKNOWN
+
+
+def test_a_policy_that_loses_all_in_its_first_update_is_present() -> None:
+    reward, spread = np.array([0.25, *[0.0] * 44]), np.array([0.44, *[0.0] * 44])
+    finding = seen("reward_falls", run_of(reward=reward, reward_std=spread, kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [2]
+
+
+def test_one_lucky_answer_at_first_is_absent() -> None:
+    reward, spread = np.array([0.02, *[0.0] * 44]), np.array([0.14, *[0.0] * 44])
+    assert state("reward_falls", run_of(reward=reward, reward_std=spread, kind="grpo")) is State.ABSENT
