@@ -53,3 +53,8 @@ def test_a_score_that_still_gets_better_says_that_what_is_learnt_serves(last: fl
     recall = dict(zip(AT, np.linspace(0.58, last, len(AT)), strict=True))
     run = run_of({"eval_recall@1": recall}, loss=noisy(GONE, 0.1), eval_loss=dict.fromkeys(AT, 1.2))
     assert state(NAME, run) is expected
+
+
+def test_an_evaluation_that_still_falls_does_not_stay() -> None:
+    falling = dict(zip(AT, np.linspace(1.6, 1.0, len(AT)), strict=True))
+    assert state(NAME, run_of(loss=noisy(GONE, 0.1), eval_loss=falling)) is State.UNKNOWN

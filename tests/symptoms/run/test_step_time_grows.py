@@ -35,3 +35,10 @@ def test_noise_is_absent() -> None:
 
 def test_a_clock_is_unknown() -> None:
     assert state("step_time_grows", run_of(time=np.arange(100.0))) is State.UNKNOWN
+
+
+def test_steps_that_are_slower_as_their_batch_grows_are_absent() -> None:
+    time, rows = noisy([1.0] * 50 + [1.9] * 50 + [3.7] * 50, 0.03), [16.0] * 50 + [32.0] * 50 + [64.0] * 50
+    assert state("step_time_grows", run_of(step_time=time)) is State.PRESENT
+    assert state("step_time_grows", run_of({"global batch size": rows}, step_time=time)) is State.ABSENT
+    assert state("step_time_grows", run_of({"global batch size": [16.0] * 150}, step_time=time)) is State.PRESENT

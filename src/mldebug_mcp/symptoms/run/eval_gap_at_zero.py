@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.evaluation import as_share, compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
 from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
-from mldebug_mcp.symptoms.statistics import end_level
+from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.text import figure
 
 GONE, LEFT = 0.05, 0.2
@@ -21,6 +21,8 @@ NEARLY, LEFT_BY_FAR = SHARE_OF_START, 0.4
 """... or to less than that, where the evaluation loss stays farther above it: up to where `eval_gap_wide` begins, whose
 gap may be narrower. Chosen by hand."""
 
+FALLS = 0.05
+"""Over the later half an evaluation loss that falls by so much does not stay where it is. Chosen by hand."""
 GAINS = 0.05
 """A score that gains so much, as a share, still gets better. Chosen by hand."""
 _OF_RANKINGS = re.compile(r"(?:eval_)?(?:.*[_/])?(?:mrr|(?:recall|precision|mrr|map|ndcg|hit|hr|r)@\d+)", re.IGNORECASE)
@@ -39,8 +41,9 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
 
     The training rows are memorised. Not this when: both are near zero; the training loss is still well above zero
-    (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more, and where a
-    score of rankings still gets better: their loss depends on how many candidates there are.
+    (`eval_gap_wide`). Where the evaluation loss rises too this is unknown, for `eval_gap_grows` says more; so it is
+    where it still falls, and where a score of rankings still gets better: their loss depends on how many candidates
+    there are.
     """
     both = compared(run, LEAST_EVALUATIONS)
     start, level, reached = both.start, both.train_level, both.eval_level
@@ -49,6 +52,11 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
     left = LEFT if level < GONE * start else LEFT_BY_FAR
     if not 0 <= level < NEARLY * start or reached - level < left * start:
         return None
+    later = both.evaluation[both.later]
+    if median(later[-2:]) < (1 - FALLS) * later[0]:
+        raise CannotTell(
+            "the evaluation loss still falls: rows are learnt by heart, and held-out rows are served by it"
+        )
     known = float(both.steps[int(np.argmax(both.train < NEARLY * start))])
     if _still_gains(run, known):
         raise CannotTell("a score of rankings still gets better: its loss may be over more candidates than a batch")

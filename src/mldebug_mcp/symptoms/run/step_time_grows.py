@@ -18,7 +18,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     """Steps take clearly longer at the end of the log than before, for good.
 
     Not this when: the first steps are slow or fast (compilation, caches, an agent that does not train yet); single
-    steps are slow (`step_time_spikes`); it comes back. The factor was chosen by hand.
+    steps are slow (`step_time_spikes`); it comes back; the batch grows as much. The factor was chosen by hand.
     """
     times = step_times(run)
     cut = blocks(times.value, 20)
