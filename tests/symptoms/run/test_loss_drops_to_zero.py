@@ -49,3 +49,10 @@ def test_in_a_short_excerpt_a_single_zero_is_enough() -> None:
 
 def test_a_single_zero_of_a_loss_that_was_falling_is_absent() -> None:
     assert state("loss_drops_to_zero", run_of(loss=[2.3, 0.4, 0.0])) is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [(0.0001, State.UNKNOWN), (0.0002, State.UNKNOWN), (0.0912, State.PRESENT)]
+)
+def test_a_small_loss_of_four_decimals_may_be_rounded(first: float, expected: State) -> None:
+    assert state("loss_drops_to_zero", run_of(loss=[first] * 2 + [0.0] * 18)) is expected

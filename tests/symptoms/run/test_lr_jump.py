@@ -124,3 +124,9 @@ def test_a_warmup_that_moves_once_per_epoch_is_no_jump() -> None:
 def test_a_jump_of_a_rate_that_moves_once_per_epoch_is_present() -> None:
     epochs = [1e-3 * (1 + math.cos(math.pi * at / 20)) for at in (*range(12), *range(8))]
     assert state("lr_jump", run_of(learning_rate=np.repeat(epochs, 5))) is State.PRESENT
+
+
+@pytest.mark.parametrize("length", [4, 12])
+def test_a_rate_that_a_plateau_lowers_again_and_again_is_one_of_stages(length: int) -> None:
+    rate = np.concatenate([np.full(12, 0.02), np.repeat(0.02 * 0.1 ** np.arange(1, 10), length)])
+    assert state("lr_jump", run_of(learning_rate=rate)) is State.ABSENT

@@ -26,7 +26,7 @@ LEAST_EVALUATIONS = 4
 @symptom(
     needs=("loss", "eval_loss"),
     sources=("slavv_37",),
-    not_for=("grpo", "ppo", "rl", "preference"),
+    not_for=("grpo", "ppo", "rl", "preference", "boosting"),  # trees always know their own rows better
     whole_run=True,
     background=0.01,
     follows=("eval_above_start", "loss_divergence", "loss_nonfinite"),

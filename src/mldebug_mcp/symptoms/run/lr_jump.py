@@ -142,6 +142,8 @@ def _fall(rate: Floats) -> int | None:
     after = rate[int(np.argmax(rate)) :]
     # At the end of a schedule, where the rate is near zero, every record is a fall by a large factor.
     sudden = np.flatnonzero((after[1:] < after[:-1] / 3) & (after[:-1] > 0.2 * after[0]))
-    if not len(sudden) or len(np.unique(after)) < STAGES:
+    changes = after[1:] != after[:-1]
+    by_stages = 2 * int((after[1:] < after[:-1] / 3).sum()) > int(changes.sum())  # as ReduceLROnPlateau goes on and on
+    if not len(sudden) or by_stages or len(np.unique(after)) < STAGES:
         return None
     return len(rate) - len(after) + int(sudden[0])
