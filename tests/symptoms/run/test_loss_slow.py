@@ -104,3 +104,13 @@ def test_so_few_epochs_tell_nothing_where_they(loss: list[float]) -> None:
 
 def test_fifteen_records_that_are_no_means_are_too_few() -> None:
     assert state("loss_slow", run_of(loss=[1.46 - 0.007 * at for at in range(15)], every=10)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["loss_at_chance", "loss_plateau"])
+@pytest.mark.parametrize(("last", "expected"), [(0.68, State.ABSENT), (0.694, State.PRESENT)])
+def test_where_evaluation_creeps_below_a_guess_something_is_learnt(name: str, last: float, expected: State) -> None:
+    loss, evaluation = np.linspace(0.697, 0.684, 20), np.linspace(0.6999, last, 20)
+    rows = [{"epoch": 1.0 + at, "loss": loss[at], "eval_loss": evaluation[at]} for at in range(20)]
+    run = run_of_records(rows, config={"num_labels": 2})
+    assert state("loss_slow", run) is State.PRESENT
+    assert state(name, run) is expected

@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
+from mldebug_mcp.symptoms.run.loss_slow import creeps_below
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
@@ -47,7 +48,8 @@ def loss_at_chance(run: Run) -> Evidence | None:
     Or it falls and comes to rest while no answer of evaluation is ever right: it is that of a guess by frequency, as of
     a recogniser of speech that learns to say nothing.
     Not this when: the log ends after a few steps; the loss is not a cross-entropy, is summed (`loss_scale_suspicious`)
-    or has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess. Unknown where neither
+    or has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess, or
+    creeps below it all along (`loss_slow`). Unknown where neither
     the number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform
     guess does.
     """
@@ -72,7 +74,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
         raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
-    if _evaluation_knows_more(run, uniform):
+    if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
         return None
     return Evidence(
         f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}; a uniform guess has "

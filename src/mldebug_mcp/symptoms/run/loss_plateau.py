@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_slow import creeps_below
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.text import figure
@@ -60,10 +61,11 @@ def loss_plateau(run: Run) -> Evidence | None:
     In pretraining from scratch a tenth of the loss is no progress, where it stands still after that.
 
     Not this when: it fell before the log began (a resumed run); it rises (`loss_divergence`); the first evaluation is
-    right nearly always; it is exactly constant (`loss_constant`); the evaluation loss falls, where the training loss
-    is too noisy to show it. The share of progress, 3 %, was chosen so that slow pretraining logs of a few hundred
-    records pass. Where the noise could hide such progress, an evaluation loss that does not move decides; without one
-    it cannot be told, unless a PSNR stays that of pictures of one colour.
+    right nearly always; it is exactly constant (`loss_constant`); evaluation creeps below the loss of a guess
+    (`loss_slow`); the evaluation loss falls, where the training loss is too noisy to show it. The share of progress,
+    3 %, was chosen so that slow pretraining logs of a few hundred records pass. Where the noise could hide such
+    progress, an evaluation loss that does not move decides; without one it cannot be told, unless a PSNR stays that of
+    pictures of one colour.
     """
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
@@ -73,8 +75,9 @@ def loss_plateau(run: Run) -> Evidence | None:
     gained = start - best
     error = math.hypot(cut.wobble, 1.25 * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     chance = _chance(run, best)
-    if end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error) and not evaluation_stands(run):
-        return None  # it rises
+    rises = end_level(loss.value) - start > max(LEAST_PROGRESS * start, 3 * error) and not evaluation_stands(run)
+    if rises or (chance is not None and creeps_below(run, chance)):
+        return None
     if gained > max(LEAST_PROGRESS * start, 3 * error):
         # A fall that ends at the loss of a guess is not progress.
         end, above = end_level(loss.value), SETTLING if uniform_loss(run) is not None else SETTLING_GUESSED

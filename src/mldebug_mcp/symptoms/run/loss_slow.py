@@ -8,7 +8,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import comes_trained
-from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, start_level
+from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, monotone, start_level
 from mldebug_mcp.text import figure
 
 LEAST, MOST = 0.005, 0.4
@@ -31,6 +31,9 @@ POINTS, EPOCHS = 20, 12
 MOST_BY_EPOCHS, STRAIGHT, DOWN = 0.15, 0.6, 0.7
 """Means over epochs have little noise, so fewer tell: where no more than this is gained, along a straight line (no more
 than the second in the later half: slow beginnings pick up), and so many of the epochs go down. Chosen by hand."""
+CREEPING, BELOW, STEADY = 8, 0.004, -0.8
+"""Evaluations of which the last is by so much below the loss of a guess, and their rank correlation with time: a fixed
+set has no sampling noise from time to time. Chosen by hand."""
 DROP = 0.6
 """From one record to the next: a drop of the rate, which no smooth decay makes before its last steps."""
 EARLY = 0.05
@@ -93,6 +96,20 @@ def loss_slow(run: Run) -> Evidence | None:
         steps=(step,),
         values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
     )
+
+
+def creeps_below(run: Run, chance: float) -> bool:
+    """Say whether evaluation comes below the loss of a guess, step by step, while training falls along a straight line.
+
+    Rows without a signal do not bring that about: their evaluation loss stays above, or comes to rest.
+    """
+    evaluation = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    if len(evaluation) < CREEPING or float(evaluation[-1]) >= (1 - BELOW) * chance or monotone(evaluation) > STEADY:
+        return False
+    try:
+        return len(run["loss"].finite) >= EPOCHS and loss_slow(run) is not None
+    except CannotTell:
+        return False
 
 
 def _before_decay(run: Run) -> Series:
