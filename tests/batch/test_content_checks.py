@@ -357,3 +357,29 @@ def test_rows_of_few_possible_values_repeat_by_chance(inspect: Inspect) -> None:
     assert inspect(cells) == {}
     measured = [{"x": [random.Random(row % 30).random() for _ in range(4)], "y": row % 2} for row in range(40)]
     assert inspect(measured)["duplicate_rows"] == "warning"
+
+
+def test_sparse_rows_repeat_by_chance(inspect: Inspect) -> None:
+    rng = np.random.default_rng(0)
+    sparse = (rng.random((128, 40)) < 0.1).astype(float)
+    assert len(np.unique(sparse, axis=0)) < 128
+    assert inspect({"x": sparse.tolist(), "y": [0, 1] * 64}) == {}
+    dense = rng.normal(size=(64, 10))
+    assert inspect({"x": [*dense.tolist()] * 2, "y": [0, 1] * 64}) == {"duplicate_rows": "warning"}
+
+
+@pytest.mark.parametrize("name", ["x", "X", "features", "data"])
+def test_features_on_any_other_scale_are_seen_under_the_usual_names(inspect: Inspect, name: str) -> None:
+    rows = np.random.default_rng(0).normal(size=(64, 6))
+    assert inspect({name: rows.tolist(), "y": [0, 1] * 32}) == {}
+    for wrong in (rows + 100, rows * 500, rows * 1e-5):
+        assert inspect({name: wrong.tolist(), "y": [0, 1] * 32}) == {"input_not_normalized": "warning"}
+
+
+def test_images_stored_as_bytes_are_only_remarked(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 3))
+    found = []
+    for kind in ("uint8", "float32"):
+        np.savez(tmp_path / f"{kind}.npz", images=pixels.astype(kind), labels=np.arange(16) % 4)
+        found.append({one.check: one.severity for one in inspect_batch(tmp_path / f"{kind}.npz").findings})
+    assert found == [{"input_not_normalized": "info"}, {"input_not_normalized": "warning"}]

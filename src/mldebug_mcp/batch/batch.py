@@ -55,6 +55,7 @@ class Batch:
         class_names: What the labels stand for, where the file has names and no numbers.
         numbers: The number of each row in the file.
         floats: Float inputs by column name.
+        stored_as_bytes: Those of them that the file holds as bytes.
         boxes: The boxes that a detector is to find.
         decoder_inputs: What the decoder is shown, where that is a column beside the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
@@ -79,6 +80,7 @@ class Batch:
     classes: Ints | None = None
     class_names: Mapping[int, str] = field(default_factory=dict)
     floats: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    stored_as_bytes: frozenset[str] = frozenset()
     integers: Mapping[str, Ints] = field(default_factory=dict)
     boxes: Boxes | None = None
     decoder_inputs: Ragged | None = None

@@ -26,6 +26,7 @@ from mldebug_mcp.batch.words import Words
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
 
+_BESIDE_IDS: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
 MAX_PROBLEM_ROWS = 1000
 MAX_NAMES = 1000
 MAX_NAME = 80
@@ -124,6 +125,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         classes=classes,
         class_names=found.class_names,
         floats=floats,
+        stored_as_bytes=frozenset(name for name in floats if names.is_bytes(table.columns[name])),
         integers=integer_columns(table, found.notes),
         boxes=boxes_of(table),
         words=words,
@@ -185,8 +187,7 @@ def _side(found: _Found, name: str) -> Sequences | None:
     ids = _read(found, name, "ids")
     if ids is None:
         return None
-    kinds: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
-    columns = {kind: _read(found, name, kind) for kind in kinds}
+    columns = {kind: _read(found, name, kind) for kind in _BESIDE_IDS}
     if not name and columns["labels"] is not None:
         columns["labels"] = _labels_of_tokens(found, ids, columns["labels"])
     keep = np.ones(ids.rows, np.bool_)
@@ -291,8 +292,7 @@ def _classes(found: _Found, sides: list[Sequences]) -> Ints | None:
 def _missing(found: _Found) -> None:
     """Report columns that some rows have and others lack."""
     known = set(names.FLOAT_INPUTS) | set(names.CLASS_NAMES)
-    kinds: tuple[Kind, ...] = ("labels", "attention", "positions", "loss_mask")
-    for kind in kinds:
+    for kind in _BESIDE_IDS:
         known |= {find(found.table.columns, side, kind) or "" for side in ("", *names.SIDES)}
     reported = " ".join(problem.summary for problem in found.problems)
     for name, rows in found.table.rows_without.items():

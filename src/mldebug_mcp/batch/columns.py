@@ -46,7 +46,8 @@ DOCUMENT_MARKS = (
 SCALED_INSIDE = ("past_values",)
 """Inputs that forecasting models of Transformers scale themselves, unless told not to."""
 FLOAT_INPUTS = (
-    "pixel_values", "images", "image", "inputs", "features", "x", "input_values", "input_features", *SCALED_INSIDE,
+    "pixel_values", "images", "image", "imgs", "img", "inputs", "input", "features", "x", "X", "data", "x_train",
+    "X_train", "input_values", "input_features", "audio", "waveform", *SCALED_INSIDE,
 )  # fmt: skip
 """Inputs that a network expects on the scale of 1. Embeddings, log-probabilities and rewards are on other scales."""
 CONTRASTED = (
@@ -245,6 +246,11 @@ def is_float(column: Column) -> bool:
     while isinstance(value, (list, tuple)):
         value = next((one for one in value if one is not None), None)
     return isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
+
+
+def is_bytes(column: Column) -> bool:
+    """Whether a column is an array of bytes, as images are stored: no layer takes them before they are converted."""
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype.itemsize == 1
 
 
 def is_indices(column: Column) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.columns import FLOAT_INPUTS
+from mldebug_mcp.batch.other_columns import bits_to_tell_apart
 from mldebug_mcp.batch.ragged import Floats, Ints
 from mldebug_mcp.batch.sequences import Sequences
 
@@ -47,7 +48,8 @@ def row_keys(batch: Batch) -> tuple[Ints, Ints]:
 def _repeat_by_chance(inputs: Sequence[Floats], batch: Batch) -> bool:
     """Tell whether so few values are possible that some rows are the same by chance: one-hot inputs, cells of a grid.
 
-    Of n rows two are the same by chance if fewer than about n squared are possible.
+    Of n rows two are the same by chance if fewer than about n squared are possible; a column in which one value is
+    common tells fewer apart than it has values.
     """
     wanted = 2 * math.log2(max(2, batch.rows)) + SPARE_BITS
     bits = 0.0 if batch.rest is None else batch.rest.bits
@@ -56,7 +58,7 @@ def _repeat_by_chance(inputs: Sequence[Floats], batch: Batch) -> bool:
         for column in columns[:: max(1, len(columns) // LOOKED_AT)]:
             if bits >= wanted:
                 return False
-            bits += math.log2(len(np.unique(column)))
+            bits += bits_to_tell_apart(np.unique(column, return_counts=True)[1])
     return bits < wanted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -103,4 +104,13 @@ def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], ro
 def _bits(column: Sequence[object]) -> float:
     if any(len(str(value)) > CATEGORY for value in column[:100]):
         return math.inf
-    return math.log2(max(1, len(set(map(str, column)))))
+    return bits_to_tell_apart(np.array(list(Counter(map(str, column)).values()) or [1]))
+
+
+def bits_to_tell_apart(counts: Ints) -> float:
+    """Return how well a column tells two rows apart, in bits, from how often each of its values occurs.
+
+    Two rows agree in it with a probability of two to the minus that (Renyi's entropy of order two).
+    """
+    shares = counts / counts.sum()
+    return float(-np.log2(np.square(shares).sum()))

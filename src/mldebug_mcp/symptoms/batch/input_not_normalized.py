@@ -17,6 +17,8 @@ from mldebug_mcp.text import counted
 MOST_MEAN = 3.0
 MOST_SPREAD = 5.0
 LEAST_VALUES = 16
+LEAST_LARGEST = 0.01
+"""Of all absolute values: a row of length one has larger ones up to ten thousand features. Chosen by hand."""
 LEAST_WITHIN = 0.02
 """Of a normalised photograph it is near 1, of pixels from 0 to 1 a few tenths; black images have 0, and what was
 divided by 255 twice some thousandths. Chosen by hand."""
@@ -36,12 +38,12 @@ LEAST_ROWS = 8
     quotes=("slavv_image_range", "slavv_finetune_preprocessing", "sb3_normalize_input"),
 )
 def input_not_normalized(batch: Batch) -> BatchEvidence | None:
-    """An input's mean is beyond 3 or its deviation beyond 5, or it does not vary at all, or not within images.
+    """An input's mean is beyond 3 or its deviation beyond 5, or it hardly varies, or not within images.
 
     Not this when: images lie between -1 and 1 or 0 and 1 (the latter is a remark); the column holds embeddings,
-    rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself (a remark).
-    The bounds were chosen by hand, far from what normalised
-    inputs show.
+    rewards or log-probabilities, which are on other scales; a forecasting model scales `past_values` itself, or the
+    file holds bytes, which something converts before the first layer (remarks). The bounds were chosen by hand, far
+    from what normalised inputs show.
     """
     said, severity = [], None
     for name, array in batch.floats.items():
@@ -51,11 +53,18 @@ def input_not_normalized(batch: Batch) -> BatchEvidence | None:
         problem = _problem(values, array)
         if problem is None:
             continue
-        inside = name in SCALED_INSIDE
-        said.append(f"{name} {problem[0]}" + ("; models that scale by themselves take that" if inside else ""))
-        grade: Severity = "info" if inside else problem[1]
+        excuse = _excuse(batch, name)
+        said.append(f"{name} {problem[0]}{excuse}")
+        grade: Severity = "info" if excuse else problem[1]
         severity = grade if severity in (None, "info") else severity
     return BatchEvidence("; ".join(said), severity=severity) if said else None
+
+
+def _excuse(batch: Batch, name: str) -> str:
+    """Return why a scale may be meant, or nothing."""
+    if name in SCALED_INSIDE:
+        return "; models that scale by themselves take that"
+    return "; these are bytes, to be scaled on their way to the model" if name in batch.stored_as_bytes else ""
 
 
 def _within_images(array: Floats) -> float:
@@ -74,6 +83,8 @@ def _problem(values: Floats, array: Floats) -> tuple[str, Severity] | None:
     seen = f"has mean {mean:.3g} and deviation {spread:.3g} (from {low:.3g} to {high:.3g})"
     if spread < 1e-6 * max(1.0, abs(mean)):
         return f"is constant ({mean:.3g})", "warning"
+    if max(-low, high) < LEAST_LARGEST:
+        return seen, "warning"
     if abs(mean) > MOST_MEAN or spread > MOST_SPREAD:
         return seen, "warning"
     if array.ndim == 2 and len(array) >= LEAST_ROWS:
