@@ -26,8 +26,9 @@ def test_a_decay_that_ends_before_the_run_is_present_from_there_on(floor: float)
         np.full(200, 1.0),
         0.1 ** np.floor(AT * 3),
         np.minimum(AT / 0.3, 1),
+        np.maximum(0.2, 0.6 + 0.4 * np.cos(np.pi * np.minimum(AT / 0.6, 1))),
     ],
-    ids=["cosine", "linear", "stable then decay", "constant", "stages", "warmup then constant"],
+    ids=["cosine", "linear", "stable then decay", "constant", "stages", "warmup then constant", "averaging at a fifth"],
 )
 def test_a_schedule_as_long_as_the_run_is_absent(rate: np.ndarray[tuple[int], np.dtype[np.float64]]) -> None:
     assert state("lr_schedule_short", run_of(learning_rate=1e-4 * rate)) is State.ABSENT
