@@ -314,3 +314,9 @@ def test_a_cross_entropy_beside_a_loss_is_no_evaluation_loss(tmp_path: Path) -> 
     run = read(tmp_path, "".join(line.format(at) for at in (1, 2, 3)))
     assert points(run, "loss") == {100: 9.1, 200: 9.2, 300: 9.3}
     assert "eval_loss" not in run
+
+
+def test_the_batches_of_an_evaluation_of_averaged_weights_are_no_metric(tmp_path: Path) -> None:
+    lines = [f"Epoch: [{at}]  [10/20]  loss: 1.{at} (1.5)\nTest: EMA  [0/5]  loss: 2.{9 - at} (2.5)" for at in range(8)]
+    run = read(tmp_path, "\n".join(lines))
+    assert set(run.series) == {"epoch", "loss", "eval_loss"}

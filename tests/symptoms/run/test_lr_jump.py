@@ -130,3 +130,13 @@ def test_a_jump_of_a_rate_that_moves_once_per_epoch_is_present() -> None:
 def test_a_rate_that_a_plateau_lowers_again_and_again_is_one_of_stages(length: int) -> None:
     rate = np.concatenate([np.full(12, 0.02), np.repeat(0.02 * 0.1 ** np.arange(1, 10), length)])
     assert state("lr_jump", run_of(learning_rate=rate)) is State.ABSENT
+
+
+def test_restarts_of_which_each_is_lower_are_a_plan() -> None:
+    rates = [0.6**again * 1e-3 * (1 + math.cos(math.pi * at / 30)) for again in range(4) for at in range(30)]
+    assert state("lr_jump", run_of(learning_rate=rates)) is State.ABSENT
+
+
+def test_triangles_of_which_each_is_half_as_high_are_no_jump() -> None:
+    rates = [1e-4 + 1e-2 * (1 - abs(1 - (at / 6) % 2)) / 2 ** (at // 12) for at in range(48)]
+    assert state("lr_jump", run_of(learning_rate=rates)) is State.ABSENT

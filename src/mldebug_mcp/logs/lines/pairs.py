@@ -65,7 +65,8 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
-        if name is None or number is None or name in _NO_METRICS:
+        counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
+        if name is None or number is None or name in _NO_METRICS or counts:
             continue
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.symptoms.statistics import median, row_medians
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5
@@ -15,6 +16,8 @@ SHARE = 0.02
 STEEP = 3.0
 """Times the usual change of the schedule from one record to the next: what goes up as steadily as it goes down, as a
 triangular cycle does, is no jump. Chosen by hand."""
+BEFORE = 6
+"""Records whose slope is the usual one at a place; chosen by hand."""
 ALIKE = 0.15
 """Distances between restarts of a plan agree to within this share, or to one record, or double each time ..."""
 ABOVE = 1.2
@@ -96,20 +99,28 @@ def _rise(rate: Floats) -> int | None:
         before, after = rate[start:-distance], rate[start + distance :]
         least = max(0.1 * peak, STEEP * distance * median(np.abs(change[start:])))
         up = np.flatnonzero((after > FACTOR * before) & (after - before > least) & rises[start:-distance])
+        up = up[after[up] - before[up] > STEEP * distance * _slope_before(change, start + up)]
         if len(up):
             return _before_the_drop(rate, start + int(up[0]))
     return None
 
 
+def _slope_before(change: Floats, places: NDArray[np.int64]) -> Floats:
+    """Return the usual change from record to record shortly before each place, (places,): cycles may become flatter."""
+    shortly = np.maximum(places[:, None] - np.arange(1, BEFORE + 1), 0)
+    return row_medians(np.abs(change[shortly]))
+
+
 def _comes_again(rate: Floats) -> bool:
-    """Say whether the rate is set back to its first peak time and again, at distances that are even or double."""
+    """Say whether the rate is set back up time and again, to its first peak or less, at even or doubling distances."""
     change = np.diff(rate)
     first = int(np.argmax(change < 0))
     peak = float(rate[: first + 1].max())
-    restarts = np.flatnonzero((change > 0.5 * peak) & (rate[1:] > FACTOR * rate[:-1]))
+    restarts = np.flatnonzero((change > 0.5 * rate[1:]) & (rate[1:] > 0.1 * peak))
+    restarts = restarts[restarts > first]
     if len(restarts) < 2 or float(rate.max()) > ABOVE * peak:
         return False
-    between = np.diff(np.concatenate([[first], restarts])).astype(np.float64)
+    between = np.diff(np.concatenate([[first], restarts + 1])).astype(np.float64)
     if len(restarts) > 2:  # the first stretch holds a warmup, or misses it
         between = between[1:]
     growth = between[1:] / between[:-1]
@@ -142,8 +153,9 @@ def _fall(rate: Floats) -> int | None:
     after = rate[int(np.argmax(rate)) :]
     # At the end of a schedule, where the rate is near zero, every record is a fall by a large factor.
     sudden = np.flatnonzero((after[1:] < after[:-1] / 3) & (after[:-1] > 0.2 * after[0]))
-    changes = after[1:] != after[:-1]
-    by_stages = 2 * int((after[1:] < after[:-1] / 3).sum()) > int(changes.sum())  # as ReduceLROnPlateau goes on and on
+    change = np.diff(after)
+    by_stages = 2 * int((after[1:] < after[:-1] / 3).sum()) > int((change != 0).sum())  # ReduceLROnPlateau, on and on
+    sudden = sudden[-change[sudden] > STEEP * _slope_before(change, sudden)]
     if not len(sudden) or by_stages or len(np.unique(after)) < STAGES:
         return None
     return len(rate) - len(after) + int(sudden[0])
