@@ -43,7 +43,16 @@ def test_the_token_entropy_of_supervised_fine_tuning_is_not_judged() -> None:
 
 
 def test_an_entropy_loss_above_zero_is_the_entropy() -> None:
-    falling = run_of(entropy_loss=[0.7] * 50 + [0.001] * 50, reward=np.linspace(1, 2, 100), kind="rl")
+    falling = run_of(entropy_loss=[0.7] * 50 + [0.001] * 50, reward=np.full(100, 1.5), kind="rl")
     assert state("entropy_low", falling) is State.PRESENT
     level = run_of(entropy_loss=noisy([0.7] * 100, 0.05), reward=np.linspace(1, 2, 100), kind="rl")
     assert state("entropy_low", level) is State.ABSENT
+
+
+def test_an_agent_that_has_come_to_its_best_return_needs_no_chance() -> None:
+    entropy = 1.38 * np.exp(-np.arange(100) / 10)
+    rises = noisy(20 + 480 * (1 - np.exp(-np.arange(100) / 15)), 0.02)
+    stays = noisy(np.full(100, 20.0), 0.1)
+    assert state("entropy_low", run_of(entropy=entropy, reward=rises, kind="rl")) is State.ABSENT
+    assert state("entropy_low", run_of(entropy=entropy, reward=stays, kind="rl")) is State.PRESENT
+    assert state("entropy_low", run_of(entropy=entropy, reward=rises, kind="grpo")) is State.PRESENT

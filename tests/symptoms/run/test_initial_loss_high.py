@@ -48,3 +48,14 @@ def test_a_loss_that_may_be_summed_over_an_epoch_cannot_be_judged(times: float, 
         {"epoch": 1.0 + at, "loss": times * one, "eval_loss": one, "accuracy": 0.5} for at, one in enumerate(evaluation)
     ]
     assert state("initial_loss_high", run_of_records(rows)) is expected
+
+
+def test_a_model_that_comes_trained_begins_below_what_frequencies_give() -> None:
+    llama = {"model_name_or_path": "meta-llama/Llama-3.2-1B"}
+    assert state("initial_loss_high", run_of(loss=decay(100, 9.5, 5.0), config=llama)) is State.PRESENT
+    assert state("initial_loss_high", run_of(loss=decay(100, 2.4, 1.2), config=llama)) is State.ABSENT
+
+
+def test_a_tuning_loss_summed_over_micro_batches_is_another_symptom() -> None:
+    run = run_of(loss=decay(100, 14.0, 8.0), config={"lora_r": 8, "gradient_accumulation_steps": 8})
+    assert state("initial_loss_high", run) is State.ABSENT

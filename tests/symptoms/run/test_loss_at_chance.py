@@ -105,3 +105,12 @@ def test_the_first_logs_of_an_epoch_are_no_means_over_epochs() -> None:
     loss = {0.02: 0.692, 0.04: 0.6897, 0.05: 0.6916, 0.07: 0.6878}
     records = [{"epoch": epoch, "loss": value} for epoch, value in loss.items()]
     assert state("loss_at_chance", run_of_records(records)) is State.UNKNOWN
+
+
+def test_a_rough_loss_beside_an_accuracy_of_a_guess_is_present() -> None:
+    rough = 2.31 + np.abs(np.random.default_rng(0).normal(0, 0.6, 40))
+    guess = noisy(np.full(40, 0.11), 0.05)
+    knows = np.linspace(0.1, 0.5, 40)
+    ten = {"num_labels": 10}
+    assert state("loss_at_chance", run_of(loss=rough, eval_accuracy=guess, config=ten)) is State.PRESENT
+    assert state("loss_at_chance", run_of(loss=rough, eval_accuracy=knows, config=ten)) is State.ABSENT

@@ -44,3 +44,10 @@ def test_pretraining_without_an_evaluation_is_judged_by_the_rows_that_it_sees_on
     assert state("loss_too_low", run_of(loss=loss, kind="pretraining")) is State.PRESENT
     passes = run_of(loss=loss, epoch=np.linspace(0.1, 30, 300), kind="pretraining")
     assert state("loss_too_low", passes) is State.UNKNOWN
+
+
+def test_a_training_loss_from_scratch_that_all_but_vanishes_is_present() -> None:
+    assert (
+        state("loss_too_low", run_of(loss=decay(200, 10.4, 0.004, 20), config={"vocab_size": 32000})) is State.PRESENT
+    )
+    assert state("loss_too_low", run_of(loss=decay(200, 10.4, 2.6), config={"vocab_size": 32000})) is State.ABSENT

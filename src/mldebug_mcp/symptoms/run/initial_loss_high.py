@@ -7,6 +7,7 @@ import math
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import ACCURACIES, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
 
@@ -16,6 +17,8 @@ MARGIN = 0.5
 
 Six tenths of it and half a nat more allow for common initialisations and for contrastive losses. Chosen by hand.
 """
+UNIGRAM = 0.6
+"""Of ln(vocabulary): what the frequencies of tokens give, as in `loss_stall`; here of the largest vocabulary."""
 STAYS = 5
 """Records in which a loss stays above any guess."""
 EARLY = 0.02
@@ -30,6 +33,8 @@ EARLY = 0.02
 )
 def initial_loss_high(run: Run) -> Evidence | None:
     """The first training loss lies far above ln(number of classes or tokens), the loss of a uniform guess.
+
+    A model that comes trained does better from the start than the frequencies of tokens alone.
 
     Not this when: the loss is summed over micro-batches or tokens (`loss_scale_suspicious`), or is no cross-entropy,
     as one that stays so high to the end hardly is, where only an accuracy beside it says so.
@@ -54,11 +59,26 @@ def initial_loss_high(run: Run) -> Evidence | None:
         if not tokens and len(loss) >= STAYS and float(loss.value.min()) > FACTOR * uniform + MARGIN:
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
+    if run.kind == "sft" and run.setting("vocab_size") is None and UNIGRAM * uniform < first < uniform:
+        return _worse_than_frequencies(run, first, uniform)
     if first < FACTOR * uniform + MARGIN:
         return None
     return Evidence(
         f"the first loss is {figure(first)} at {run.step_name} {figure(float(loss.step[0]))}; a uniform guess has "
         f"{figure(uniform)} = ln({math.exp(uniform):,.0f})",
         steps=(float(loss.step[0]),),
+        values={"first": first, "uniform_guess": uniform, "factor": first / uniform},
+    )
+
+
+def _worse_than_frequencies(run: Run, first: float, uniform: float) -> Evidence | None:
+    """Tell of a model that comes trained, and whose first loss is above what the frequencies of tokens give."""
+    if isinstance(loss_scale_suspicious(run), Evidence):
+        return None
+    step = float(run["loss"].finite.step[0])
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; the frequencies of tokens alone give at "
+        f"most {figure(UNIGRAM * uniform)}, and a trained model starts far below",
+        steps=(step,),
         values={"first": first, "uniform_guess": uniform, "factor": first / uniform},
     )

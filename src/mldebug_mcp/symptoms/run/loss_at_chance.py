@@ -30,6 +30,10 @@ KNOWS = 0.2
 """A model whose evaluation loss is this share below that of a guess does not guess, whatever dropout adds in
 training."""
 LEAST_ACCURACIES = 4
+MOST_ABOVE = 1.5
+"""Times its start: a loss that ends higher has risen. Chosen by hand."""
+BY_CHANCE = 0.05
+"""So much more than a guess may be right on a small set. Chosen by hand."""
 LEAST_RECORDS, STANDS = 10, 0.01
 """Fewer records tell only if each is the mean of an epoch and nearly all stand at the loss of a guess."""
 
@@ -64,7 +68,11 @@ def loss_at_chance(run: Run) -> Evidence | None:
             values={"end": end},
         )
     near = NEAR
-    worse = uniform is not None and uniform < end < start * (1 + NEAR)
+    worse = (
+        uniform is not None
+        and uniform < end
+        and (end < start * (1 + NEAR) or (end < MOST_ABOVE * start and _guesses(run, uniform)))
+    )
     if uniform is None:
         of_two = abs(end - math.log(2)) <= 0.01 and abs(start - math.log(2)) <= FROM_TWO * math.log(2)
         uniform = math.log(2) if of_two else _by_accuracy(run, end)
@@ -82,6 +90,14 @@ def loss_at_chance(run: Run) -> Evidence | None:
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
     )
+
+
+def _guesses(run: Run, uniform: float) -> bool:
+    """Say whether the accuracy stays that of a guess, however rough the loss."""
+    name = next((one for one in ACCURACIES if one in run), None)
+    right = run[name].finite.value if name is not None else np.empty(0)
+    guess = math.exp(-uniform)
+    return len(right) >= LEAST_ACCURACIES and as_share(float(right.max())) <= guess + BY_CHANCE * (1 - guess)
 
 
 def _stands(loss: Floats, uniform: float) -> bool:

@@ -38,7 +38,7 @@ def loss_at_unigram(run: Run) -> Evidence | None:
     Not this when: it goes on falling, however slowly; the model comes trained and starts far below ln(vocabulary).
     """
     loss = run["loss"].finite
-    uniform = _uniform(run)
+    uniform = uniform_of_tokens(run)
     stall = stalled(loss)
     if stall is None or stall.end < HIGH_SHARE * uniform:
         return None
@@ -51,7 +51,7 @@ def loss_at_unigram(run: Run) -> Evidence | None:
     )
 
 
-def _uniform(run: Run) -> float:
+def uniform_of_tokens(run: Run) -> float:
     """Return ln(vocabulary) of a model that starts at a uniform guess; CannotTell if it does not, or none is known."""
     loss = run["loss"].finite
     step, first = float(loss.step[0]), float(loss.value[0])

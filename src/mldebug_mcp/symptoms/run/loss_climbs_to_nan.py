@@ -13,7 +13,7 @@ FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen by hand."""
 
 
-@symptom(needs=("loss",), sources=("axolotl_stability",), background=0.25)
+@symptom(needs=("loss",), sources=("axolotl_stability",), background=0.25, instead=("grad_norm_growing",))
 def loss_climbs_to_nan(run: Run) -> Evidence | None:
     """The loss rises to many times its earlier level in the records just before it becomes NaN or infinite.
 

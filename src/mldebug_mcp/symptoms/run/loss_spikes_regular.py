@@ -15,7 +15,15 @@ EVEN = 0.1
 """Distances between jumps vary by less than this share. Chosen by hand."""
 
 
-@symptom(needs=("loss",), sources=("bekman_mle",), points=20, not_for=("grpo", "ppo", "rl"), background=0.1)
+@symptom(
+    needs=("loss",),
+    sources=("bekman_mle",),
+    points=20,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.04,  # three distances that agree by chance
+    as_chosen=True,
+    follows=("loss_periodic",),
+)
 def loss_spikes_regular(run: Run) -> Evidence | None:
     """The training loss jumps at even distances, as when the same data comes again.
 

@@ -8,6 +8,7 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.text import figure
@@ -26,9 +27,10 @@ a fixed form, labels and calls of functions, which models are fine-tuned on, may
 def loss_too_low(run: Run) -> Evidence | None:
     """The evaluation loss of a language model ends below a tenth of a nat per token, in fine-tuning below a fiftieth.
 
-    In pretraining without an evaluation so does the training loss, which is over rows that are new. Not this when: only
-    the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label, or written by a
-    template; the loss is scaled. The bounds were chosen by hand.
+    In training from scratch without an evaluation so does the training loss, which is over rows that are new.
+
+    Not this when: only the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label,
+    or written by a template; the loss is scaled. The bounds were chosen by hand.
     """
     if not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
@@ -52,8 +54,16 @@ def loss_too_low(run: Run) -> Evidence | None:
 def _over_new_rows(run: Run) -> list[Series]:
     """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
     names = [name for name in run.series if name.startswith("eval_")]
-    if names or run.kind != "pretraining":
+    if names or not (run.kind == "pretraining" or _is_from_scratch(run)):
         return [one for one in (series.finite for series in evaluation_losses(run)) if len(one) >= 2]
     return (
         [run["loss"].finite] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(run["loss"].finite) > 1 else []
     )
+
+
+def _is_from_scratch(run: Run) -> bool:
+    try:
+        uniform_of_tokens(run)
+    except CannotTell:
+        return False
+    return run.kind == "unknown"

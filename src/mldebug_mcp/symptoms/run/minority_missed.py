@@ -16,7 +16,7 @@ SHARE = 0.3
 """Of the other classes: so many are missed."""
 APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen by hand."""
-_RECALL = re.compile(r"eval_(?:.*[_/])?recall(?:[_/].+)?")
+_RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
