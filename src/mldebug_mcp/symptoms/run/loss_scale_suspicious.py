@@ -17,10 +17,9 @@ NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 """How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one."""
 NEAR_EVALUATION = 0.25
 """How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
-SPREADS = 3.0
-"""... but where the quotients agree, no further than so many of their standard deviations, unless the first does."""
-NEAR_AT_FIRST = 0.12
-"""How near the first quotient must come: later on, rows learnt by heart lower it. Both chosen by hand."""
+SPREADS, NEAR_STEADY = 3.0, 0.155
+"""... but where the quotients agree, no further than so many of their standard deviations, or the second number, as far
+as rows that are learnt by heart move it. Both chosen by hand."""
 FAR = 2.5
 """Above this quotient, time after time from the first evaluation on, regularisation is an unlikely reason."""
 STEADY = 0.5
@@ -72,10 +71,8 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     quotient = train[keep] / evaluation[keep]
     factor = median(quotient)
     far = accumulated is None or accumulated > FAR
-    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_GUESSED, NEAR_EVALUATION))
+    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
     number = _whole(factor, accumulated, *((NEAR_EVALUATION, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
-    if far and number is None:
-        number = _whole(float(quotient[0]), accumulated, NEAR_AT_FIRST, NEAR_AT_FIRST)
     steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
     if number is None or (accumulated is None and not steady):
         return False
