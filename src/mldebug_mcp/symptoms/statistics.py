@@ -253,3 +253,13 @@ def _bent_error(position: Floats, values: Floats, bend: int) -> float:
     terms = np.stack([np.ones_like(position), position, np.maximum(0, position - bend)], axis=1)
     fitted = terms @ np.linalg.lstsq(terms, values, rcond=None)[0]
     return float(np.sum((values - fitted) ** 2))
+
+
+def last_decimal(values: Floats) -> float:
+    """Return the unit of the last decimal that values were printed with, of two to eight; 0 if they have more."""
+    finite = values[np.isfinite(values)]
+    for decimals in range(2, 9):
+        scaled = finite * 10.0**decimals
+        if bool(np.all(np.abs(scaled - np.round(scaled)) < 1e-6)):
+            return float(10.0**-decimals)
+    return 0.0

@@ -27,3 +27,10 @@ def test_a_loss_that_moves_in_its_last_digit_beside_an_accuracy_that_stands_is_p
     assert state("loss_constant", run_of(loss=loss, accuracy=np.full(5, 0.4992))) is State.PRESENT
     assert state("loss_constant", run_of(loss=loss, accuracy=np.ones(5))) is State.ABSENT
     assert state("loss_constant", run_of(loss=loss, accuracy=[0.49, 0.5, 0.49, 0.5, 0.51])) is State.ABSENT
+
+
+def test_a_loss_that_comes_to_rest_by_the_last_printed_decimal_is_learnt() -> None:
+    learnt = [0.2356, 0.0131, 0.0074, 0.0053, 0.0048, 0.0046, 0.0045, 0.0044, *[0.0043] * 7]
+    fallen = [0.2356, 0.0131, 0.0074, 0.0053, 0.0048, 0.0046, 0.0045, 0.0094, *[0.0043] * 7]
+    assert state("loss_constant", run_of(loss=learnt)) is State.ABSENT
+    assert state("loss_constant", run_of(loss=fallen)) is State.PRESENT

@@ -8,12 +8,15 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.statistics import last_decimal
 from mldebug_mcp.text import figure
 
 LEAST = 5
 ROUNDED = 3e-4
 """Where the accuracy is the same number in every record too, a loss that moves by no more than this share of itself, a
 unit of the fourth digit, does not change. Chosen by hand."""
+UNITS = 1
+"""Of the last decimal: what comes down to a number by so little may still move by less. Chosen by hand."""
 SATURATED = 0.85
 """From here on an accuracy is near its best, as in `eval_metric_constant`."""
 
@@ -29,7 +32,8 @@ SATURATED = 0.85
 def loss_constant(run: Run) -> Evidence | None:
     """The training loss is the same number in every record, or from some step on to the end.
 
-    Not this when: the loss is zero (`loss_zero`), or moves within its noise (`loss_plateau`). The share of the run
+    Not this when: the loss is zero (`loss_zero`), or moves within its noise (`loss_plateau`); it comes to rest by the
+    last decimal that is printed. The share of the run
     that has to be constant, a third and five records, was chosen so that rounding to two digits near convergence does
     not count.
     """
@@ -39,6 +43,8 @@ def loss_constant(run: Run) -> Evidence | None:
     tail = len(same) if same.all() else int(np.argmin(same[::-1]))
     if last == 0 or tail < LEAST or tail * 3 < len(same):
         return None
+    if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < (UNITS + 0.5) * last_decimal(loss.value):
+        return None  # it comes to rest, by the last decimal that is printed
     first = float(loss.step[len(same) - tail])
     return Evidence(
         f"loss is {figure(last)} in all {tail} records from {run.step_name} {figure(first)} to the end",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import last_decimal
 from mldebug_mcp.text import counted, figure
 
 FROM = 0.05
 """Of the loss at the start: what it drops from. Below, it may have been learnt, and printed rounded. Chosen by hand."""
 LEAST_ZEROS = 2
-LAST_DIGITS, LEAST_DECIMALS, MOST_DECIMALS = 2, 2, 8
+LAST_DIGITS = 2
 """A loss of no more than so many in its last decimal may be rounded to zero at the next record. Chosen by hand."""
 SHORT, FROM_SHORT = 10, 0.5
 """In an excerpt of fewer records a single zero is enough, as it was mostly cut there to show it, but it must come from
@@ -36,7 +37,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     before, start = float(loss.value[last]), float(loss.value[0])
     if not np.isfinite(before) or abs(before) < (FROM_SHORT if short else FROM) * abs(start):
         return None
-    if _in_last_decimal(loss.value, before):
+    if abs(before) < (LAST_DIGITS + 0.5) * last_decimal(loss.value):
         raise CannotTell(f"the loss stands at {figure(before)} in its last decimal before: it may be rounded to zero")
     first = float(loss.step[last + 1])
     if "grad_norm" in run:
@@ -49,13 +50,3 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
         steps=(first,),
         values={"before": before, "zeros": float(zeros)},
     )
-
-
-def _in_last_decimal(values: Floats, before: float) -> bool:
-    """Say whether a value is hardly more than one in the last decimal with which a loss is printed."""
-    finite = values[np.isfinite(values)]
-    for decimals in range(LEAST_DECIMALS, MOST_DECIMALS + 1):
-        scaled = finite * 10.0**decimals
-        if bool(np.all(np.abs(scaled - np.round(scaled)) < 1e-6)):
-            return abs(before) * 10.0**decimals < LAST_DIGITS + 0.5
-    return False
