@@ -383,3 +383,12 @@ def test_images_stored_as_bytes_are_only_remarked(tmp_path: Path) -> None:
         np.savez(tmp_path / f"{kind}.npz", images=pixels.astype(kind), labels=np.arange(16) % 4)
         found.append({one.check: one.severity for one in inspect_batch(tmp_path / f"{kind}.npz").findings})
     assert found == [{"input_not_normalized": "info"}, {"input_not_normalized": "warning"}]
+
+
+@pytest.mark.parametrize("opened", ["", "\n", "<think>\n", "<think>\n\n</think>\n\n"])
+def test_prompts_that_open_an_answer_or_a_thought_lack_no_end(inspect: Inspect, opened: str) -> None:
+    made = Maker("chatml")
+    asked = [[{"role": "user", "content": word}] for word in ("Why?", "Where?", "Who was it?")]
+    texts = [made.tokenizer.render(one, add_generation_prompt=True) + opened for one in asked]
+    rows = [{"input_ids": made.tokenizer.encode(text, special=False)} for text in texts]
+    assert inspect(rows, made.tokenizer) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 FEW_CLASSES = 64
 """Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""
 SHARED_PROMPTS = 0.9
+_THOUGHT = re.compile(r"</?think(?:ing)?>")
+"""What templates of reasoning models open, or open and close, for the answer that is to be generated."""
 
 
 def is_preference(side: Sequences, table: Table, purpose: Purpose | None) -> bool:
@@ -114,5 +117,8 @@ def _has_answers(side: Sequences, context: Context) -> bool:
 
     if context.tokenizer is None:
         return False
-    rows = [read_roles(side, index, context.tokenizer).turns for index in range(min(side.rows, 4))]
-    return any(turns and turns[-1].role == ASSISTANT and turns[-1].stop > turns[-1].start for turns in rows)
+    rows = [read_roles(side, index, context.tokenizer) for index in range(min(side.rows, 4))]
+    return any(
+        row.turns and row.turns[-1].role == ASSISTANT and _THOUGHT.sub("", row.words(row.turns[-1])).strip()
+        for row in rows
+    )

@@ -53,6 +53,13 @@ class RowRoles:
     family: Family | None
     turns: tuple[Turn, ...]
 
+    def words(self, turn: Turn) -> str:
+        """Return what a turn says, without its header and its end."""
+        start, stop = (
+            int(self.edges[min(place - self.first, len(self.edges) - 1)]) for place in (turn.start, turn.stop)
+        )
+        return self.text[start:stop]
+
     def token_at(self, character: int) -> int:
         """Return the place in the row of the token in which a character of `text` lies."""
         return self.first + int(np.searchsorted(self.edges, character, side="right")) - 1
