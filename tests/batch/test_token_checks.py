@@ -265,3 +265,12 @@ def test_the_ignore_index_among_token_ids_is_out_of_range_and_no_padding(inspect
     found = inspect({"input_ids": rows, "labels": labels}, model={"vocab_size": 100})
     assert found["token_id_out_of_range"] == "error"
     assert not {"padding_not_masked", "attention_mask_mismatch"} & found.keys()
+
+
+def test_positions_that_never_rise_are_wrong(inspect: Inspect) -> None:
+    made = Maker("chatml")
+    batch = made.batch()
+    batch["position_ids"] = [[0] * len(row) for row in batch["input_ids"]]
+    assert inspect(batch, made.tokenizer)["position_ids_wrong"] == "error"
+    batch["position_ids"] = [list(range(len(row))) for row in batch["input_ids"]]
+    assert "position_ids_wrong" not in inspect(batch, made.tokenizer)

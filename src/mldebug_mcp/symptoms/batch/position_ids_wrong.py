@@ -52,11 +52,16 @@ def _leaps(side: Sequences) -> Ints:
     """Return the places, inside the text, where positions neither rise by one nor restart."""
     assert side.positions is not None  # noqa: S101 - the caller saw them
     position = side.positions.flat.astype(np.int64, copy=False)
-    leap = np.flatnonzero((np.diff(position) != 1) & (position[1:] != 0)) + 1
+    restart = (position[1:] == 0) & (position[:-1] != 0)
+    leap = np.flatnonzero((np.diff(position) != 1) & ~restart) + 1
     start, stop = side.bounds
     row = side.ids.row_of(leap)
     inside: Ints = leap[(leap > start[row]) & (leap < stop[row])]
-    return inside
+    # Two zeros in a row are a document of one token, unless they are all there is.
+    zero = position[inside] == 0
+    rises = np.maximum.reduceat(np.append(position, 0), side.ids.offsets[:-1])[side.ids.row_of(inside)] > 0
+    found: Ints = inside[~(zero & rises)]
+    return found
 
 
 def _late_starts(batch: Batch, side: Sequences) -> Ints:
