@@ -24,7 +24,7 @@ from mldebug_mcp.models import State
 
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
-WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(19))
+WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(23))
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 

@@ -62,3 +62,12 @@ def test_chosen_answers_that_keep_most_of_it_are_remarked_only() -> None:
 def test_a_reward_model_has_no_probabilities_that_could_fall() -> None:
     curves = {"accuracy": [0.5] * 20, "margin": [0.0] * 20, "min_reward": [-1.0] * 20, "max_reward": [1.0] * 20}
     assert state("dpo_logps_fall", run_of(curves, kind="preference")) is State.ABSENT
+
+
+def test_rewards_that_begin_far_from_zero_are_no_log_ratios() -> None:
+    steps = np.arange(100)
+    rewards = {
+        "rewards/chosen": -2.2 - 0.4 * (1 - np.exp(-steps / 25)),
+        "rewards/rejected": -2.6 - 1.5 * (1 - np.exp(-steps / 25)),
+    }
+    assert state("dpo_logps_fall", run_of(rewards)) is State.UNKNOWN

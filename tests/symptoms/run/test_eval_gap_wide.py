@@ -94,3 +94,12 @@ def test_an_excerpt_does_not_show_what_training_began_with(first: int, expected:
 def test_a_classifier_that_serves_held_out_rows_well_and_knows_its_own_better_is_absent() -> None:
     evaluation = {step: 0.4 + 1.8 * float(np.exp(-step / 60)) for step in AT}
     assert state("eval_gap_wide", run_of(loss=decay(400, 2.3, 0.24, 8), eval_loss=evaluation)) is State.ABSENT
+
+
+def test_an_accuracy_that_is_good_and_at_its_best_bears_a_gap() -> None:
+    train = [0.52, 0.31, 0.22, 0.16, 0.12, 0.09]
+    evaluation = [0.35, 0.27, 0.245, 0.24, 0.247, 0.251]
+    good = run_of(loss=train, eval_loss=evaluation, eval_accuracy=[0.85, 0.89, 0.90, 0.905, 0.906, 0.907])
+    worse = run_of(loss=train, eval_loss=evaluation, eval_accuracy=[0.85, 0.89, 0.90, 0.88, 0.87, 0.86])
+    assert state("eval_gap_wide", good) is State.ABSENT
+    assert state("eval_gap_wide", worse) is State.PRESENT

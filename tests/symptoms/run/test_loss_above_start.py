@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
@@ -36,3 +37,9 @@ def test_where_the_evaluation_stands_still_batches_that_vary_cannot_tell() -> No
     run = run_of(loss=loss, eval_mse=dict.fromkeys(range(5, 46, 5), 4.02))
     assert state("loss_above_start", run_of(loss=loss)) is State.PRESENT
     assert state("loss_above_start", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_records_that_scatter_around_one_level_are_not_above_the_first(seed: int) -> None:
+    scatter = np.abs(np.random.default_rng(seed).normal(0.11, 0.06, 800))
+    assert state("loss_above_start", run_of(loss=scatter)) is not State.PRESENT

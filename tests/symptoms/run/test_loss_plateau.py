@@ -139,3 +139,9 @@ def test_pretraining_from_scratch_that_stands_after_a_twentieth_is_present() -> 
     assert state("loss_plateau", run_of(loss=loss, kind="pretraining")) is State.PRESENT
     assert state("loss_plateau", run_of(loss=loss)) is State.ABSENT
     assert state("loss_plateau", run_of(loss=np.linspace(10.8, 10.2, 60), kind="pretraining")) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_tuning_that_gains_at_once_and_then_little_is_no_plateau(seed: int) -> None:
+    loss = 0.9 + 0.25 * np.exp(-np.arange(250) / 20) + np.random.default_rng(seed).normal(0, 0.13, 250)
+    assert state("loss_plateau", run_of(loss=loss, kind="sft")) is not State.PRESENT

@@ -17,6 +17,10 @@ LEAST_FALL = 10.0
 OUTRUN = 1.5
 """The chosen answers lose this many times what the margin gains: they fall together more than apart."""
 DEFAULT_BETA = 0.1
+LEAST_RECORDS, EARLY = 8, 0.05
+REFERENCE_FREE = 0.7
+"""The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
+largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen by hand."""
 OF_ALL = 0.75
 """... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen by hand."""
 
@@ -66,7 +70,7 @@ def _changes(run: Run) -> tuple[str, Change, Change]:
 
     The implicit rewards are preferred: they are log-ratios to the reference, free of the length of the answers.
     """
-    if "rewards/chosen" in run and "rewards/rejected" in run:
+    if "rewards/chosen" in run and "rewards/rejected" in run and not _are_free_of_reference(run):
         beta = run.setting("beta") or DEFAULT_BETA
         origin = f"from the rewards over beta = {figure(beta)}"
         pair = [_change(run, name, beta, origin_is_zero=True) for name in ("rewards/chosen", "rewards/rejected")]
@@ -74,10 +78,19 @@ def _changes(run: Run) -> tuple[str, Change, Change]:
         origin = "from logps"
         pair = [_change(run, name, 1.0, origin_is_zero=False) for name in ("logps/chosen", "logps/rejected")]
     else:
-        raise CannotTell("not logged: rewards/chosen and rewards/rejected, or logps/chosen and logps/rejected")
+        raise CannotTell("not logged: rewards that are zero at first, or logps, both of chosen and of rejected")
     if pair[0] is None or pair[1] is None:
-        raise CannotTell("fewer than 8 finite values of the rewards or log-probabilities")
+        raise CannotTell(f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities")
     return origin, pair[0], pair[1]
+
+
+def _are_free_of_reference(run: Run) -> bool:
+    """Say whether the rewards begin far from zero: then they are no log-ratios to what training begins with."""
+    values = run["rewards/chosen"].finite.value
+    if len(values) < LEAST_RECORDS or run.first_step > EARLY * run.last_step:
+        return False
+    begun = abs(float(values[0]))
+    return begun > max(REFERENCE_FREE * float(np.abs(values).max()), 3 * noise(values))
 
 
 def _began(run: Run) -> float:
@@ -88,7 +101,7 @@ def _began(run: Run) -> float:
 
 def _change(run: Run, name: str, unit: float, *, origin_is_zero: bool) -> Change | None:
     values = run[name].finite.value / unit
-    if len(values) < 8:
+    if len(values) < LEAST_RECORDS:
         return None
     edge = max(edge_width(len(values)), len(values) // 8)
     start = 0.0 if origin_is_zero else median(values[:edge])

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import begins_late, compared, refuse_another_scale
+from mldebug_mcp.symptoms.evaluation import as_share, begins_late, compared, refuse_another_scale
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -20,6 +20,8 @@ its lowest: what is learnt serves held-out rows too, and training rows are known
 and with boosted trees. Chosen on small runs of Keras and XGBoost."""
 MUCH_IMPROVED, FACTOR_OF_MUCH_IMPROVED = 0.35, 3.0
 """... or this many times where it has come below this share: so classifiers of pictures end. Chosen by hand."""
+GAINED, AT_BEST, GOOD = 0.02, 0.005, 0.85
+"""... or where the accuracy of evaluation is so much above the first one, so near to its best, and good. By hand."""
 LEAST_EVALUATIONS = 4
 
 
@@ -52,7 +54,8 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     if start > 0 and not (both.evaluation[both.later] > 0).all():
         raise CannotTell("an evaluation loss is not above zero, so there is no ratio to judge")
     improved = start > 0 and level > 0 and both.evaluation[-2:].mean() <= STILL_LOW * both.evaluation.min()
-    factor = FACTOR_OF_MUCH_IMPROVED if reached < MUCH_IMPROVED * start else FACTOR_OF_IMPROVED
+    much = reached < MUCH_IMPROVED * start or _accuracy_grows(run)
+    factor = FACTOR_OF_MUCH_IMPROVED if much else FACTOR_OF_IMPROVED
     if improved and reached < min(IMPROVED * start, factor * level):
         return None
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * start)
@@ -66,3 +69,12 @@ def eval_gap_wide(run: Run) -> Evidence | None:
         steps=(first,),
         values={"eval": reached, "train": level, "start": start, "factor": reached / level},
     )
+
+
+def _accuracy_grows(run: Run) -> bool:
+    """Say whether the accuracy of evaluation has grown and is at its best at the end."""
+    accuracy = run["eval_accuracy"].finite.value if "eval_accuracy" in run else np.empty(0)
+    if not len(accuracy):
+        return False
+    first, best, last = (as_share(float(one)) for one in (accuracy[0], accuracy.max(), accuracy[-1]))
+    return last >= max(best - AT_BEST, first + GAINED, GOOD)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median, noise
+from mldebug_mcp.symptoms.statistics import blocks, mad, median, noise
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
@@ -16,6 +16,9 @@ LEAST = 3
 QUIET = 0.15
 """The first records must agree to within this share, or their level is not known."""
 FIRST = 5
+SCATTER, QUIETER = 6.0, 6.0
+"""Standard deviations above the usual level: where no record is higher, no stretch at `FACTOR`, and the first records
+were not so many times quieter than the rest, all scatter around one level, as those of diffusion do. By hand."""
 
 
 @symptom(
@@ -45,6 +48,8 @@ def loss_above_start(run: Run) -> Evidence | None:
         return None
     if evaluation_stands(run):
         raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
+    if _is_chance(loss.value, start):
+        return None
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(FACTOR * start)}, up to "
@@ -53,3 +58,12 @@ def loss_above_start(run: Run) -> Evidence | None:
         steps=(onset,),
         values={"start": start, "highest": float(loss.value.max()), "records": float(len(high))},
     )
+
+
+def _is_chance(values: Floats, start: float) -> bool:
+    """Say whether no stretch is high and no record above the usual scatter: the first ones happened to agree."""
+    if float(blocks(values).level.max()) >= FACTOR * start or float(values.max()) >= median(values) + SCATTER * mad(
+        values
+    ):
+        return False
+    return noise(values) < QUIETER * float(np.std(values[:FIRST], ddof=1))

@@ -19,6 +19,10 @@ from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03
 """A run that learns lowers its loss by more than this share of the first level within the log."""
+PROGRESS_OF_TRAINED = 0.015
+"""... and a language model that comes trained, in tuning, by this. Chosen by hand."""
+SEEMS = 2.0
+"""Standard errors from which on progress is likely: then a log is no proof of the contrary."""
 LEAST_POINTS = 12
 LONG = 100
 MIDDLE = 0.2
@@ -91,6 +95,7 @@ def loss_plateau(run: Run) -> Evidence | None:
         if doubt > LEAST_PROGRESS and _evaluation_falls(run):
             return None
         _refuse_to_judge(run, loss, doubt)
+        _refuse_likely_progress(run, start, gained, error)
         if run.kind == "pretraining" and comes_trained(run, start):
             raise CannotTell(f"the loss begins at {figure(start)}, that of a model that comes trained: it may be done")
         if _right_from_the_start(run):
@@ -108,6 +113,17 @@ def loss_plateau(run: Run) -> Evidence | None:
             **({"uniform_guess": chance} if chance is not None else {}),
         },
     )
+
+
+def _least_progress(run: Run, start: float) -> float:
+    """Return the share of the first level that is progress: little is left to learn for what comes trained."""
+    return PROGRESS_OF_TRAINED if run.kind in LANGUAGE_MODELS and comes_trained(run, start) else LEAST_PROGRESS
+
+
+def _refuse_likely_progress(run: Run, start: float, gained: float, error: float) -> None:
+    """Raise CannotTell if there is progress in all likelihood, though less than what proves it."""
+    if gained > max(_least_progress(run, start) * start, SEEMS * error):
+        raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
 
 
 def _refuse_to_judge(run: Run, loss: Series, doubt: float) -> None:
