@@ -9,11 +9,17 @@ from tests.runs import decay, noisy, run_of, seen, state
 
 def test_records_at_twice_the_first_loss_are_present_from_the_first_of_them() -> None:
     loss = noisy(decay(300, 1.6, 0.1), 0.05)
-    loss[[40, 47, 60, 90]] = 3.4
+    loss[[40, 41, 42, 60]] = 3.4
     finding = seen("loss_above_start", run_of(loss=loss))
     assert finding.state is State.PRESENT
     assert finding.steps == [41]
     assert finding.values["records"] == 4
+
+
+def test_hard_batches_that_come_by_themselves_are_absent() -> None:
+    loss = noisy(decay(300, 1.6, 0.1), 0.05)
+    loss[[40, 47, 60, 90]] = 3.4
+    assert state("loss_above_start", run_of(loss=loss)) is State.ABSENT
 
 
 def test_one_bad_batch_is_absent() -> None:

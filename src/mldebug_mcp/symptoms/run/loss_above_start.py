@@ -16,9 +16,11 @@ LEAST = 3
 QUIET = 0.15
 """The first records must agree to within this share, or their level is not known."""
 FIRST = 5
-SCATTER, QUIETER = 6.0, 6.0
-"""Standard deviations above the usual level: where no record is higher, no stretch at `FACTOR`, and the first records
-were not so many times quieter than the rest, all scatter around one level, as those of diffusion do. By hand."""
+STRETCH, IN_A_ROW = 1.15, 3
+"""Times the start that a stretch of the log lies at, or records in a row: less are single batches that stand out."""
+FAR, QUIETER = 6.0, 6.0
+"""Where no stretch lies at `FACTOR`, a record must be so many standard deviations away, or the first ones so many times
+quieter than the rest: else all scatter around one level, as those of diffusion do. All chosen by hand."""
 
 
 @symptom(
@@ -32,8 +34,8 @@ were not so many times quieter than the rest, all scatter around one level, as t
 def loss_above_start(run: Run) -> Evidence | None:
     """Several records of the training loss lie far above the first ones.
 
-    Not this when: the first records vary widely themselves; one batch stands out (`loss_spike`); the log begins with a
-    model that is already trained; the evaluation loss stands still. Factor and number were chosen by hand.
+    Not this when: the first records vary widely themselves; single batches stand out (`loss_spike`); the log begins
+    with a model that is already trained; the evaluation loss stands still. Factor and number were chosen by hand.
     """
     loss = run["loss"].finite
     first = loss.value[:FIRST]
@@ -48,7 +50,7 @@ def loss_above_start(run: Run) -> Evidence | None:
         return None
     if evaluation_stands(run):
         raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
-    if _is_chance(loss.value, start):
+    if not _stays_high(loss.value, start):
         return None
     onset = float(loss.step[high[0]])
     return Evidence(
@@ -60,10 +62,11 @@ def loss_above_start(run: Run) -> Evidence | None:
     )
 
 
-def _is_chance(values: Floats, start: float) -> bool:
-    """Say whether no stretch is high and no record above the usual scatter: the first ones happened to agree."""
-    if float(blocks(values).level.max()) >= FACTOR * start or float(values.max()) >= median(values) + SCATTER * mad(
-        values
-    ):
+def _stays_high(values: Floats, start: float) -> bool:
+    """Say whether a stretch is high, and not single batches or records that scatter around one level."""
+    level = float(blocks(values).level.max())
+    edges = np.flatnonzero(np.diff(values > FACTOR * start, prepend=False, append=False))
+    if level < STRETCH * start and int((edges[1::2] - edges[::2]).max(initial=0)) < IN_A_ROW:
         return False
-    return noise(values) < QUIETER * float(np.std(values[:FIRST], ddof=1))
+    far = float(values.max()) >= median(values) + FAR * mad(values)
+    return far or level >= FACTOR * start or noise(values) >= QUIETER * float(np.std(values[:FIRST], ddof=1))
