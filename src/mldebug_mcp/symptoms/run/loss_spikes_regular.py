@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 3
+BESIDE, ABOVE = 2, 1.1
+"""Records on either side, but for the nearest, above which a record one distance before stands, by this factor."""
 EVEN = 0.1
 """Distances between jumps vary by less than this share. Chosen by hand."""
 
@@ -28,7 +30,8 @@ def loss_spikes_regular(run: Run) -> Evidence | None:
     """The training loss jumps at even distances, as when the same data comes again.
 
     Not this when: the distance is that of evaluations or checkpoints; the summary says whether it is that of
-    evaluations or epochs. Judged only where the loss jumps three times.
+    evaluations or epochs. Judged only where the loss jumps three times. One distance before the first, where the loss
+    may still fall too steeply for a jump to be told, a record above all its neighbours counts as one more.
     """
     loss = run["loss"].finite
     found = jumps(run)
@@ -38,12 +41,24 @@ def loss_spikes_regular(run: Run) -> Evidence | None:
     gaps = np.diff(steps)
     if float(gaps.std()) > EVEN * float(gaps.mean()):
         return None
+    steps = np.concatenate([_one_before(loss, float(steps[0]), float(gaps.mean())), steps])
     return Evidence(
-        f"the {len(found)} jumps are {figure(float(gaps.mean()))} {run.step_name}s apart, the first at "
+        f"the {len(steps)} jumps are {figure(float(gaps.mean()))} {run.step_name}s apart, the first at "
         f"{figure(float(steps[0]))}{_rhythm(run, float(gaps.mean()))}",
         steps=tuple(float(step) for step in steps[:10]),
-        values={"distance": float(gaps.mean()), "count": len(found)},
+        values={"distance": float(gaps.mean()), "count": len(steps)},
     )
+
+
+def _one_before(loss: Series, first: float, distance: float) -> Floats:
+    """Return the step of a record one distance before the first jump that stands above its neighbours, if there is."""
+    at = int(np.searchsorted(loss.step, first - distance))
+    near = slice(max(0, at - 1), at + 2)
+    if first - distance < loss.step[0] or at < BESIDE + 1 or at + BESIDE + 2 > len(loss):
+        return np.empty(0)
+    top = near.start + int(np.argmax(loss.value[near]))
+    others = np.concatenate([loss.value[top - 1 - BESIDE : top - 1], loss.value[top + 2 : top + 2 + BESIDE]])
+    return loss.step[top : top + 1] if loss.value[top] > ABOVE * others.max() > 0 else np.empty(0)
 
 
 def _rhythm(run: Run, distance: float) -> str:
