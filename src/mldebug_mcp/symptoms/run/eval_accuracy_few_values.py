@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 LEAST, MANY = 6, 12
 MOST, MOST_OF_MANY = 2, 3
@@ -37,7 +37,7 @@ def eval_accuracy_few_values(run: Run) -> Evidence | None:
     accuracy = run["eval_accuracy"].finite
     share = np.array([as_share(float(one)) for one in accuracy.value])
     if len(share) < LEAST:
-        raise CannotTell(f"eval_accuracy has {len(share)} finite value(s); {LEAST} are needed")
+        raise CannotTell(f"eval_accuracy has {counted(len(share), 'finite value')}; {LEAST} are needed")
     values, times = np.unique(share, return_counts=True)
     most = MOST_OF_MANY if len(share) >= MANY else MOST
     if not 2 <= len(values) <= most or times.max() == len(share) - 1 or float(values[-1]) >= GOOD:

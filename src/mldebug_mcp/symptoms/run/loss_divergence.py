@@ -49,6 +49,7 @@ SIGMAS = 6.0
     not_for=("grpo", "ppo", "rl"),
     background=0.01,
     follows=("loss_falls_back",),
+    instead=("logits_grow",),
 )
 def loss_divergence(run: Run) -> Evidence | None:
     """The training loss rises well above its best level and is still there at the end of the log.

@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 
-@symptom(needs=(), sources=("axolotl_stability",), background=0.001)
+@symptom(needs=(), sources=("axolotl_stability",), background=0.001, instead=("logits_grow",))
 def loss_nonfinite(run: Run) -> Evidence | None:
     """The training loss is NaN or infinite.
 

@@ -55,7 +55,7 @@ SHORT = 12
     not_for=("grpo", "ppo", "rl"),
     background=0.1,  # a large healthy run has twenty (palm_2022)
     as_chosen=True,
-    instead=("loss_divergence", "loss_nonfinite"),
+    instead=("logits_grow", "loss_divergence", "loss_nonfinite"),
 )
 def loss_spike(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level and comes back.
