@@ -164,7 +164,9 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "elapsed_time_per_iteration_(s)", "time_per_iteration", "perf/time_per_step", "step_avg", "time_this_iter_s",
         "ms/batch",
         "elapsed_time_per_iteration_ms", "train_step_timing_in_s", "per_step_time",
-        "batch_(t)", "batch_cost", "avg_batch_cost",
+        "batch_(t)", "batch_cost", "avg_batch_cost", "iter_time_ms", "batch_time_ms", "time_per_step_ms", "ms_per_step",
+        "ms_per_iter", "ms/step", "step_ms", "time_per_iter", "time_per_batch", "sec_per_step", "seconds_per_step",
+        "s_per_step", "step_time_s", "step_time_sec", "step_duration", "iteration_time", "iteration_time_ms",
     ),
     "data_time": (
         "data_time", "data_wait", "train/data_time", "time/data", "data_loading_time", "data_s", "timing_s/data",
@@ -190,6 +192,14 @@ FACTORS: dict[str, float] = {
     "step_time_ms": 1e-3,
     "elapsed_time_per_iteration_ms": 1e-3,
     "ms/batch": 1e-3,
+    "iter_time_ms": 1e-3,
+    "batch_time_ms": 1e-3,
+    "time_per_step_ms": 1e-3,
+    "ms_per_step": 1e-3,
+    "ms_per_iter": 1e-3,
+    "ms/step": 1e-3,
+    "step_ms": 1e-3,
+    "iteration_time_ms": 1e-3,
     "objf": -1.0,  # Kaldi maximises its objective function, a log-probability per frame
     "current_batch_average_objf": -1.0,
 }

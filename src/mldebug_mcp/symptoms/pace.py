@@ -12,9 +12,11 @@ from mldebug_mcp.text import counted
 RATES = (
     "tokens_per_second", "tokens_per_sec", "tok/s", "tps", "throughput", "samples_per_second", "samples_per_sec",
     "throughput(tps)", "perf/throughput", "steps_per_second", "iterations_per_second", "it/s",
+    "tokens_per_s", "tokens/s", "tokens/sec", "samples_per_s", "samples/s", "samples/sec", "images_per_second",
+    "images_per_sec", "img/s", "imgs/sec", "examples_per_second", "examples_per_sec", "steps_per_sec", "it_per_sec",
 )  # fmt: skip
 """Throughputs of which the step time is the inverse, up to a factor: only its changes are judged."""
-DURATIONS = ("step_time", "time_metrics/end_to_end(s)", "iteration_time", "perf/time_per_step", "timing_s/step")
+DURATIONS = ("step_time", "time_metrics/end_to_end(s)", "perf/time_per_step", "timing_s/step")
 PACES = (*DURATIONS, "time", *RATES)
 BATCHES = ("global batch size", "global_batch_size", "batch_size", "train_batch_size", "bsz")
 """Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is no slower for that."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
 from tests.runs import noisy, run_of, seen, state
@@ -42,3 +43,13 @@ def test_steps_that_are_slower_as_their_batch_grows_are_absent() -> None:
     assert state("step_time_grows", run_of(step_time=time)) is State.PRESENT
     assert state("step_time_grows", run_of({"global batch size": rows}, step_time=time)) is State.ABSENT
     assert state("step_time_grows", run_of({"global batch size": [16.0] * 150}, step_time=time)) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["iter_time_ms", "ms_per_step", "iteration_time", "batch_time_ms"])
+def test_a_step_time_is_judged_under_the_names_of_plain_loops(name: str) -> None:
+    slower = 250 * (1 + np.arange(100) / 50)
+    assert state("step_time_grows", run_of({name: slower})) is State.PRESENT
+
+
+def test_a_falling_throughput_is_a_growing_step_time() -> None:
+    assert state("step_time_grows", run_of({"images_per_second": 900 / (1 + np.arange(100) / 50)})) is State.PRESENT
