@@ -6,7 +6,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
 from mldebug_mcp.symptoms.run.loss_spike import jumps
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 NATS = 1.0
 """Per token, above the level before: a mean over thousands of tokens does not move so far by hard text."""
@@ -24,10 +24,11 @@ RECORDS = 3
 def loss_spike_nats(run: Run) -> Evidence | None:
     """The loss of a new language model jumps by a nat per token, for several records or several times.
 
-    Not this when: one record alone jumps; the jumps are lower, as hard text makes them. Judged only where the loss
-    jumps at all, and begins at ln(vocabulary), as that of a model trained from scratch does.
+    Not this when: one record alone jumps; the loss stays up (`loss_divergence`); the jumps are lower, as hard text
+    makes them. Judged only where the loss jumps at all, and begins at ln(vocabulary), as that of a model trained from
+    scratch does.
     """
-    found = jumps(run)
+    found = [spike for spike in jumps(run) if spike.recovered is not False]
     if not found:
         raise CannotTell("the loss does not jump")
     uniform_of_tokens(run)
@@ -39,7 +40,8 @@ def loss_spike_nats(run: Run) -> Evidence | None:
     worst = max(high, key=lambda spike: spike.height)
     return Evidence(
         f"loss jumps by {figure(worst.height)} nats per token from {figure(worst.level)} at {run.step_name} "
-        f"{figure(float(loss.step[worst.first]))}; {len(high)} jumps of {figure(NATS)} or more take {records} records",
+        f"{figure(float(loss.step[worst.first]))}; {counted(len(high), 'jump')} of {figure(NATS)} or more, of "
+        f"{records} records in all",
         steps=tuple(float(loss.step[spike.first]) for spike in high)[:10],
         values={"height": worst.height, "level": worst.level, "count": len(high), "records": records},
     )
