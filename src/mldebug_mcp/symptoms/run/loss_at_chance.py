@@ -92,10 +92,15 @@ def loss_at_chance(run: Run) -> Evidence | None:
     )
 
 
+def _accuracies(run: Run) -> Floats:
+    """Return the accuracies that are logged, those of evaluation if there are any."""
+    name = next((one for one in ACCURACIES if one in run), None)
+    return run[name].finite.value if name is not None else np.empty(0)
+
+
 def _guesses(run: Run, uniform: float) -> bool:
     """Say whether the accuracy stays that of a guess, however rough the loss."""
-    name = next((one for one in ACCURACIES if one in run), None)
-    right = run[name].finite.value if name is not None else np.empty(0)
+    right = _accuracies(run)
     guess = math.exp(-uniform)
     return len(right) >= LEAST_ACCURACIES and as_share(float(right.max())) <= guess + BY_CHANCE * (1 - guess)
 
@@ -115,8 +120,7 @@ def _by_accuracy(run: Run, end: float) -> float:
 
     Of the whole numbers of classes that the accuracy allows, that whose guess is nearest to the loss is taken.
     """
-    name = next((one for one in ACCURACIES if one in run), None)
-    right = run[name].finite.value if name is not None else np.empty(0)
+    right = _accuracies(run)
     accuracy = as_share(median(right)) if len(right) >= LEAST_ACCURACIES else 0.0
     if not 0 < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")

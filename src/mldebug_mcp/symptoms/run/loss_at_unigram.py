@@ -12,7 +12,7 @@ from mldebug_mcp.symptoms.run.loss_stall import HIGH_SHARE, stalled
 from mldebug_mcp.symptoms.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
 
-LEAST_LN_VOCABULARY = math.log(30_000)
+LEAST_LN_OF_TEXT = math.log(30_000)
 """Tokenizers of text have 30,000 tokens (BERT's) or more; nothing else has so many classes, as a rule. Characters and
 made-up languages may hold no more than their frequencies."""
 NEAR = 0.05
@@ -58,8 +58,8 @@ def uniform_of_tokens(run: Run) -> float:
     if is_late(run, step, EARLY, 10):
         raise CannotTell(f"the first loss is logged at {run.step_name} {figure(step)}, too late to speak of the start")
     known = uniform_loss(run)
-    if known is None and LEAST_LN_VOCABULARY <= first <= MAX_LN_VOCABULARY:
+    if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:
         known = first
-    if known is None or known < LEAST_LN_VOCABULARY or abs(first / known - 1) > NEAR:
+    if known is None or known < LEAST_LN_OF_TEXT or abs(first / known - 1) > NEAR:
         raise CannotTell(f"the first loss, {figure(first)}, is not known to be that of a uniform guess among tokens")
     return known

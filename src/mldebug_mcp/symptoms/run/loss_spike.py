@@ -65,13 +65,18 @@ def loss_spike(run: Run) -> Evidence | None:
     synthetic curves with normal, lognormal and heavy-tailed noise (`benchmarks/symptoms.py`).
     """
     loss = run["loss"].finite
-    found = [spike for spike in jumps(run) if spike.recovered is not False]
+    found = passing_jumps(run)
     if not found or len(found) > max(5, len(loss) // 50):
         return None
     if not any(spike.recovered for spike in found) and loss_divergence(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     worst = max(found, key=lambda spike: spike.height)
     return _evidence(run, loss.step, loss.value, found, worst)
+
+
+def passing_jumps(run: Run) -> list[Spike]:
+    """Return the jumps of the loss of a run but for those that stay up."""
+    return [spike for spike in jumps(run) if spike.recovered is not False]
 
 
 @lru_cache(maxsize=1)

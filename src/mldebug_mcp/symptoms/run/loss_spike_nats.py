@@ -5,7 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
-from mldebug_mcp.symptoms.run.loss_spike import jumps
+from mldebug_mcp.symptoms.run.loss_spike import passing_jumps
 from mldebug_mcp.text import counted, figure
 
 NATS = 1.0
@@ -28,7 +28,7 @@ def loss_spike_nats(run: Run) -> Evidence | None:
     makes them. Judged only where the loss jumps at all, and begins at ln(vocabulary), as that of a model trained from
     scratch does.
     """
-    found = [spike for spike in jumps(run) if spike.recovered is not False]
+    found = passing_jumps(run)
     if not found:
         raise CannotTell("the loss does not jump")
     uniform_of_tokens(run)
