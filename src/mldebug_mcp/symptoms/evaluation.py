@@ -1,4 +1,4 @@
-"""Which of a log's metrics are evaluation losses, and which measure quality at evaluation."""
+"""A log's evaluation losses, and what compares them with the training loss."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ EXPLODED = 100.0
 IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
 """How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
 fall, and over how many evaluations, for them to be one quantity on two scales. Chosen by hand."""
-ACCURACIES = ("eval_accuracy", "accuracy")
-"""What accuracies are called, that of evaluation first."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen by hand."""
 STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
@@ -35,26 +33,6 @@ _LOSS = re.compile(r"eval_(?:.+[_/])?loss")
 _ERROR = re.compile(r"eval_(?:(?:.+[_/])?loss|r?mse|mae)")
 # Parts of a detector's or a VAE's loss, which move by rules of their own.
 _PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
-# "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "bbox/AP" what detectron2 does, "coco/bbox_mAP"
-# MMDetection, "Pseudo dice" nnU-Net, a number for each class.
-_QUALITY = re.compile(
-    r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
-    r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
-    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum)|ndcg(?:@\d+)?|(?:recall|precision|hit|hr|mrr|map)@\d+)$"
-)
-"""By its name, or as what nobody measures while training: BLEU of whole outputs, nDCG of whole rankings."""
-_OF_A_CLASS = re.compile(r"m?(?:dice|iou|jaccard)|f1(?:_score)?|(?:dice|iou)_(?:score|coef)", re.IGNORECASE)
-"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
-_RANKING = re.compile(
-    r"(?:eval_)?(?P<sure>n?dcg|mrr|hr|hit(?:s|_?r(?:ate|atio))?|(?:recall|precision|map|f1)(?=@\d))?"
-    r"(?:recall|precision|map|f1)?(?:[@_]\d+)?",
-    re.IGNORECASE,
-)
-"""What recommenders and search are measured by; a bare recall counts beside one of the sure ones."""
-_CLOCKS = re.compile(
-    r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
-    r"|learning_rate|length|ppl_max|std|support|threshold"
-)
 
 
 def evaluation_losses(run: Run) -> list[Series]:
@@ -68,37 +46,6 @@ def evaluation_losses(run: Run) -> list[Series]:
     return [run[name] for name in sorted(names, key=lambda name: (name != "eval_loss", name))]
 
 
-def quality_metrics(run: Run) -> list[Series]:
-    """Return the metrics of evaluation that measure quality: no losses, clocks, counts or sizes.
-
-    A score of a class, such as Dice or F1, also without the word where it is logged with the evaluation loss alone.
-
-    Raises CannotTell if there is none.
-    """
-    names = [
-        name
-        for name in run.series
-        if _QUALITY.match(name) and not _LOSS.fullmatch(name) and not _CLOCKS.search(name) and "loss" not in name
-    ]
-    names += [name for name in run.series if _OF_A_CLASS.fullmatch(name) and _stands_beside(run, name)]
-    if not names:
-        raise CannotTell("not logged: a metric of evaluation other than the loss")
-    return [run[name] for name in names]
-
-
-def _stands_beside(run: Run, name: str) -> bool:
-    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
-    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
-        return False
-    return np.array_equal(run[name].step, run["eval_loss"].step)
-
-
-def ranking_metrics(run: Run) -> list[Series]:
-    """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
-    found = {name: match for name in run.series if name and (match := _RANKING.fullmatch(name))}
-    return [run[name] for name in found] if any(match["sure"] for match in found.values()) else []
-
-
 def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
     names = [name for name in run.series if _ERROR.fullmatch(name) and not _PARTS.search(name)]
@@ -107,16 +54,6 @@ def evaluation_stands(run: Run) -> bool:
         if len(one) >= LEAST_STANDING and one.step[0] <= EARLY * run.last_step:
             return float(np.ptp(one.value)) <= STANDS * abs(median(one.value))
     return False
-
-
-def all_zero(series: Series) -> bool:
-    """Say whether a metric is exactly zero wherever it is logged: then it was not measured, or measured wrongly."""
-    return not series.finite.value.any()
-
-
-def as_share(accuracy: float) -> float:
-    """Return an accuracy as a share; above 1 it is in per cent."""
-    return accuracy / 100 if accuracy > 1 else accuracy
 
 
 def begins_late(evaluation: Series) -> bool:

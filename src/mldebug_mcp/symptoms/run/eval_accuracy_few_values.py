@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.symptoms.evaluation import as_share
+from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import counted, figure
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share, ranking_metrics
+from mldebug_mcp.symptoms.quality import ACCURACIES, as_share, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import as_share, compared
+from mldebug_mcp.symptoms.evaluation import compared
+from mldebug_mcp.symptoms.quality import as_share, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_gap_grows import eval_gap_grows
 from mldebug_mcp.symptoms.run.eval_gap_wide import LEAST_EVALUATIONS, SHARE_OF_START
@@ -25,8 +24,6 @@ FALLS = 0.05
 """Over the later half an evaluation loss that falls by so much does not stay where it is. Chosen by hand."""
 GAINS = 0.05
 """A score that gains so much, as a share, still gets better. Chosen by hand."""
-_OF_RANKINGS = re.compile(r"(?:eval_)?(?:.*[_/])?(?:mrr|(?:recall|precision|mrr|map|ndcg|hit|hr|r)@\d+)", re.IGNORECASE)
-"""Where candidates are ranked, the loss grows with their number, and evaluation often has more than a batch."""
 
 
 @symptom(
@@ -70,7 +67,6 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
 
 def _still_gains(run: Run, since: float) -> bool:
     """Say whether a score of rankings, which is best at one, ends clearly above what it was at a step."""
-    names = [name for name in run.series if _OF_RANKINGS.fullmatch(name)]
-    scores = [one for one in (run[name].finite for name in names) if len(one) >= LEAST_EVALUATIONS]
+    scores = [one.finite for one in ranking_metrics(run) if len(one.finite) >= LEAST_EVALUATIONS]
     before = [(one, one.at(since)) for one in scores]
     return any(then is not None and as_share(end_level(one.value)) - as_share(then) > GAINS for one, then in before)

@@ -6,7 +6,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import as_share, begins_late, compared, refuse_another_scale
+from mldebug_mcp.symptoms.evaluation import begins_late, compared, refuse_another_scale
+from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 

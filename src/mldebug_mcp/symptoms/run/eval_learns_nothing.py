@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.symptoms.evaluation import as_share, compared
+from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
+from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import counted, figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.evaluation import evaluation_losses, quality_metrics
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.quality import quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import all_zero, begins_late, evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion
+from mldebug_mcp.symptoms.quality import all_zero
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure

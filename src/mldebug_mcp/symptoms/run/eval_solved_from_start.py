@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import all_zero, beside_training
+from mldebug_mcp.symptoms.evaluation import beside_training
+from mldebug_mcp.symptoms.quality import all_zero
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.evaluation import ACCURACIES, refuse_sums_of_epochs
+from mldebug_mcp.symptoms.evaluation import refuse_sums_of_epochs
+from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss

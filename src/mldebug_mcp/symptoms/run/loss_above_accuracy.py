@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import as_share
+from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, end_level, start_level
 from mldebug_mcp.text import figure

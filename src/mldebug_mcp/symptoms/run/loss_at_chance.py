@@ -8,8 +8,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
-from mldebug_mcp.symptoms.evaluation import ACCURACIES, as_share
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
+from mldebug_mcp.symptoms.quality import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.run.loss_slow import creeps_below

@@ -6,7 +6,7 @@ import math
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.answers import worst_written
-from mldebug_mcp.symptoms.evaluation import as_share
+from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.symptoms.evaluation import ACCURACIES
+from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level

@@ -9,8 +9,9 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import is_late
-from mldebug_mcp.symptoms.evaluation import ACCURACIES, evaluation_stands
+from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
+from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_slow import creeps_below
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss

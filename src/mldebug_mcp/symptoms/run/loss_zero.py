@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.evaluation import ACCURACIES
+from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_drops_to_zero import loss_drops_to_zero
 from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
