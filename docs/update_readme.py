@@ -2,7 +2,7 @@
 
 A comment `<!-- output: COMMAND -->` and a fenced block show what the command prints; a comment `<!-- figures: NAME -->`
 and a table show what `python -m benchmarks.faults report|compare --save` measured last. The tests fail if a page shows
-anything else.
+anything else. A comment `<!-- picture: COMMAND -->` stands above a picture that the command draws.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs" / "accuracy.md", *sorted((ROOT / "doc
 BLOCK = re.compile(
     r"<!-- output: mldebug-mcp (?P<arguments>[^\n]+?) -->\n```(?P<language>\w*)\n(?P<shown>.*?)```\n", re.DOTALL
 )
+PICTURE = re.compile(r"<!-- picture: mldebug-mcp (?P<arguments>[^\n]+?) -->\n")
 TABLE = re.compile(r"<!-- figures: (?P<name>\w+) -->\n(?:\|[^\n]*\n)*")
 
 
@@ -48,4 +49,7 @@ def filled(page: str) -> str:
 
 if __name__ == "__main__":
     for path in PAGES:
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        page = path.read_text(encoding="utf-8")
+        for picture in PICTURE.finditer(page):
+            run(picture["arguments"])
+        path.write_text(filled(page), encoding="utf-8")

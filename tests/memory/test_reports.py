@@ -65,7 +65,8 @@ def test_the_page_stands_alone_and_escapes_what_comes_from_the_snapshot(save: Sa
 
     text = page.read_text()
     assert "<script" not in text
-    assert "http" not in text
+    assert "http:" not in text
+    assert "https:" not in text
     assert "peak" in text
     assert text.count("<polygon") >= 4
 

@@ -36,6 +36,14 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         reference = read_run(options.reference) if options.reference else None
         answer = diagnose(run, reference, outcomes=dict(options.outcomes))
+    if options.png:
+        from mldebug_mcp.report.diagnosis_plot import plot_diagnosis
+
+        plot_diagnosis(answer, run, options.png, reference)
+    if options.html:
+        from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
+
+        write_diagnosis_html(answer, run, options.html, reference)
     if options.json:
         _print_json(answer)
     else:

@@ -75,6 +75,8 @@ def _add_diagnose(verbs: Commands) -> None:
         "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
         help="how a check of an earlier diagnosis turned out, such as bad_batch.1=refutes (or =confirms); repeatable",
     )  # fmt: skip
+    diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
+    diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)

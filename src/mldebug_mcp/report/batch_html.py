@@ -1,4 +1,4 @@
-"""An inspection as one HTML file: no scripts, nothing loaded."""
+"""An inspection as one HTML file: what was found, and the rows with what is trained on."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from pathlib import Path
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
 from mldebug_mcp.report.batch_numbers import numbers, row_heading
 from mldebug_mcp.report.quotes import quoted_once
+from mldebug_mcp.report.web_page import prose, web_page
 from mldebug_mcp.report.writing import write_file
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --quiet: #777; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-table { border-collapse: collapse; } td { padding: .1rem 1.2rem .1rem 0; } td:first-child { color: var(--quiet); }
+_STYLE = """
+td:first-child { color: var(--dim); }
 .finding { border-left: .3rem solid var(--line); padding: .2rem 0 .2rem 1rem; margin: 1rem 0; }
-.error { border-color: #c33; } .warning { border-color: #c80; } .info { border-color: #38c; }
-.finding p { margin: .3rem 0; } blockquote { margin: .3rem 0; font-style: italic; color: var(--quiet); }
-.row, pre { font: 13px/1.7 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+.finding.error { border-color: #c33; } .finding.warning { border-color: #c80; } .finding.info { border-color: #38c; }
+.row, pre { font: 13px/1.7 ui-monospace, monospace; white-space: pre-wrap;
+  overflow-wrap: anywhere; }
 .row { border: 1px solid var(--line); padding: .5rem; margin: .3rem 0 1.2rem; }
-.row span { border-radius: 2px; } .trained { background: #3a36; } .masked { color: var(--quiet); }
+.row span { border-radius: 2px; } .trained { background: #3a36; } .masked { color: var(--dim); }
 .special { font-weight: bold; outline: 1px solid #85c8; } .padding { color: #a5a; font-style: italic; }
-.role { float: right; color: var(--quiet); font-size: .8em; }
-""".strip()
+.role { float: right; color: var(--dim); font-size: .8em; }
+"""
 
 
 def write_page(inspection: BatchInspection, path: str | Path) -> None:
@@ -50,11 +48,7 @@ def page(inspection: BatchInspection) -> str:
     if inspection.template is not None:
         parts.append(f"<h2>The chat template on two exchanges</h2><pre>{_template(inspection.template)}</pre>")
     parts += [f"<p class=masked>{escape(note)}</p>" for note in inspection.notes]
-    return (
-        '<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
-        "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(batch.path)}</title><style>{STYLE}</style></head>\n<body>{''.join(parts)}</body></html>\n"
-    )
+    return web_page(batch.path, parts, _STYLE)
 
 
 def _table(batch: BatchSummary) -> str:
@@ -64,7 +58,7 @@ def _table(batch: BatchSummary) -> str:
 
 
 def _finding(finding: BatchFinding) -> str:
-    fixes = "".join(f"<p>{escape(name)}: {escape(fix)}</p>" for name, fix in finding.fixes.items())
+    fixes = "".join(f"<p>{escape(name)}: {prose(fix)}</p>" for name, fix in finding.fixes.items())
     quotes = "".join(
         f"<blockquote>{escape(one.text)} — <cite>{escape(one.author)}, {escape(one.title)}</cite></blockquote>"
         for one in finding.citations
@@ -72,7 +66,7 @@ def _finding(finding: BatchFinding) -> str:
     return (
         f'<div class="finding {finding.severity}"><p><b>{escape(finding.check)}</b> ({finding.severity}): '
         f"{escape(finding.summary)}</p><p>{escape(finding.why)}</p>"
-        f"<p><b>Fix:</b> {escape(finding.fix)}</p>{fixes}{quotes}</div>"
+        f"<p><b>Fix:</b> {prose(finding.fix)}</p>{fixes}{quotes}</div>"
     )
 
 

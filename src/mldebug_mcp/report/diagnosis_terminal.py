@@ -6,10 +6,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import (
-    Citation,
     Comparison,
     Diagnosis,
     Finding,
@@ -21,13 +19,23 @@ from mldebug_mcp.models import (
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.knowledge_terminal import citation_text
+from mldebug_mcp.report.shown import (
+    ONCE_CHECKED,
+    SHOWN_HYPOTHESES,
+    SHOWN_STEPS,
+    also_for,
+    in_a_sentence,
+    leading_citations,
+    notes_on,
+    nothing_seen,
+    others_together,
+    partings,
+    settings_apart,
+    what_was_read,
+)
 from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.text import figure, percent
 
-SHOWN_HYPOTHESES = 5
-SHOWN_STEPS = 3
-CITED = 0.1
-"""Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 
 
@@ -37,33 +45,28 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     console.print(
         Text.assemble(
             (read.path, "bold"),
-            f": {read.records} records ({', '.join(read.formats)}), {read.step_name}s {figure(run.first_step)} to "
-            f"{figure(run.last_step)}, kind of run: {read.kind}",
+            f": {what_was_read(diagnosis, run)}",
         )
     )
     _print_curves(console, run, diagnosis)
     print_section(
         console,
         "Seen in the log",
-        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [_nothing_seen(diagnosis)],
+        [_finding(finding) for finding in worth_showing(diagnosis.findings)] or [Text(nothing_seen(diagnosis))],
     )
     if diagnosis.comparison is not None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
     _print_hypotheses(console, diagnosis)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     if steps:
-        steps.append(
-            Text("Once a check is made, run the same command with --outcome CHECK=confirms or =refutes", style="dim")
-        )
+        steps.append(Text(ONCE_CHECKED, style="dim"))
     print_section(console, "Check next", steps)
     print_section(console, "Tied", [Text(tie.summary) for tie in diagnosis.ties])
     print_section(console, "Not logged, but would have helped", [_to_log(one) for one in diagnosis.what_to_log])
-    print_section(console, "Practitioners on this", [citation_text(one) for one in _citations(diagnosis.hypotheses)])
-    unknown = [finding.symptom for finding in diagnosis.findings if finding.state is State.UNKNOWN]
-    notes = [*diagnosis.notes]
-    if unknown:
-        notes.append(f"{len(unknown)} of {len(diagnosis.findings)} symptoms cannot be judged from this log")
-    print_section(console, "Notes", bullets(notes))
+    print_section(
+        console, "Practitioners on this", [citation_text(one) for one in leading_citations(diagnosis.hypotheses)]
+    )
+    print_section(console, "Notes", bullets(notes_on(diagnosis)))
 
 
 def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
@@ -83,24 +86,9 @@ def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
 
 
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
-    partings = [
-        Text(
-            f"{one.metric} departs at {step_name} {figure(one.step)}: {figure(one.run)} here, "
-            f"{figure(one.reference)} there ({figure(one.sigmas)} standard deviations of the noise); at the end "
-            f"{figure(one.run_at_end)} and {figure(one.reference_at_end)}"
-        )
-        for one in comparison.partings
-    ]
-    same = [Text(f"no difference beyond the noise: {', '.join(comparison.alike)}")] if comparison.alike else []
-    settings = [
-        Text(f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there", style="yellow")
-        for one in comparison.settings
-    ]
-    print_section(console, f"Compared with {comparison.reference}", [*partings, *same, *settings])
-
-
-def _value(value: str | float | None) -> str:
-    return "not set" if value is None else value if isinstance(value, str) else figure(value)
+    lines = [Text(line) for line in partings(comparison, step_name)]
+    settings = [Text(line, style="yellow") for line in settings_apart(comparison)]
+    print_section(console, f"Compared with {comparison.reference}", [*lines, *settings])
 
 
 def _finding(finding: Finding) -> Text:
@@ -116,17 +104,15 @@ def _print_hypotheses(console: Console, diagnosis: Diagnosis) -> None:
     shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
     for one in shown:
         table.add_row(Text(percent(one.probability), style="bold"), Text(one.credence, style="dim"), _hypothesis(one))
-    rest = sum(one.probability for one in diagnosis.hypotheses[SHOWN_HYPOTHESES:])
-    table.add_row(
-        percent(rest), "", Text(f"{len(diagnosis.hypotheses) - len(shown)} other causes together", style="dim")
-    )
+    rest, words = others_together(diagnosis)
+    table.add_row(percent(rest), "", Text(words, style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _hypothesis(one: Hypothesis) -> Text:
     text = Text.assemble((one.cause, "bold green" if one.cause == "healthy" else "bold yellow"))
     if one.summary:
-        text.append(f": {one.summary.split('. ')[0].rstrip('.')}.")
+        text.append(f": {in_a_sentence(one)}")
     if one.because:
         text.append(f"\nfor it: {', '.join(one.because)}", style="dim")
     if one.against:
@@ -135,7 +121,7 @@ def _hypothesis(one: Hypothesis) -> Text:
 
 
 def _step(number: int, step: NextStep) -> Text:
-    others = [cause for cause in step.for_causes if not step.id.startswith(f"{cause}.")]
+    others = also_for(step)
     also = f"; also for {', '.join(others)}" if others else ""
     text = Text.assemble(f"{number}. {step.action} ", (f"({step.id}: {step.cost}{also})", "dim"))
     text.append(f"\n   confirms: {step.confirms}\n   refutes:  {step.refutes}", style="dim")
@@ -146,17 +132,3 @@ def _step(number: int, step: NextStep) -> Text:
 
 def _to_log(one: MetricToLog) -> Text:
     return Text.assemble((one.metric, "bold"), f": {one.how} ", (f"(bears on {', '.join(one.splits)})", "dim"))
-
-
-def _nothing_seen(diagnosis: Diagnosis) -> Text:
-    return Text("too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual")
-
-
-def _citations(hypotheses: list[Hypothesis]) -> list[Citation]:
-    """Return one citation for each hypothesis that something speaks for: for the leader, and for those near it."""
-    leading = [
-        one
-        for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
-        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
-    ]
-    return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]

@@ -1,4 +1,4 @@
-"""The memory report as one HTML file: timeline as SVG, findings, call sites; no scripts, nothing loaded."""
+"""The memory report as one HTML file: timeline as SVG, findings, call sites."""
 
 from __future__ import annotations
 
@@ -13,25 +13,14 @@ from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.memory.timeline import Timeline, timeline
 from mldebug_mcp.models.memory import MemoryReport
 from mldebug_mcp.report.memory_plot import COLOURS
+from mldebug_mcp.report.svg import GRID
+from mldebug_mcp.report.web_page import prose, web_page
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24
 GRID_LINES = 4
-
-_STYLE = """
-:root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020; --warn:
-#9a6700; } @media (prefers-color-scheme: dark) {
-  :root { --text: #e6e6e6; --dim: #9a9a9a; --back: #16181c; --line: #3a3d42; --bad: #ff7b86; --warn: #e3b341; }
-}
-body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 1000px; margin:
-2em auto; padding: 0 1em; } h1 { font-size: 1.3em; overflow-wrap: anywhere; } h2 { font-size: 1.1em; margin-top:
-1.6em; } table { border-collapse: collapse; width: 100%; } td, th { padding: 3px 10px 3px 0; text-align: left;
-vertical-align: top; } td.number { text-align: right; white-space: nowrap; } td { overflow-wrap: anywhere; } .dim {
-color: var(--dim); } .error b { color: var(--bad); } .warning b { color: var(--warn); } svg { width: 100%; height:
-auto; } svg text { fill: var(--text); font-size: 11px; } .key span { display: inline-block; width: 11px; height: 11px;
-margin: 0 4px 0 12px; } """
 
 
 def write_memory_html(snapshot: MemorySnapshot, report: MemoryReport, path: str | Path) -> None:
@@ -51,7 +40,7 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
         "<h2>Seen</h2>",
         *(
             f"<p class={one.severity}><b>{escape(one.finding)}</b>: {escape(one.summary)}<br><span class=dim>"
-            f"{escape(one.fix)}</span></p>"
+            f"{prose(one.fix)}</span></p>"
             for one in report.findings
         ),
         "<h2>Who holds it</h2>",
@@ -63,10 +52,7 @@ def memory_html(snapshot: MemorySnapshot, report: MemoryReport) -> str:
         _table((size(one.saves_bytes), one.lever, one.how, "") for one in report.levers),
         *(f"<p class=dim>{escape(note)}</p>" for note in report.notes),
     ]
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>GPU memory</title><style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n"
-    )
+    return web_page(f"GPU memory: {read.path}", parts)
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:
@@ -109,7 +95,7 @@ def _picture(one: Timeline) -> str:
     )
     return (
         f"<h2>Device {one.device}</h2><svg viewBox='0 -14 {WIDTH} {HEIGHT + BOTTOM + 14}' "
-        f"role='img'>{''.join(grid + shapes + marks)}</svg>"
+        f"fill='currentColor' font-size='11' role='img'>{''.join(grid + shapes + marks)}</svg>"
         f"<p class=key>{''.join(key)}<span></span>- - reserved; {one.events:,} events, {len(one.steps)} steps</p>"
     )
 
@@ -131,6 +117,6 @@ def _band(one: Timeline, below: Ints, above: Ints, top: float) -> str:
 def _grid_line(held: float, top: float) -> str:
     y = _y(held, top)
     return (
-        f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>'
+        f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
         f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{size(held)}</text>'
     )

@@ -1,0 +1,265 @@
+"""What of a run to draw: panels of curves, no finer than a screen, with the onsets of what was seen in them."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.symptoms.registry import SYMPTOMS
+from mldebug_mcp.symptoms.statistics import sample
+
+COLUMNS = 400
+"""Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
+MOST_PANELS, MOST_CURVES = 8, 6
+MOST_MARKS = 40
+USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
+"""Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name stands beside."""
+WIDE = 30.0
+"""From the lowest fortieth of the values to the highest, beyond which a logarithmic scale shows more. Chosen by eye."""
+FAR_OUT = 10.0
+"""... or from there to the highest of all: then a spike would flatten the rest."""
+SHORT = {"lr": "learning_rate", "eval": "eval_loss", "grad": "grad_norm"}
+"""What a symptom's first word stands for."""
+SMALLEST, LARGEST = 1e-300, 1e300
+"""Beyond these the arithmetic of a picture would overflow."""
+LINEAR = ("learning_rate",)
+"""Drawn so whatever it spans: a schedule that ends near zero is known by its shape."""
+MIDDLE = (0.025, 0.975)
+ROOM = 5.0
+"""Ranges of the middle 95 % of the values that are shown beside them; what lies farther is said in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A metric as it is drawn.
+
+    Args:
+        name: Of the metric.
+        lines: Steps and values of each stretch between restarts, two arrays of shape (n,) each.
+        lost: Steps at which the value was NaN or infinite, at most `MOST_MARKS`.
+        is_reference: Whether it is of the run that is compared with.
+    """
+
+    name: str
+    lines: tuple[tuple[Floats, Floats], ...]
+    lost: Floats
+    is_reference: bool = False
+
+    @property
+    def values(self) -> Floats:
+        """All values that are drawn, shape (n,)."""
+        return np.concatenate([value for _, value in self.lines]) if self.lines else np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The range of values shown, and whether it is logarithmic; values beyond it are drawn at its edge."""
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def share(self, value: Floats) -> Floats:
+        """Return how high values stand in the panel, 0 at the bottom and 1 at the top, shape (n,)."""
+        value = np.clip(value, self.low, self.high)
+        if self.logarithmic:
+            return np.asarray(np.log(value / self.low) / math.log(self.high / self.low))
+        return np.asarray((value - self.low) / (self.high - self.low))
+
+    def ticks(self) -> list[float]:
+        """Return round values to label, three to seven of them as a rule."""
+        if self.logarithmic and self.high >= 10 * self.low:
+            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            every = max(1, -(-(last - first + 1) // 7))
+            return [10.0**power for power in range(first, last + 1, every)]
+        return round_values(self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a finding begins, by the number under which it is listed."""
+
+    number: int
+    symptom: str
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves on one scale, over all steps of the run, with the steps at which it was restarted or resumed."""
+
+    curves: tuple[Curve, ...]
+    marks: tuple[Mark, ...]
+    scale: Scale
+    restarts: tuple[float, ...] = ()
+
+    @property
+    def beyond(self) -> float | None:
+        """The value farthest beyond the scale, or None if all are on it."""
+        values = np.concatenate([one.values for one in self.curves])
+        high, low = float(values.max()), float(values.min())
+        return high if high > self.scale.high else low if low < self.scale.low else None
+
+
+def labels(marks: Sequence[Mark], near: float, letter: float) -> list[tuple[str, list[Mark]]]:
+    """Return the marks that share a label, with the numbers on it, so that no label covers the next.
+
+    Args:
+        marks: Of one panel.
+        near: Steps that a label of one digit takes.
+        letter: Steps that each further letter takes.
+    """
+    together: list[list[Mark]] = []
+    for mark in sorted(marks, key=lambda one: (one.step, one.number)):
+        if together and mark.step - together[-1][0].step <= near + letter * (len(_numbers(together[-1])) - 1) / 2:
+            together[-1].append(mark)
+        else:
+            together.append([mark])
+    return [(_numbers(group), group) for group in together]
+
+
+def _numbers(group: list[Mark]) -> str:
+    return ", ".join(str(number) for number in sorted({one.number for one in group}))
+
+
+def panels(run: Run, diagnosis: Diagnosis, seen: Sequence[Finding], reference: Run | None = None) -> list[Panel]:
+    """Return what to draw of a run: what findings rest on first, then what is usual; at most `MOST_PANELS`.
+
+    Args:
+        run: As it was read.
+        diagnosis: What was made of it.
+        seen: The findings in the order in which they are listed; the first is number 1.
+        reference: The run that it was compared with, drawn behind.
+    """
+    groups = _groups(run, diagnosis)
+    numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
+    marks = _placed(run, numbered, groups)
+    restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
+    found = []
+    for group in groups:
+        curves = [_curve(run, name) for name in group]
+        if reference is not None and group[0] in reference:
+            curves.insert(0, _behind(run, reference, group[0]))
+        scale = scale_of([one.values for one in curves], linear=group[0] in LINEAR)
+        found.append(Panel(tuple(curves), tuple(marks[group][:MOST_MARKS]), scale, restarts))
+    return found
+
+
+def scale_of(values: Iterable[Floats], *, linear: bool = False) -> Scale:
+    """Return a scale on which the curves can be read: logarithmic where they span far, unless it is to be linear.
+
+    Outliers do not flatten the rest.
+    """
+    shown = np.clip(np.concatenate(list(values)), -LARGEST, LARGEST)
+    if not len(shown):
+        return Scale(0.0, 1.0)
+    low, high = float(shown.min()), float(shown.max())
+    below, above = (float(edge) for edge in np.quantile(sample(shown), MIDDLE))
+    if low > SMALLEST and not linear and (above > WIDE * below or high > FAR_OUT * above):
+        return Scale(low / 1.1, high * 1.1, logarithmic=True)
+    if above > below:
+        span = above - below
+        low, high = max(low, below - ROOM * span), min(high, above + ROOM * span)
+    room = 0.04 * (high - low) or 0.5 * abs(high) or 0.5
+    return Scale(low - room, high + room)
+
+
+def round_values(low: float, high: float, about: int = 5) -> list[float]:
+    """Return multiples of 1, 2 or 5 times a power of ten within a range, about so many."""
+    rough = high / about - low / about
+    if not SMALLEST < rough < LARGEST:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(rough))
+    every = next(power * times for times in (1, 2, 5, 10) if power * times >= rough)
+    first, last = math.ceil(low / every), math.floor(high / every)
+    return [round(number * every, 12) if every < 1 else number * every for number in range(first, last + 1)]
+
+
+def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """Return the metrics of each panel, none of them twice."""
+    groups: list[tuple[str, ...]] = []
+    for name in _names(run, diagnosis):
+        placed = {one for group in groups for one in group}
+        group = tuple(one for one in _beside(run, name) if one not in placed)
+        if group and name not in placed and len(groups) < MOST_PANELS:
+            groups.append(group[:MOST_CURVES])
+    return groups
+
+
+def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
+    """Return metrics in the order in which they are worth drawing."""
+    present = [one for one in diagnosis.findings if one.state is State.PRESENT]
+    behind = [name for one in present for name in _rests_on(run, one)]
+    others = [name for name in run.series if name not in behind]
+    return ["loss", *behind, *USUAL, *(others if "loss" not in run else [])]
+
+
+def _rests_on(run: Run, finding: Finding) -> list[str]:
+    """Return the metrics of a run from which a finding was made."""
+    symptom = SYMPTOMS.all().get(finding.symptom)
+    patterns = (*symptom.needs, *symptom.any_of) if symptom is not None else ()
+    if not patterns:  # those that read settings too say it by their name
+        first = finding.symptom.partition("_")[0]
+        patterns = (SHORT.get(first, first), f"{first}_*")
+    return [name for name in run.series if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _beside(run: Run, name: str) -> tuple[str, ...]:
+    """Return the metrics that stand in one panel with a metric: training and evaluation of one name."""
+    plain = name.removeprefix("eval_")
+    group = [plain, f"eval_{plain}"]
+    if plain == "loss":
+        group += [one for one in run.series if one.startswith("eval_") and one.endswith("_loss")]
+    return tuple(dict.fromkeys(one for one in group if one in run and len(run[one].finite)))
+
+
+def _placed(
+    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]]
+) -> dict[tuple[str, ...], list[Mark]]:
+    """Return the marks of each group: a finding stands in all that it rests on, or in the first."""
+    marks: dict[tuple[str, ...], list[Mark]] = {group: [] for group in groups}
+    for number, finding in numbered:
+        rests = set(_rests_on(run, finding))
+        places = [group for group in groups if rests & set(group)] or groups[:1]
+        for group in places:
+            marks[group].append(Mark(number, finding.symptom, finding.steps[0]))
+    return marks
+
+
+def _curve(run: Run, name: str) -> Curve:
+    parts = [part[name] for part in run.parts() if name in part]
+    lines = tuple(_reduced(part.finite) for part in parts if len(part.finite))
+    lost = np.concatenate([part.step[~np.isfinite(part.value)] for part in parts] or [np.empty(0)])
+    return Curve(name, lines, sample(lost, MOST_MARKS))
+
+
+def _behind(run: Run, reference: Run, name: str) -> Curve:
+    """Return a metric of the reference run as far as the run itself has come."""
+    series = reference[name].finite.between(run.first_step, run.last_step)
+    return Curve(name, (_reduced(series),) if len(series) else (), np.empty(0), is_reference=True)
+
+
+def _reduced(series: Series) -> tuple[Floats, Floats]:
+    """Return the first, lowest, highest and last point of each of `COLUMNS` stretches of steps.
+
+    A line through them looks like one through all points (M4 of Jugel et al., 2014, doi.org/10.14778/2732951.2732953).
+    """
+    step, value = series.step, series.value
+    if len(step) <= 4 * COLUMNS:
+        return step, value
+    edges = np.searchsorted(step, np.linspace(step[0], step[-1], COLUMNS + 1)[:-1])
+    starts = np.unique(edges)
+    ends = np.append(starts[1:], len(step))
+    kept = [
+        (first, first + int(np.argmin(value[first:end])), first + int(np.argmax(value[first:end])), end - 1)
+        for first, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    at = np.unique(np.array(kept))
+    return step[at], value[at]

@@ -1,0 +1,81 @@
+"""What people are shown of a diagnosis, in a terminal and on a page alike."""
+
+from __future__ import annotations
+
+from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
+from mldebug_mcp.logs import Run
+from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep, State
+from mldebug_mcp.text import counted, figure
+
+SHOWN_HYPOTHESES = 5
+SHOWN_STEPS = 3
+CITED = 0.1
+"""Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
+ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
+
+
+def what_was_read(diagnosis: Diagnosis, run: Run) -> str:
+    """Return how much was read, of what format and kind."""
+    read = diagnosis.run
+    return (
+        f"{counted(read.records, 'record')} ({', '.join(read.formats)}), {read.step_name}s {figure(run.first_step)} to "
+        f"{figure(run.last_step)}, kind of run: {read.kind}"
+    )
+
+
+def nothing_seen(diagnosis: Diagnosis) -> str:
+    """Return what stands in place of findings where there is none."""
+    return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
+
+
+def in_a_sentence(one: Hypothesis) -> str:
+    """Return the first sentence of what a cause is, or nothing."""
+    return f"{one.summary.split('. ')[0].rstrip('.')}." if one.summary else ""
+
+
+def also_for(step: NextStep) -> list[str]:
+    """Return the causes that a check bears on beside its own."""
+    return [cause for cause in step.for_causes if not step.id.startswith(f"{cause}.")]
+
+
+def others_together(diagnosis: Diagnosis) -> tuple[float, str]:
+    """Return the probability of the causes that are not shown, and how many they are."""
+    rest = diagnosis.hypotheses[SHOWN_HYPOTHESES:]
+    return sum(one.probability for one in rest), f"{counted(len(rest), 'other cause')} together"
+
+
+def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
+    """Return one citation for each hypothesis that something speaks for: for the leader, and for those near it."""
+    leading = [
+        one
+        for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
+        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
+    ]
+    return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
+
+
+def partings(comparison: Comparison, step_name: str) -> list[str]:
+    """Return where metrics depart from those of the reference run, and which do not."""
+    lines = [
+        f"{one.metric} departs at {step_name} {figure(one.step)}: {figure(one.run)} here, {figure(one.reference)} "
+        f"there ({figure(one.sigmas)} standard deviations of the noise); at the end {figure(one.run_at_end)} and "
+        f"{figure(one.reference_at_end)}"
+        for one in comparison.partings
+    ]
+    return lines + ([f"no difference beyond the noise: {', '.join(comparison.alike)}"] if comparison.alike else [])
+
+
+def settings_apart(comparison: Comparison) -> list[str]:
+    """Return the settings that differ from those of the reference run."""
+    return [f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there" for one in comparison.settings]
+
+
+def notes_on(diagnosis: Diagnosis) -> list[str]:
+    """Return the notes, and how many symptoms cannot be judged."""
+    unknown = sum(finding.state is State.UNKNOWN for finding in diagnosis.findings)
+    judged = [f"{unknown} of {len(diagnosis.findings)} symptoms cannot be judged from this log"] if unknown else []
+    return [*diagnosis.notes, *judged]
+
+
+def _value(value: str | float | None) -> str:
+    return "not set" if value is None else value if isinstance(value, str) else figure(value)

@@ -1,0 +1,49 @@
+"""The frame of every page we write: one file, no scripts, nothing loaded, light or dark as the reader has it."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+_CODE = re.compile(r"`([^`]+)`")
+_STYLE = """
+:root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020;
+  --warn: #9a6700; --info: #2f6fab; --good: #2e7d32; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e6e6e6; --dim: #9a9a9a; --back: #16181c; --line: #3a3d42; --bad: #ff7b86; --warn: #e3b341;
+    --info: #7fb2e5; --good: #81c784; }
+}
+body { font: 15px/1.45 system-ui, sans-serif; color: var(--text); background: var(--back); max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin-top: 1.8rem; } p { margin: .4rem 0; }
+table { border-collapse: collapse; } td { padding: .15rem 1rem .15rem 0; text-align: left; vertical-align: top; }
+td:last-child { overflow-wrap: anywhere; } td.number { text-align: right; white-space: nowrap; }
+.dim, cite { color: var(--dim); } .error b { color: var(--bad); } .warning b { color: var(--warn); }
+blockquote { margin: .6rem 0; padding-left: 1rem; border-left: .2rem solid var(--line); }
+cite { display: block; font-style: normal; } a { color: inherit; }
+svg { width: 100%; height: auto; }
+code { font: .9em/1.5 ui-monospace, monospace; }
+.key { margin: 0; } .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
+""".strip()
+
+
+def web_page(title: str, parts: list[str], style: str = "") -> str:
+    """Return a page.
+
+    Args:
+        title: Its title, as text.
+        parts: What it holds, as HTML: text from outside is escaped already.
+        style: Rules that this page needs beside the common ones.
+    """
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{escape(title)}</title><style>{_STYLE}\n{style.strip()}</style></head>\n"
+        f"<body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def prose(text: str) -> str:
+    """Return text of ours as HTML, what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.runs import run_of, run_of_records
+
+from mldebug_mcp.cli import main
+from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.models import State
+from mldebug_mcp.report.curves import COLUMNS, MOST_PANELS, Panel, panels, round_values, scale_of
+from mldebug_mcp.report.diagnosis_concise import worth_showing
+from mldebug_mcp.report.diagnosis_html import diagnosis_html
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def page_of(run: Run, reference: Run | None = None) -> str:
+    return diagnosis_html(diagnose(run, reference), run, reference)
+
+
+def panels_of(run: Run, reference: Run | None = None) -> list[Panel]:
+    answer = diagnose(run)
+    return panels(run, answer, worth_showing(answer.findings), reference)
+
+
+def write_log(path: Path, records: Sequence[Mapping[str, object]]) -> Path:
+    path.write_text("\n".join(json.dumps(one) for one in records))
+    return path
+
+
+@pytest.mark.parametrize("name", ["loss_spike", "divergence", "nan_loss", "overfit"])
+def test_each_onset_stands_in_a_picture_under_the_number_by_which_it_is_listed(name: str) -> None:
+    run = read_run(EXAMPLES / name)
+    answer = diagnose(run)
+    page = diagnosis_html(answer, run)
+    pictures = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
+    begun = [one for one in answer.findings if one.state is State.PRESENT and one.steps]
+
+    assert begun
+    for one in begun:
+        number = re.search(rf'class="number">(\d+)</span><b>{one.symptom}</b>', page)
+        assert number is not None
+        assert re.search(rf"[>, ]{number[1]}[<,]", pictures)
+        assert re.search(rf"<title>[^<]*{one.symptom} at ", pictures)
+
+
+def test_the_page_shows_what_the_terminal_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+
+    assert main(["diagnose", str(EXAMPLES / "divergence"), "--html", str(page)]) == 0
+
+    text = page.read_text(encoding="utf-8")
+    answer = diagnose(read_run(EXAMPLES / "divergence"))
+    assert answer.hypotheses[0].cause in capsys.readouterr().out
+    for one in answer.hypotheses[:5]:
+        assert f"<b>{one.cause}</b>" in text
+    assert answer.next_steps[0].id in text
+    assert answer.hypotheses[0].citations[0].url in text
+
+
+def test_the_page_stands_alone_and_escapes_what_comes_from_the_log(tmp_path: Path) -> None:
+    evil = "</text><script>alert(1)</script>"
+    records = [{"step": step, "loss": 4 / step, f"eval_{evil}_loss": 5 / step} for step in range(1, 40)]
+    folder = tmp_path / "<img src=x>"
+    folder.mkdir()
+    page = page_of(read_run(write_log(folder / "log.jsonl", records)))
+
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "default-src 'none'" in page
+    assert not re.search(r"<[^>]*\b(?:src|srcset|action)=|url\(|@import|<link", page)
+
+
+def test_a_curve_of_very_many_records_keeps_its_lowest_and_highest_points_in_few() -> None:
+    loss = 2 + np.random.default_rng(0).normal(0, 0.1, 200_000)
+    loss[123_456], loss[7] = 9.0, -3.0
+    (panel,) = panels_of(run_of(loss=loss))
+    (curve,) = panel.curves
+
+    assert len(curve.values) <= 4 * COLUMNS
+    assert {9.0, -3.0} <= set(curve.values.tolist())
+
+
+def test_nan_is_marked_where_it_stands_and_the_curve_ends_before_it() -> None:
+    loss = np.concatenate([np.linspace(4, 2, 50), np.full(10, np.nan)])
+    run = run_of(loss=loss)
+    (panel,) = panels_of(run)
+
+    assert panel.curves[0].lost.tolist() == run["loss"].step[50:].tolist()
+    assert len(panel.curves[0].values) == 50
+    assert page_of(run).count("×<title>NaN or infinite") == 10
+
+
+def test_a_log_without_a_finite_value_has_a_page_but_no_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write_log(tmp_path / "log.jsonl", [{"step": step, "loss": "nan"} for step in range(30)])
+
+    assert "<svg" not in page_of(read_run(log))
+    assert main(["diagnose", str(log), "--png", str(tmp_path / "a.png")]) == 2
+    assert "no curve to draw" in capsys.readouterr().err
+
+
+def test_each_stretch_between_restarts_is_a_line_of_its_own(tmp_path: Path) -> None:
+    steps = [*range(100), *range(60, 160)]
+    log = write_log(tmp_path / "log.jsonl", [{"step": step, "loss": 5 - step / 50} for step in steps])
+    (panel,) = panels_of(read_run(log))
+
+    assert [len(step) for step, _ in panel.curves[0].lines] == [100, 100]
+    assert panel.restarts == (60.0,)
+    assert "dotted: restarts" in page_of(read_run(log))
+
+
+def test_the_reference_run_is_drawn_behind_as_far_as_the_run_has_come() -> None:
+    short, long = run_of(loss=np.linspace(4, 3, 50)), run_of(loss=np.linspace(4, 2, 500))
+    behind, own = panels_of(short, long)[0].curves
+
+    assert behind.is_reference
+    assert behind.lines[0][0].max() == own.lines[0][0].max()
+    assert "loss of the reference run" in page_of(short, long)
+
+
+def test_training_and_evaluation_of_one_metric_share_a_panel_and_none_is_drawn_twice() -> None:
+    falling = np.linspace(4, 2, 60)
+    run = run_of(loss=falling, eval_loss=falling + 0.2, accuracy=falling / 5, eval_accuracy=falling / 6)
+    names = [[curve.name for curve in panel.curves] for panel in panels_of(run)]
+
+    assert names == [["loss", "eval_loss"], ["accuracy", "eval_accuracy"]]
+
+
+def test_a_log_of_very_many_metrics_has_a_bounded_page() -> None:
+    falling = np.linspace(4, 2, 60)
+    run = run_of({f"eval_{number}_loss": falling for number in range(500)}, loss=falling)
+
+    assert len(panels_of(run)) <= MOST_PANELS
+    assert len(page_of(run)) < 200_000
+
+
+def test_a_scale_is_logarithmic_where_values_span_far_and_linear_for_a_schedule() -> None:
+    decades = np.logspace(0, 5, 100)
+
+    assert scale_of([decades]).logarithmic
+    assert not scale_of([decades], linear=True).logarithmic
+    assert not scale_of([np.linspace(1, 5, 100)]).logarithmic
+
+
+def test_an_outlier_does_not_flatten_the_rest_and_is_told_in_words() -> None:
+    loss = np.concatenate([np.linspace(1, -1, 200), [-1e6], np.linspace(-1, -1.1, 50)])
+    (panel,) = panels_of(run_of(loss=loss))
+
+    assert panel.scale.low > -50
+    assert panel.beyond == -1e6
+    assert "values to -1000000 are beyond the scale" in page_of(run_of(loss=loss))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, 1e9), (1e-9, 3e-9), (2.0, 2.0), (0.0, np.inf)])
+def test_labels_are_few_round_and_within_the_range(low: float, high: float) -> None:
+    values = round_values(low, high)
+
+    assert 1 <= len(values) <= 12
+    assert all(low <= value <= high for value in values)
+
+
+@pytest.mark.parametrize("steps", [[0, 1, 2, 3], [-1e308, 0, 5e307, 1e308], [1, 1, 1, 1]])
+@pytest.mark.parametrize("loss", [[1e308, -1e308, 0, 1], [5e-324, 1e-320, 1e-310, 1e308], [0, 0, 0, 0], [3, 3, 3, 3]])
+def test_numbers_at_the_ends_of_what_a_float_holds_are_drawn_within_the_picture(
+    steps: list[float], loss: list[float]
+) -> None:
+    run = run_of_records({"step": step, "loss": value} for step, value in zip(steps, loss, strict=True))
+    points = re.findall(r'points="([^"]*)"', page_of(run))
+
+    assert all(-1 <= float(one) <= 1000 for line in points for pair in line.split() for one in pair.split(","))
+
+
+def test_a_picture_is_drawn_where_matplotlib_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "run.png"
+
+    assert main(["diagnose", str(EXAMPLES / "nan_loss"), "--png", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
