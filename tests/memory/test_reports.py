@@ -182,6 +182,23 @@ def test_a_device_that_leaks_and_fails_is_told_how_much_stopping_the_leak_would_
     assert levers["stop_the_leak"].enough is True
 
 
+def test_what_is_at_fault_comes_before_what_costs_speed_or_batch_size(save: Save) -> None:
+    gpu = Allocator(capacity=1000 * MIB)
+    scenarios.Decoder(gpu, layers=1).build()
+    for address in [gpu.malloc(100 * MIB, scenarios.layer(31)) for _ in range(8)]:
+        gpu.free(address)
+    for _ in range(8):
+        gpu.malloc(72 * MIB, scenarios.layer(32))
+    with pytest.raises(OutOfMemory):
+        gpu.malloc(200 * MIB, scenarios.layer(31))
+    pieces = check_memory(save(scenarios.snapshot_of(gpu))).levers
+    assert pieces[0].lever == "expandable_segments"
+    assert any(one.saves_bytes > pieces[0].saves_bytes for one in pieces[1:])
+
+    sound = check_memory(save(scenarios.snapshot_of(scenarios.training()))).levers
+    assert [one.saves_bytes for one in sound] == sorted((one.saves_bytes for one in sound), reverse=True)
+
+
 def leak_until_full(model: scenarios.Decoder) -> None:
     for _ in range(200):
         model.train_step()

@@ -196,3 +196,18 @@ def test_nvidia_smi_is_read_and_devices_compared(text: str, tmp_path: Path) -> N
 def test_a_text_about_something_else_is_refused() -> None:
     with pytest.raises(InputError, match="neither a memory snapshot"):
         parse_text("step 1 loss 2.0\nstep 2 loss 1.9\n")
+
+
+def test_a_device_that_others_fill_is_to_be_freed_of_them_first(tmp_path: Path) -> None:
+    full = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 MiB. GPU 0 has a total capacity of 23.69 "
+        "GiB of which 121.69 MiB is free. Process 31417 has {} GiB memory in use. Including non-PyTorch memory, this "
+        "process has {} GiB memory in use. Of the allocated memory {} GiB is allocated by PyTorch, and 90.40 MiB is "
+        "reserved by PyTorch but unallocated."
+    )
+    fixes = {}
+    for name, sizes in {"others": (19.02, 4.54, 4.11), "own": (1.02, 22.54, 22.11)}.items():
+        (tmp_path / "oom.txt").write_text(full.format(*sizes))
+        fixes[name] = check_memory(tmp_path / "oom.txt").findings[0].fix
+    assert "nvidia-smi" in fixes["others"]
+    assert "nvidia-smi" not in fixes["own"]

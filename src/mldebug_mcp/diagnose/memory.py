@@ -16,7 +16,7 @@ from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Hypothesis
 from mldebug_mcp.models.base import GRAVEST_FIRST
 from mldebug_mcp.models.diagnosis import State
-from mldebug_mcp.models.memory import MemoryFinding, MemoryReport, MemoryTotals, OutOfMemoryReport
+from mldebug_mcp.models.memory import Lever, MemoryFinding, MemoryReport, MemoryTotals, OutOfMemoryReport
 from mldebug_mcp.symptoms.memory import Judged, examine_memory, memory_symptoms
 
 TOP = 10
@@ -57,7 +57,7 @@ def report(snapshot: MemorySnapshot, other: MemorySnapshot | None = None, focus:
         top_allocations=sites,
         devices=[device_summary(device) for device in snapshot.devices],
         oom=_oom(fullest),
-        levers=levers(fullest, _leaked(judged)) if fullest is not None else [],
+        levers=_levers(fullest, judged) if fullest is not None else [],
         hypotheses=_hypotheses(judged),
         comparison=compare(snapshot, other) if other is not None else None,
         next_step=after_memory(snapshot.path, sites, findings, focused=bool(focus)),
@@ -113,6 +113,14 @@ def _findings(judged: list[Judged]) -> list[MemoryFinding]:
             )
         )
     return sorted(found, key=lambda one: (GRAVEST_FIRST.index(one.severity), one.finding != "oom", -one.bytes))
+
+
+def _levers(device: DeviceMemory, judged: list[Judged]) -> list[Lever]:
+    fragmented = any(
+        one.symptom.id == "fragmentation" and one.evidence is not None and one.evidence.device == device.device
+        for one in judged
+    )
+    return levers(device, _leaked(judged), fragmented=fragmented)
 
 
 def _leaked(judged: list[Judged]) -> int:

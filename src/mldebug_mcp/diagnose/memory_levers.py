@@ -16,12 +16,16 @@ EIGHT_BIT = 3 / 4
 LEAST = 1024 * 1024
 
 
-def levers(device: DeviceMemory, leaked: int = 0) -> list[Lever]:
+def levers(device: DeviceMemory, leaked: int = 0, *, fragmented: bool = False) -> list[Lever]:
     """Return what would save at least 1 MiB on a device at its peak or failure, best first.
+
+    What is at fault comes first: memory that leaks or lies in pieces is of no use to training, while all else costs
+    time, batch size or precision.
 
     Args:
         device: The device.
         leaked: Bytes that earlier steps left behind, according to the findings.
+        fragmented: Whether the findings say that free memory lies in pieces too small to use.
     """
     view = device.view
     missing = device.oom.short if device.oom is not None else None
@@ -29,11 +33,12 @@ def levers(device: DeviceMemory, leaked: int = 0) -> list[Lever]:
     if view is not None:
         request = device.oom.requested if device.oom is not None else 0
         found += _by_category(view.bytes_by_category(view.held), request)
+    at_fault = {"stop_the_leak", *(["expandable_segments"] if fragmented else [])}
     return [
         Lever(
             lever=name, saves_bytes=saved, enough=None if missing is None or not missing else saved >= missing, how=how
         )
-        for name, saved, how in sorted(found, key=lambda one: -one[1])
+        for name, saved, how in sorted(found, key=lambda one: (one[0] not in at_fault, -one[1]))
         if saved >= LEAST
     ]
 

@@ -161,7 +161,7 @@ class MemoryReport(Model):
     top_allocations: list[CallSite]
     devices: list[DeviceSummary] = Field(default_factory=list)
     oom: OutOfMemoryReport | None = None
-    levers: list[Lever] = Field(default_factory=list, description="What would save most, best first.")
+    levers: list[Lever] = Field(default_factory=list, description="What is at fault first, then what would save most.")
     hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings support.")
     comparison: MemoryComparison | None = None
     next_step: NextCall = None

@@ -7,6 +7,9 @@ from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted
 
+NAMED = 256 * 1024**2
+"""Bytes of others on the device that are worth naming: a CUDA context alone takes as much."""
+
 
 @memory_symptom(
     severity="error",
@@ -37,7 +40,14 @@ def oom(snapshot: MemorySnapshot) -> MemoryEvidence | None:
             "missing": event.short,
             "failures": event.count,
         },
+        fix=_OTHERS_FIRST if event.others > max(NAMED, event.reserved) else None,
     )
+
+
+_OTHERS_FIRST = (
+    "Most of the device is held by others: look in nvidia-smi for a second process (an earlier run, a notebook, an "
+    "inference server), end it or take another device. What this process saves comes second."
+)
 
 
 def _summary(device: int, event: OutOfMemoryEvent) -> str:
@@ -49,7 +59,7 @@ def _summary(device: int, event: OutOfMemoryEvent) -> str:
     if event.pieces_known:
         inside += f", the largest piece {size(event.free.largest)}"
     more = f"; {event.count} allocations failed in all" if event.count > 1 else ""
-    others = f"; others on this device hold {size(event.others)}" if event.others > 256 * 1024**2 else ""
+    others = f"; others on this device hold {size(event.others)}" if event.others > NAMED else ""
     return (
         f"device {device}: {size(event.requested)} were asked for{where} with {size(event.device_free)} free on "
         f"the device; {size(event.allocated)} are allocated of {size(event.reserved)} reserved, {inside}{others}{more}"
