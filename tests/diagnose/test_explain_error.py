@@ -421,3 +421,33 @@ def test_where_there_is_no_error_the_next_call_is_of_use(tmp_path: Path) -> None
     read = explain_error(str(log)).next_step
     assert read is not None
     assert (read.tool, read.arguments) == ("diagnose_run", {"path": str(log)})
+
+
+def test_what_was_thrown_has_been_said_above_the_end_of_the_process() -> None:
+    end = "terminate called after throwing an instance of 'c10::DistBackendError'"
+    answer = explain_error(f"{WATCHDOG.format(1)}\n{end}")
+    assert [one.id for one in answer.matches][:1] == ["nccl_watchdog"]
+    told = explain_error("terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad shape 7")
+    assert told.error is not None
+    assert "bad shape 7" in told.error.text
+
+
+def test_the_exception_inside_the_stack_trace_of_jax_is_explained_without_its_traceback() -> None:
+    inner = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes."
+    for line in (inner, f"jax._src.traceback_util.UnfilteredStackTrace: {inner}"):
+        answer = explain_error(f"{line}\nBufferAssignment OOM Debugging.")
+        assert [one.id for one in answer.matches] == ["jax_oom"]
+
+
+def test_the_rank_that_is_behind_is_named() -> None:
+    report = (
+        "[rank{1}]:[E1 ProcessGroupNCCL.cpp:6] [PG ID {0} PG GUID {0} Rank {1}] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum={2}, OpType=ALLREDUCE) ran for 600000 milliseconds before timing out."
+    )
+
+    def late(*seen: tuple[int, int, int]) -> str:
+        return " ".join(explain_error("\n".join(report.format(*one) for one in seen)).notes)
+
+    assert "rank 7 waits in collective 64088" in late((0, 0, 96120), (0, 7, 64088), (0, 1, 96120))
+    assert "waits in collective" not in late((0, 0, 96120), (0, 7, 96120))
+    assert "waits in collective" not in late((0, 0, 96120), (1, 7, 12))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.access import LONGEST_PATH, is_file, require
+from mldebug_mcp.diagnose.collectives import behind
 from mldebug_mcp.diagnose.next_call import after_a_sound_log, after_error, after_words
 from mldebug_mcp.diagnose.problems import classify
 from mldebug_mcp.errors import InputError
@@ -48,7 +49,7 @@ class _Judged:
             return 1
         if Role.ERROR in roles:
             return 3
-        if Role.ECHO in roles or self.failure.is_wrapper:
+        if Role.ECHO in roles or self.failure.is_wrapper or self.failure.is_bare_end:
             return 2
         return 3 if self.failure.exception else int(bool(roles))
 
@@ -195,6 +196,8 @@ def _notes(
         silent = sorted(log.ranks - set(ranks), key=lambda rank: (len(rank), rank))
         if silent and ranks:
             notes.append(f"look first at the ranks that do not report it: {', '.join(silent[:MAX_RANKS])}")
+    if late := behind(one.text for one in log.failures):
+        notes.append(late)
     if first.weight == 1 and log.cut_off:
         notes.append(_cut_off(log))
     elif first.weight == 1:

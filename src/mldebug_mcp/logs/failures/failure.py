@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mldebug_mcp.logs.failures import words
+
 _LIBRARY = re.compile(
     r"(?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\]python\d|[/\\]Lib[/\\]\w+\.py$|[/\\]Lib[/\\](?:multiprocessing|"
     r"concurrent|asyncio|importlib|json|encodings)[/\\]|^<(?!ipython-input|cell |stdin)|[/\\]ray[/\\]_private[/\\]|"
@@ -61,6 +63,11 @@ class Failure:
     ignored: bool = False
     is_wrapper: bool = False
     outside: Frame | None = None
+
+    @property
+    def is_bare_end(self) -> bool:
+        """Whether it says only that an exception of C++ ended the process, and not what was wrong."""
+        return words.WITHOUT_MESSAGE.match(self.text) is not None
 
     def chain(self) -> Iterator[Failure]:
         """Yield the exceptions of a chain, the first one raised first."""

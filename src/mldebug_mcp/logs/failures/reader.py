@@ -187,6 +187,7 @@ class _Reader:
             return
         if words.RAISE.match(line):
             return
+        line = words.CARRIER.sub("", line, count=1)
         bare = next((found for one in words.ERRORS if (found := one.match(line))), None)
         goes_on = bare is None and stream.room > 0 and stream.open is not None and not words.LOG_LINE.match(line)
         # Below an exception its message may go on with a line that is known; below another line that is a new error.

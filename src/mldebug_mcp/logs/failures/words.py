@@ -14,6 +14,10 @@ CPP_EXCEPTION = re.compile(
     r"(?P<type>[\w:]{1,150}\w)"
 )
 """What a process prints that ends in an exception of C++; its message stands below, after `what():`."""
+WITHOUT_MESSAGE = re.compile(CPP_EXCEPTION.pattern + r"[' .]*$")
+"""... and nothing more: what was thrown has been printed above, by whatever threw it."""
+CARRIER = re.compile(r"(?:\w{1,60}\.){0,6}(?:UnfilteredStackTrace|JaxStackTraceBeforeTransformation): (?=\S)")
+"""What stands before an exception whose stack JAX shows whole."""
 FATAL = re.compile(
     r"(?P<type>Fatal Python error|LLVM ERROR): |(?P<logged>F\d{4} [\d:.]{8,30} +\d{1,9} [\w./]{1,80}:\d{1,6}\] |"
     r"\[LightGBM\] \[Fatal\] )"
