@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mldebug_mcp.diagnose.hypotheses import judge_causes
-from mldebug_mcp.diagnose.next_call import after_ranking
+from mldebug_mcp.diagnose.next_call import after_ranking, is_sendable
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch
 from mldebug_mcp.diagnose.verdict import Decision, decide
@@ -22,6 +22,7 @@ from mldebug_mcp.probe.host import RawProbe
 from mldebug_mcp.probe.job import check_entry, find_python, memory_limit, read_config
 from mldebug_mcp.probe.measured import Operation
 from mldebug_mcp.symptoms.probe import examine_probe, probe_effects
+from mldebug_mcp.symptoms.probe.common import was_cut_short
 from mldebug_mcp.text import figure, shorten
 
 MAX_POINTS = 200
@@ -30,6 +31,8 @@ MAX_OUTPUT = 3000
 MAX_ERROR = 1000
 """Characters of an error that are passed on to explain_error: the end of a traceback says what failed."""
 LEADING = 3
+MORE, LONGEST = 4.0, 3600.0
+"""Times the time limit that a probe is suggested to take which ran out of it, and the most that the tool takes."""
 EXTRA = "other seeds"
 """The worker's last phase, which answers a separate question: if it fails, the rest of the answer stands."""
 
@@ -52,7 +55,10 @@ async def probe(
     job = _job(read, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
     raw = await run_probe(job, find_python(python), on_progress)
     raw.notes[:0] = read.notes if read is not None else []
-    return interpret(raw)
+    answer = interpret(raw)
+    given = {"batch": batch, "model": model, "entry": entry, "python": python}
+    again = _with_more_time(raw, answer, given, {**settings, "time_limit": job.time_limit})
+    return answer if again is None else answer.model_copy(update={"next_step": again})
 
 
 def probe_overfit(
@@ -162,6 +168,27 @@ def _next_call(verdict: Decision, steps: list[NextStep], hypotheses: list[Hypoth
         return after_ranking(steps, hypotheses)
     text = _last_lines(output).strip() or verdict.why
     return Call(tool="explain_error", arguments={"text": text[-MAX_ERROR:]}, why="what stopped the probe")
+
+
+def _with_more_time(
+    raw: RawProbe, answer: ProbeResult, given: dict[str, str | Path | None], settings: dict[str, object]
+) -> Call | None:
+    """Return the same call with more time, if time was all that was missing."""
+    limit = min(MORE * float(str(settings["time_limit"])), LONGEST)
+    paths = {name: str(value) for name, value in given.items() if value is not None}
+    stopped = answer.verdict == "failed" and raw.failure is not None and raw.failure.kind == "time"
+    short = stopped or (answer.verdict == "too_slow" and was_cut_short(raw.measured))
+    if not short or not all(map(is_sendable, paths.values())):
+        return None
+    usual = Job().model_dump(include={"steps", "dtype"})
+    said = {name: settings[name] for name in usual if settings.get(name, usual[name]) != usual[name]}
+    return Call.model_validate(
+        {
+            "tool": "probe_overfit",
+            "arguments": {**paths, **said, "time_limit": limit},
+            "why": "time was up before the probe was done: the same with more time",
+        }
+    )
 
 
 def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:

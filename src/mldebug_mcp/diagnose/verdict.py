@@ -18,11 +18,8 @@ from dataclasses import dataclass
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.probe import Verdict
 from mldebug_mcp.probe.measured import Failure, Measured
-from mldebug_mcp.symptoms.probe.common import still_falling
+from mldebug_mcp.symptoms.probe.common import FEW_STEPS, still_falling
 from mldebug_mcp.text import figure
-
-FEW_STEPS = 50
-"""Steps below which a loop that ran out of time says nothing of what it could have learnt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,8 @@ def _learning(seen: Measured, present: dict[str, str]) -> Decision:
             return Decision("cannot_learn", f"{story}; {present[blocking]}")
     if seen.memorised:
         return Decision("memorised", story)
-    out_of_time = seen.curve is not None and seen.curve.ended == "time" and len(losses) < FEW_STEPS
-    if still_falling(losses) or out_of_time:
+    out_of_time = seen.curve is not None and seen.curve.ended == "time"
+    if still_falling(losses) or (out_of_time and len(losses) < FEW_STEPS):
         return Decision(
             "too_slow", f"{story} {'when time was up' if out_of_time else 'and was falling'}; {_goal(seen)}"
         )

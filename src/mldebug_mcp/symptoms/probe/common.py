@@ -9,6 +9,8 @@ from mldebug_mcp.probe.measured import Measured
 
 FALLING = 0.03
 """Relative fall over the last quarter that counts as still falling; chosen: noise of a full batch is far below."""
+FEW_STEPS = 50
+"""Steps below which a loop that ran out of time says nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
 """Of the weights that a step changes them by; a thirtieth of the 1e-3 that cs231n_nn3 gives."""
 
@@ -21,6 +23,17 @@ def still_falling(losses: Sequence[float]) -> bool:
     before = sum(losses[-2 * quarter : -quarter]) / quarter
     last = sum(losses[-quarter:]) / quarter
     return before - last > FALLING * abs(before) and last < losses[0]
+
+
+def was_cut_short(seen: Measured) -> bool:
+    """Tell whether time was up before a loop of the probe's own had learnt what it could: its rate is not to blame.
+
+    A loop of the user's has a rate of the user's, which may well be what makes it slow.
+    """
+    curve = seen.curve
+    if curve is None or curve.learning_rate is None or curve.ended != "time":
+        return False
+    return len(curve.losses) < FEW_STEPS or still_falling(curve.losses)
 
 
 def steps_are_tiny(seen: Measured) -> bool:

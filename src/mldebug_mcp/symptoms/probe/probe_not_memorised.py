@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.symptoms.probe.common import was_cut_short
 from mldebug_mcp.symptoms.probe.registry import probe_symptom
-from mldebug_mcp.symptoms.registry import Evidence
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 
@@ -37,9 +38,14 @@ from mldebug_mcp.text import figure
     background=0.01,
 )
 def probe_not_memorised(seen: Measured) -> Evidence | None:
-    """The batch was not memorised within the steps."""
+    """The batch was not memorised within the steps.
+
+    Not this when: the probe's own loop ran out of time, not of steps.
+    """
     if seen.memorised or seen.curve is None or not seen.curve.losses:
         return None
+    if was_cut_short(seen):
+        raise CannotTell(f"time was up after {len(seen.curve.losses)} steps")
     last, steps = seen.curve.losses[-1], len(seen.curve.losses)
     return Evidence(
         f"after {steps} steps the loss is {figure(last)}, from {figure(seen.curve.losses[0])}",

@@ -1,0 +1,40 @@
+"""A probe that runs out of time: that says nothing of the rate, and the next call gives it more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from mldebug_mcp.diagnose.probe import interpret, probe_overfit
+from mldebug_mcp.probe import Measured
+from mldebug_mcp.probe.host import RawProbe
+
+from .test_batches import ROWS
+
+
+@pytest.mark.parametrize("losses", [[8.0 - 0.08 * step for step in range(90)], [8.0, 7.9]])
+def test_time_that_is_up_is_not_blamed_on_the_rate_that_the_probe_chose(losses: list[float]) -> None:
+    seen = {"initial_loss": 8.0, "goal": 0.4, "memorised": False, "targets": "tokens"}
+    states = {}
+    for ended, rate in (("time", 0.03), ("steps", 0.03), ("time", None)):
+        curve = {"losses": losses, "ended": ended, "learning_rate": rate}
+        result = interpret(RawProbe(measured=Measured.model_validate(seen | {"curve": curve})))
+        found = {one.symptom: one.state for one in result.findings}
+        states[ended, rate] = found["probe_not_memorised"]
+    assert states == {("time", 0.03): "unknown", ("steps", 0.03): "present", ("time", None): "present"}
+
+
+def test_the_next_call_gives_more_time(tmp_path: Path) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text(json.dumps({"input_ids": ROWS, "labels": ROWS}))
+
+    answer = probe_overfit(path, time_limit=1, steps=5000)
+
+    assert answer.verdict in ("failed", "too_slow")
+    assert answer.next_step is not None
+    assert answer.next_step.tool == "probe_overfit"
+    assert answer.next_step.arguments == {"batch": str(path), "steps": 5000, "time_limit": 4.0}
