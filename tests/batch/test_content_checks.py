@@ -392,3 +392,11 @@ def test_prompts_that_open_an_answer_or_a_thought_lack_no_end(inspect: Inspect, 
     texts = [made.tokenizer.render(one, add_generation_prompt=True) + opened for one in asked]
     rows = [{"input_ids": made.tokenizer.encode(text, special=False)} for text in texts]
     assert inspect(rows, made.tokenizer) == {}
+
+
+def test_colours_that_stand_last_do_not_fit_a_model_of_transformers(inspect: Inspect) -> None:
+    rng = np.random.default_rng(3)
+    last, first = ({"pixel_values": rng.normal(size=shape).tolist()} for shape in ((4, 32, 32, 3), (4, 3, 32, 32)))
+    assert inspect(last, model={"model_type": "vit", "num_labels": 10}) == {"schema_mismatch": "error"}
+    assert inspect(first, model={"model_type": "vit", "num_labels": 10}) == {}
+    assert inspect(last) == {}

@@ -14,6 +14,7 @@ from mldebug_mcp.batch.model_config import ModelConfig
 from mldebug_mcp.batch.ragged import Ints, Ragged
 from mldebug_mcp.batch.roles import RowRoles, read_roles
 from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.batch.table import Column
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.batch.words import END, Encoder, Words
 
@@ -59,6 +60,7 @@ class Batch:
         boxes: The boxes that a detector is to find.
         decoder_inputs: What the decoder is shown, where that is a column beside the targets.
         rest: Where there are no token rows, what each row holds that no other field does: text, categories.
+        cells: The columns of a table of measurements, with one value for each row.
         columns: The columns of the file.
         tokenizer, model: What was given with the batch.
         words: What the text was split into, where it came without its tokenizer: its ids are words, not tokens.
@@ -85,6 +87,7 @@ class Batch:
     boxes: Boxes | None = None
     decoder_inputs: Ragged | None = None
     rest: Rest | None = None
+    cells: Mapping[str, Column] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
     tokenizer: Tokenizer | None = None
     model: ModelConfig = field(default_factory=ModelConfig)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -10,6 +11,7 @@ import numpy as np
 from mldebug_mcp.batch import columns as names
 from mldebug_mcp.batch.batch import Batch, Problem, Purpose
 from mldebug_mcp.batch.boxes import boxes_of
+from mldebug_mcp.batch.cells import LEAST_ROWS, cells_of, is_numeric
 from mldebug_mcp.batch.columns import Kind, depth, find, row_count
 from mldebug_mcp.batch.model_config import ModelConfig
 from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
@@ -19,7 +21,7 @@ from mldebug_mcp.batch.preference_rows import split_preference_halves, with_prom
 from mldebug_mcp.batch.purpose import infer_purpose
 from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
 from mldebug_mcp.batch.sequences import Sequences
-from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
 from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.batch.words import Words
@@ -91,7 +93,8 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     counts = [1 if _ids_depth(found, wanted[0]) == 1 else count for count in counts]
     classes = _classes(found, sides)
     floats = float_columns(table)
-    if not sides and not floats and classes is None:
+    cells = {} if sides else cells_of(table)
+    if not sides and not floats and classes is None and not _are_measurements(cells):
         known = "input_ids, labels, attention_mask, chosen_input_ids, rejected_input_ids, pixel_values"
         seen = ", ".join(shorten(name, 30) for name in list(table.columns)[:8]) or "none"
         raise InputError(
@@ -106,7 +109,7 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
     )
     rows = max([*counts, *([] if counts or classes is None else [len(classes)])], default=0)
     # Images of several sizes are one flat array of numbers, but as many rows as the column has.
-    rows = rows or max((row_count(table.columns[name]) for name in floats), default=0)
+    rows = rows or max((row_count(table.columns[name]) for name in (*floats, *cells)), default=0)
     if sides and sides[0].name == "chosen" and wanted == ("",):
         rows //= 2
     _missing(found)
@@ -131,12 +134,19 @@ def build(table: Table, context: Context, words: Words | None = None) -> Batch:
         words=words,
         decoder_inputs=None if found.targets is None else decoder_inputs(table),
         rest=rest_of(table, table.others if sides else tuple(table.columns), floats, rows),
+        cells=cells,
         columns=tuple(shorten(name, MAX_NAME) for name in islice(table.columns, MAX_NAMES)),
         tokenizer=context.tokenizer,
         model=context.model,
         problems=tuple(found.problems),
         notes=tuple(found.notes),
     )
+
+
+def _are_measurements(cells: Mapping[str, Column]) -> bool:
+    """Return whether there are several numbers for each of several rows."""
+    numeric = sum(map(is_numeric, cells.values()))
+    return numeric > 1 and row_count(next(iter(cells.values()))) >= LEAST_ROWS
 
 
 def _targets(found: _Found) -> Sequences | None:

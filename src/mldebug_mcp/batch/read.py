@@ -16,6 +16,7 @@ from mldebug_mcp.batch.nested_text import with_plain_texts
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.text_problems import text_problems
 from mldebug_mcp.batch.tokenizer import Tokenizer, load_tokenizer
 from mldebug_mcp.batch.words import Words
 from mldebug_mcp.errors import InputError
@@ -76,10 +77,11 @@ class DataSet:
                 continue
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
             batch = build(_tokenized(table, context, words), context, words)
+            problems = (*batch.problems, *text_problems(table, context.first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)
-            yield replace(batch, purpose_given=self.purpose_given, role_budget=budget)
+            yield replace(batch, purpose_given=self.purpose_given, role_budget=budget, problems=problems)
             any_rows = True
 
 

@@ -128,6 +128,12 @@ def family_of(text: str, preferred: Family | None = None) -> Family | None:
     return None
 
 
+def marker_before(words: str) -> Family | None:
+    """Return the family with whose marker the words of a turn begin, though the turn has markers of its own."""
+    text = words.lstrip()
+    return next((family for family in FAMILIES if not family.plain and family.header.match(text)), None)
+
+
 _ASKED, _SAID, _AGAIN, _LAST = "Qone", "Aone", "Qtwo", "Atwo"
 
 

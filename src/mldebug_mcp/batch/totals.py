@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from mldebug_mcp.batch.cells import CellCounts
 from mldebug_mcp.batch.ragged import Floats, Ints
+from mldebug_mcp.batch.table import Column
 
 LONGEST = 10_000
 """Longest rows of each side whose numbers are kept."""
@@ -56,11 +58,17 @@ class Totals:
         lengths: By the name of the side.
         classes: Rows of each class label from 0 up.
         labels: Class labels in all.
+        cells: By the name of the column of a table of measurements.
     """
 
     lengths: dict[str, LengthCounts] = field(default_factory=dict)
     classes: Counter[int] = field(default_factory=Counter)
     labels: int = 0
+    cells: dict[str, CellCounts] = field(default_factory=dict)
+
+    def add_cells(self, name: str, column: Column, numbers: Ints) -> None:
+        """Count the cells of a column."""
+        self.cells.setdefault(name, CellCounts()).merge(CellCounts.of(column, numbers))
 
     def add_lengths(self, side: str, lengths: Ints, numbers: Ints) -> None:
         """Count the rows of a side."""
@@ -79,6 +87,8 @@ class Totals:
             self.lengths.setdefault(side, LengthCounts()).merge(counts)
         self.labels += later.labels
         self.classes.update(later.classes)
+        for name, cells in later.cells.items():
+            self.cells.setdefault(name, CellCounts()).merge(cells)
         self._forget()
 
     def _forget(self) -> None:

@@ -40,6 +40,8 @@ class BatchCounts:
             self._use(side)
         if batch.classes is not None:
             self.totals.add_classes(batch.classes)
+        for name, column in batch.cells.items():
+            self.totals.add_cells(name, column, batch.numbers)
         self._count_turns(batch)
 
     def merge(self, later: BatchCounts) -> None:

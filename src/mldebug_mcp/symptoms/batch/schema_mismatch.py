@@ -10,6 +10,9 @@ from mldebug_mcp.symptoms.batch.registry import (
     batch_check,
 )
 
+CHANNELS = (1, 3, 4)
+"""Grey, colour, and colour with transparency."""
+
 
 @batch_check(
     severity="error",
@@ -31,7 +34,7 @@ def schema_mismatch(batch: Batch) -> BatchEvidence | None:
     Not this when: there are more columns than are needed.
     """
     told = [problem for problem in batch.problems if problem.check == "schema_mismatch"]
-    said = [*_float_classes(batch), *_lacking(batch), *(problem.summary for problem in told)]
+    said = [*_float_classes(batch), *_channels_last(batch), *_lacking(batch), *(problem.summary for problem in told)]
     if not said:
         return None
     rows = np.unique([row for problem in told for row in problem.rows]).astype(np.int64)
@@ -54,6 +57,23 @@ def _lacking(batch: Batch) -> list[str]:
     if batch.purpose == "generation" and not names:
         return [f"generation needs input_ids; the columns are {seen}"]
     return []
+
+
+def _channels_last(batch: Batch) -> list[str]:
+    """Return what is wrong with images whose last axis is the colours: `pixel_values` of Transformers have them first.
+
+    Said only where the model's configuration is one of Transformers: networks of Keras and JAX want the colours last.
+    """
+    images = batch.floats.get("pixel_values")
+    if images is None or images.ndim != 4 or not batch.model.given:
+        return []
+    rows, first, height, last = images.shape
+    if last not in CHANNELS or first in CHANNELS:
+        return []
+    return [
+        f"pixel_values have the shape ({rows}, {first}, {height}, {last}): the {last} channels are last, and models of "
+        f"Transformers want them first, as ({rows}, {last}, {first}, {height})"
+    ]
 
 
 def _float_classes(batch: Batch) -> list[str]:

@@ -30,13 +30,15 @@ from mldebug_mcp.symptoms.batch.registry import (
     purposes=("sft", "dpo", "vlm"),
 )
 def wrong_role_in_loss(batch: Batch) -> BatchEvidence | None:
-    """The user's turns are trained on and the assistant's are not.
+    """The user's turns are trained on and the assistant's are not; or most conversations have the two exchanged.
+
+    They do where the assistant speaks first and the user has the last word.
 
     Not this when: both are trained on (`prompt_not_masked`), or neither (`row_labels_masked`).
     """
     found = [row for row in role_losses(batch) if row.prompts_trained and row.only_prompts]
     if not found:
-        return None
+        return _exchanged(batch)
     rows = np.unique([row.roles.number for row in found])
     tokens = sum(row.prompt_tokens for row in found)
     return BatchEvidence(
@@ -46,3 +48,12 @@ def wrong_role_in_loss(batch: Batch) -> BatchEvidence | None:
         tuple(prompt_spot(row) for row in found[:3]),
         {"prompt_tokens_trained": tokens},
     )
+
+
+def _exchanged(batch: Batch) -> BatchEvidence | None:
+    told = next((problem for problem in batch.problems if problem.check == "wrong_role_in_loss"), None)
+    if told is None:
+        return None
+    rows = np.array(told.rows, np.int64)
+    # Prompts for reinforcement learning end with the user too, and some begin with a greeting.
+    return BatchEvidence(f"the conversations of {of_rows(rows, batch.rows)} {told.summary}", rows, severity="warning")

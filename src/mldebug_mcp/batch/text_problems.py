@@ -1,0 +1,130 @@
+"""What is wrong with text as it was written, before it is rendered and tokenized: rows, and what they show in words.
+
+A tokenizer turns all of this into ordinary ids, so it can be seen only here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from mldebug_mcp.batch.batch import Problem
+from mldebug_mcp.batch.chats import NotAConversationError, messages_of
+from mldebug_mcp.batch.encoding import is_garbled
+from mldebug_mcp.batch.table import Table
+from mldebug_mcp.batch.templates import ASSISTANT, marker_before
+
+MAX_ROWS = 1000
+MOST = 0.5
+"""Share of the conversations from which on a form of theirs is no accident, as one quoted marker is. Chosen by hand."""
+LEAST = 2
+ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
+"""Columns of text that the model is to write. A rejected one may be cut off on purpose."""
+_REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
+_OPENING = ("user", ASSISTANT)
+
+_Messages = Sequence[Mapping[str, object]]
+
+
+def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
+    """Return what the text of a table shows.
+
+    Args:
+        table: Columns as they are in the file.
+        first: The number of its first row.
+    """
+    texts = {name: column for name, column in table.columns.items() if _holds_text(column)}
+    found: list[Problem] = []
+    for check, places, says in (
+        ("garbled_text", _rows(texts, _is_garbled), ""),
+        ("truncated_completion", _rows(texts, _breaks_off), "open their reasoning with a tag and never close it"),
+        ("wrong_role_in_loss", _common(texts, _is_exchanged), "open with the assistant's turn and end with the user's"),
+        ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
+    ):
+        if places:
+            numbers = (first + place if table.numbers is None else int(table.numbers[place]) for place in places)
+            found.append(Problem(check, says, tuple(numbers)))
+    return tuple(found)
+
+
+def _holds_text(column: object) -> bool:
+    """Return whether a column holds strings or conversations."""
+    if not isinstance(column, list):
+        return False
+    value = next((one for one in column if one), None)
+    return isinstance(value, str) or (isinstance(value, list) and isinstance(value[0], dict))
+
+
+def _rows(texts: Mapping[str, object], judge: Callable[[str, object], bool]) -> list[int]:
+    """Return the places of the rows of which some column is judged so, the first `MAX_ROWS` of them."""
+    found = {
+        place
+        for name, column in texts.items()
+        if isinstance(column, list)
+        for place, value in enumerate(column)
+        if value and judge(name, value)
+    }
+    return sorted(found)[:MAX_ROWS]
+
+
+def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
+    """Return the places of the conversations that are judged so, if most of a column are."""
+    for column in texts.values():
+        chats = [(place, chat) for place, chat in _conversations(column) if chat]
+        places = [place for place, chat in chats if judge(chat)]
+        if len(places) >= max(LEAST, MOST * len(chats)):
+            return places[:MAX_ROWS]
+    return []
+
+
+def _conversations(column: object) -> Iterator[tuple[int, _Messages]]:
+    if not isinstance(column, list):
+        return
+    for place, value in enumerate(column):
+        if isinstance(value, list):
+            try:
+                yield place, messages_of(value)
+            except NotAConversationError:
+                continue
+
+
+def _is_garbled(_: str, value: object) -> bool:
+    return any(map(is_garbled, _strings(value)))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part)
+    elif isinstance(value, dict):
+        for name in ("content", "value", "text", "reasoning_content"):
+            yield from _strings(value.get(name))
+
+
+def _breaks_off(name: str, value: object) -> bool:
+    """Return whether an answer opens its reasoning and ends before it closes it."""
+    if isinstance(value, str):
+        return name in ANSWERS and _is_open(value)
+    chats = () if name in ("rejected", "prompt") else tuple(_conversations([value]))
+    said = (one.get("content") for _, chat in chats for one in chat if one.get("role") == ASSISTANT)
+    return any(isinstance(words, str) and _is_open(words) for words in said)
+
+
+def _is_open(words: str) -> bool:
+    tag = _REASONING.match(words)
+    # A tag with nothing behind it opens the answer that is to be generated.
+    return tag is not None and f"</{tag[1]}" not in words and bool(words[tag.end() :].strip())
+
+
+def _is_exchanged(chat: _Messages) -> bool:
+    roles = [one.get("role") for one in chat if one.get("role") in _OPENING]
+    return len(roles) > 1 and (roles[0], roles[-1]) == (ASSISTANT, "user")
+
+
+def _is_marked(chat: _Messages) -> bool:
+    return any(
+        isinstance(words := one.get("content"), str) and one.get("role") in _OPENING and marker_before(words)
+        for one in chat
+    )

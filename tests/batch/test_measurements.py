@@ -1,0 +1,62 @@
+"""Tables of measurements: one number or one word for each row and column."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.diagnose import inspect_batch
+from mldebug_mcp.errors import InputError
+
+
+def table(rows: int = 200) -> dict[str, list[object]]:
+    drawn = random.Random(3)
+    return {
+        "age": [drawn.randint(18, 80) for _ in range(rows)],
+        "region": [drawn.choice("NESW") for _ in range(rows)],
+        "clicks": [drawn.randint(0, 50) for _ in range(rows)],
+        "churn": [int(drawn.random() < 0.3) for _ in range(rows)],
+    }
+
+
+def findings(columns: Mapping[str, Sequence[object]], folder: Path) -> dict[str, str]:
+    path = folder / "table.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return {one.check: one.severity for one in inspect_batch(path).findings}
+
+
+def test_a_table_of_whole_numbers_and_words_is_read_and_quiet(tmp_path: Path) -> None:
+    assert findings(table(), tmp_path) == {}
+    with pytest.raises(InputError, match="none of its columns"):
+        findings(table(5), tmp_path)
+
+
+def test_a_measured_column_that_never_varies_is_seen_and_a_version_is_only_remarked(tmp_path: Path) -> None:
+    assert findings(table() | {"sensor": [21.5] * 200}, tmp_path) == {"constant_column": "warning"}
+    assert findings(table() | {"version": [3] * 200}, tmp_path) == {"constant_column": "info"}
+    assert findings(table() | {"country": ["AT"] * 200}, tmp_path) == {"constant_column": "info"}
+    assert findings(table() | {"sensor": [21.5] * 199 + [21.75]}, tmp_path) == {}
+
+
+def test_a_copy_of_another_column_is_seen_whatever_it_is_called(tmp_path: Path) -> None:
+    columns = table()
+    assert findings(columns | {"left_us": columns["churn"]}, tmp_path) == {"equal_columns": "warning"}
+    assert findings(columns | {"place": columns["region"]}, tmp_path) == {"equal_columns": "warning"}
+    moved = columns["churn"][1:] + columns["churn"][:1]
+    assert findings(columns | {"left_us": moved}, tmp_path) == {}
+
+
+def test_columns_are_judged_over_all_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mldebug_mcp.batch.formats.csv_file.CHUNK_CHARACTERS", 300)
+    columns = table()
+    sorted_by: dict[str, list[object]] = {"day": [number // 100 for number in range(200)]}
+    assert findings(columns | sorted_by, tmp_path) == {}
+    assert findings(columns | {"left_us": columns["churn"]}, tmp_path) == {"equal_columns": "warning"}
+    assert findings(columns | {"sensor": [21.5] * 200}, tmp_path) == {"constant_column": "warning"}

@@ -1,0 +1,90 @@
+"""Text that is wrong as it was written: garbled, cut off, with roles exchanged, or with markers inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.batch.kit import Inspect, tokenizer_of
+from tests.batch.test_text_without_tokenizer import chats, pairs, sentence
+
+REAL = (
+    "Zoë said: “café — naïve”…",
+    "Привет, как дела?",
+    "今日は。",
+    "SÃO PAULO fica no Brasil",
+    "fini…”, dit-elle é…»",
+)
+
+
+def said(row: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = row["messages"][-1]
+    return answer
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+@pytest.mark.parametrize("text", ["un café à Orléans", "it’s “fine”", "Привет, мир", "天気が良いので", "well done 🙂"])
+def test_text_read_with_another_encoding_is_seen(encoding: str, text: str, inspect: Inspect) -> None:
+    rows = chats()
+    said(rows[3])["content"] += " " + text.encode().decode(encoding, "replace" if encoding == "cp1252" else "strict")
+    assert inspect(rows) == {"garbled_text": "warning"}
+
+
+@pytest.mark.parametrize("text", REAL)
+def test_text_of_any_language_is_not_garbled(text: str, inspect: Inspect) -> None:
+    rows = chats()
+    for row in rows:
+        said(row)["content"] += f" {text}"
+    assert inspect(rows) == {}
+
+
+def test_one_garbled_row_in_many_is_only_remarked(inspect: Inspect) -> None:
+    rows = [{"text": f"{sentence(n, 40)} {n}"} for n in range(200)]
+    rows[7]["text"] += " cafÃ©"
+    assert inspect(rows) == {"garbled_text": "info"}
+
+
+def test_reasoning_that_is_never_closed_is_a_cut_off_answer(inspect: Inspect) -> None:
+    rows = chats()
+    for row in rows:
+        said(row)["content"] = f"<think>\n{sentence(1)}\n</think>\n{said(row)['content']}"
+    assert inspect(rows) == {}
+    said(rows[2])["content"] = f"<think>\n{sentence(2)}"
+    assert inspect(rows) == {"truncated_completion": "warning"}
+    opened = chats()
+    said(opened[2])["content"] = "<think>\n"
+    assert inspect(opened) == {}
+    mentioned = chats()
+    said(mentioned[2])["content"] += " Write <think> before you reason."
+    assert inspect(mentioned) == {}
+
+
+def test_a_rejected_answer_may_break_off(inspect: Inspect) -> None:
+    rows = pairs()
+    for row in rows:
+        row["rejected"] = f"<think> {row['rejected']}"
+    assert inspect(rows) == {}
+    rows[4]["chosen"] = f"<think> {row['chosen']}"
+    assert inspect(rows) == {"truncated_completion": "warning"}
+
+
+def test_conversations_whose_roles_are_exchanged_are_seen(inspect: Inspect) -> None:
+    other = {"user": "assistant", "assistant": "user"}
+    exchanged = [
+        {"messages": [message | {"role": other[message["role"]]} for message in row["messages"]]} for row in chats()
+    ]
+    assert inspect(exchanged) == {"wrong_role_in_loss": "warning"}
+    greeted = [{"messages": [{"role": "assistant", "content": sentence(1)}, *row["messages"]]} for row in chats()]
+    assert inspect(greeted) == {}
+    assert inspect([*exchanged[:3], *chats(30)[3:]]) == {}
+
+
+@pytest.mark.parametrize("asked", ["[INST] {} [/INST]", "<|im_start|>user\n{}", "<start_of_turn>user\n{}"])
+@pytest.mark.parametrize("family", [None, "llama3", "chatml"])
+def test_turns_that_carry_markers_were_rendered_before(family: str | None, asked: str, inspect: Inspect) -> None:
+    tokenizer = None if family is None else tokenizer_of(family)
+    rows = chats()
+    for row in rows:
+        row["messages"][0]["content"] = asked.format(row["messages"][0]["content"])
+    assert inspect(rows, tokenizer)["chat_template_mismatch"] == "error"
+    assert "chat_template_mismatch" not in inspect([rows[0], *chats()[1:]], tokenizer)
