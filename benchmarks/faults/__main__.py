@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report|compare`."""
+"""`python -m benchmarks.faults train|fit|report|young|compare`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from pathlib import Path
 from benchmarks.faults import compare
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
-from benchmarks.faults.report import accuracy, judge, per_cause, report
+from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
 from benchmarks.faults.runs import Case, cases, make, other_cases
+from benchmarks.faults.young import judge_young, stages
 
 FOLDER = Path(__file__).parent / "made"
 
@@ -34,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument("command", choices=["train", "fit", "report", "compare"])
+    parser.add_argument("command", choices=["train", "fit", "report", "young", "compare"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument(
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
-        help="report: a folder of further runs, for another column; repeatable",
+        help="report, young: a folder of further runs, for another column; repeatable",
     )  # fmt: skip
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
@@ -53,7 +54,7 @@ def main() -> None:
         help=f"compare: a Python that has the other tools. {compare.HOW}",
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
-    parser.add_argument("--save", action="store_true", help="report, compare: keep the figures for the README")
+    parser.add_argument("--save", action="store_true", help="report, young, compare: keep the figures for the README")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
@@ -61,6 +62,9 @@ def main() -> None:
         train_missing(wanted, options.folder, options.processes)
     elif options.command == "fit":
         write(fit(judge(options.folder)))
+    elif options.command == "young":
+        further = {name: judge_young(folder) for name, folder in options.beside}
+        _show({"young": stages(by_part(judge_young(options.folder), further))}, save=options.save)
     elif options.command == "compare":
         said = compare.judge(options.folder, options.tools, options.sample, options.seed)
         _show({"comparison": compare.compare(said), "comparison_by_cause": compare.by_cause(said)}, save=options.save)
@@ -68,9 +72,8 @@ def main() -> None:
         judged, beside = judge(options.folder), {name: judge(folder) for name, folder in options.beside}
         print(report(judged, beside))
         if options.save:
-            test = [one for one in judged if not one.label.tuning]
-            further = [one for ones in beside.values() for one in ones]
-            _keep({"accuracy": accuracy(judged, beside), "causes": per_cause([*test, *further])})
+            unseen = [one for name, ones in by_part(judged, beside).items() for one in ones if name != "tuning"]
+            _keep({"accuracy": accuracy(judged, beside), "causes": per_cause(unseen)})
 
 
 def _named(text: str) -> tuple[str, Path]:

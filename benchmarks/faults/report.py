@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -76,19 +77,28 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
 
 def report(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]] | None = None) -> str:
     """Return the tables, for both parts and for further runs by what they are."""
-    parts = _parts(judged, beside or {})
+    parts = by_part(judged, beside or {})
     tables = [f"## {name} part\n\n{table(per_cause(ones))}" for name, ones in parts.items()]
     return "\n\n".join([table(accuracy(judged, beside or {})), *tables])
 
 
 def accuracy(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]]) -> Rows:
     """Return how often the diagnosis is right: one row per measure, one column per part."""
-    columns = {name: _measures(ones) for name, ones in _parts(judged, beside).items()}
+    columns = {name: _measures(ones) for name, ones in by_part(judged, beside).items()}
     measures = next(iter(columns.values()))
     return [{"": what, **{name: column[what] for name, column in columns.items()}} for what in measures]
 
 
-def _parts(judged: Sequence[Judged], beside: Mapping[str, Sequence[Judged]]) -> dict[str, list[Judged]]:
+class _Labelled(Protocol):
+    @property
+    def label(self) -> Label: ...
+
+
+Run = TypeVar("Run", bound=_Labelled)
+
+
+def by_part(judged: Sequence[Run], beside: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
+    """Return the runs of the tuning part, of the test part and further ones by what they are; no part is empty."""
     parts = {
         "tuning": [one for one in judged if one.label.tuning],
         "test": [one for one in judged if not one.label.tuning],

@@ -1,4 +1,4 @@
-"""Where a log begins: excerpts from the middle of a run, whose records are often only counted."""
+"""How far a run has come: excerpts from the middle, whose records are often only counted, and runs still young."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ from mldebug_mcp.logs.run import Run
 
 PASSES = 1.5
 """Passes over the data after which nothing is a beginning: rows are seen for the second time. Chosen by hand."""
+FIRST_STEPS = 40
+"""Steps of the optimizer in which a sound run may make no progress yet, least of all while its learning rate warms up.
+
+Chosen on healthy runs that were cut short (`python -m benchmarks.faults young`).
+"""
+
+
+def is_young(run: Run) -> bool:
+    """Say whether a log holds no more than the first steps of a run.
+
+    Where half the records or more have an evaluation, a step is no step of the optimizer but a round of many.
+    """
+    if run.step_name != "step" or run.last_step + 1 >= FIRST_STEPS or "loss" not in run:
+        return False
+    evaluations = max((len(one) for name, one in run.series.items() if name.startswith("eval_")), default=0)
+    return 2 * evaluations < len(run["loss"])
 
 
 def epoch_at(run: Run, step: float) -> float | None:

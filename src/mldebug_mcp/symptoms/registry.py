@@ -15,6 +15,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
+from mldebug_mcp.symptoms.beginning import is_young
 from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.text import counted, figure, shorten
 
@@ -55,6 +56,7 @@ class Symptom(Documented):
     any_of: tuple[str, ...]
     sources: tuple[str, ...]
     points: int
+    settled: bool
     not_for: tuple[str, ...]
     whole_run: bool
     background: float
@@ -73,6 +75,7 @@ def symptom(
     any_of: tuple[str, ...] = (),
     sources: tuple[str, ...] = (),
     points: int = 1,
+    settled: bool = False,
     not_for: tuple[str, ...] = (),
     whole_run: bool = False,
     background: float = DEFAULT_BACKGROUND,
@@ -87,6 +90,7 @@ def symptom(
         any_of: Metrics of which one suffices; `*` stands for any text, as in `rewards/*/mean`.
         sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
         points: Finite values that the first of `needs` must have in a segment.
+        settled: It cannot be judged of a run that is still young (`is_young`).
         not_for: Kinds of run for which the question makes no sense (`kinds.KINDS`).
         whole_run: Judge the run as a whole, not segment by segment.
         background: How often a healthy run shows it, between 0 and 1.
@@ -107,6 +111,7 @@ def symptom(
                 any_of,
                 sources,
                 points,
+                settled,
                 not_for,
                 whole_run,
                 background,
@@ -174,6 +179,8 @@ def _why_not(symptom: Symptom, run: Run) -> str | None:
         return f"not logged: {', '.join(' or '.join(group) for group in missing)}"
     if symptom.points > 1 and (count := len(run[symptom.needs[0]].finite)) < symptom.points:
         return f"{symptom.needs[0]} has {counted(count, 'finite value')} here; {symptom.points} are needed"
+    if symptom.settled and is_young(run):
+        return f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress"
     return None
 
 

@@ -25,7 +25,7 @@ def test_without_the_number_of_classes_it_cannot_be_told() -> None:
 
 
 def test_a_loss_that_stands_at_ln_2_is_seen_without_it() -> None:
-    assert state("loss_at_chance", run_of(loss=[0.6931, 0.6935, 0.693] * 10)) is State.PRESENT
+    assert state("loss_at_chance", run_of(loss=[0.6931, 0.6935, 0.693] * 10, every=10)) is State.PRESENT
 
 
 def test_an_accuracy_tells_how_many_classes_a_uniform_guess_has() -> None:
@@ -62,7 +62,7 @@ def test_an_evaluation_that_is_better_than_a_guess_shows_that_nothing_is_guessed
 
 
 def test_of_the_numbers_of_classes_that_the_accuracy_allows_the_nearest_is_named() -> None:
-    run = run_of(loss=np.full(20, 2.302), accuracy=np.full(20, 0.1085))
+    run = run_of(loss=np.full(20, 2.302), accuracy=np.full(20, 0.1085), every=10)
     assert "ln(10)" in seen("loss_at_chance", run).summary
 
 
@@ -84,7 +84,7 @@ def test_a_few_epochs_that_all_stand_at_ln_2_are_enough() -> None:
     "metrics", [{"eval_cer": [96.0] + [100.0] * 19}, {"eval_wer": [1.0] * 20}, {"BLEU": [0.0] * 20}]
 )
 def test_a_loss_at_rest_while_no_answer_is_right_is_present(metrics: dict[str, list[float]]) -> None:
-    run = run_of(metrics, loss=np.concatenate([[3.75, 2.2], np.linspace(2.0, 1.95, 18)]))
+    run = run_of(metrics, loss=np.concatenate([[3.75, 2.2], np.linspace(2.0, 1.95, 18)]), every=100)
     assert state("loss_at_chance", run) is State.PRESENT
     assert state("loss_plateau", run) is State.UNKNOWN
 

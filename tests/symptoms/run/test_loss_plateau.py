@@ -27,7 +27,7 @@ def test_a_loss_that_settles_at_a_uniform_guess_is_present_and_says_so(classes: 
 
 def test_eight_records_at_ln_2_are_enough() -> None:
     loss = [0.7113, 0.6933, 0.6933, 0.6933, 0.6932, 0.6932, 0.6932, 0.6931]
-    assert state("loss_plateau", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss, every=10)) is State.PRESENT
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -75,7 +75,7 @@ def test_an_evaluation_loss_that_falls_shows_the_progress_of_a_noisy_training_lo
 
 
 def test_a_loss_that_rises_is_no_plateau() -> None:
-    assert state("loss_plateau", run_of(loss=np.linspace(10.4, 11.0, 30))) is State.ABSENT
+    assert state("loss_plateau", run_of(loss=np.linspace(10.4, 11.0, 30), every=10)) is State.ABSENT
 
 
 def test_a_few_records_from_the_middle_that_come_near_ln_2_cannot_tell() -> None:
@@ -102,7 +102,7 @@ def test_a_loss_that_falls_and_ends_where_few_classes_would_be_guessed_is_no_pla
 
 
 def test_what_keeps_a_noisy_flat_log_from_being_judged_is_its_noise() -> None:
-    finding = seen("loss_plateau", run_of(loss=noisy([10.0] * 16, 1.6)))
+    finding = seen("loss_plateau", run_of(loss=noisy([10.0] * 16, 1.6), every=10))
     assert finding.state is State.UNKNOWN
     assert "noise could hide progress" in finding.summary
 
@@ -145,3 +145,19 @@ def test_pretraining_from_scratch_that_stands_after_a_twentieth_is_present() -> 
 def test_tuning_that_gains_at_once_and_then_little_is_no_plateau(seed: int) -> None:
     loss = 0.9 + 0.25 * np.exp(-np.arange(250) / 20) + np.random.default_rng(seed).normal(0, 0.13, 250)
     assert state("loss_plateau", run_of(loss=loss, kind="sft")) is not State.PRESENT
+
+
+@pytest.mark.parametrize("symptom", ["loss_plateau", "loss_at_chance"])
+def test_of_the_first_steps_of_a_run_it_is_too_early_to_speak(symptom: str) -> None:
+    flat = noisy(np.full(20, 2.303), 0.01)
+    config = {"num_labels": 10}
+    young = seen(symptom, run_of(loss=flat, kind="supervised", config=config))
+    assert young.state is State.UNKNOWN
+    assert "too early" in young.summary
+    assert state(symptom, run_of(loss=flat, kind="supervised", config=config, every=10)) is State.PRESENT
+
+
+def test_rounds_that_are_evaluated_each_are_no_first_steps() -> None:
+    flat = noisy(np.full(20, 2.303), 0.01)
+    run = run_of(loss=flat, eval_loss=flat, kind="supervised", config={"num_labels": 10})
+    assert state("loss_plateau", run) is State.PRESENT

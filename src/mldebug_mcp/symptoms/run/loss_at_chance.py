@@ -42,6 +42,7 @@ LEAST_RECORDS, STANDS = 10, 0.01
     needs=("loss",),
     sources=("karpathy_recipe",),
     points=4,
+    settled=True,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.002,
     instead=NO_PROGRESS,

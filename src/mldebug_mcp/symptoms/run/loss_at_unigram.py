@@ -24,6 +24,7 @@ EARLY = 0.005
     needs=("loss",),
     sources=("karpathy_recipe",),
     points=20,
+    settled=True,
     not_for=("grpo", "ppo", "rl", "diffusion", "preference", "supervised"),
     background=0.003,
     follows=("loss_plateau",),

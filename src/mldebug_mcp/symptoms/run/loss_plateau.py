@@ -55,6 +55,7 @@ USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
     needs=("loss",),
     sources=("axolotl_stability", "karpathy_recipe"),
     points=6,
+    settled=True,
     not_for=("grpo", "ppo", "rl"),
     background=0.006,
     follows=("dpo_margin_flat", "loss_at_clip"),

@@ -44,6 +44,7 @@ EARLY = 0.05
     needs=("loss",),
     sources=("axolotl_stability",),
     points=EPOCHS,
+    settled=True,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.01,
     follows=("loss_plateau", "loss_epoch_steps", "eval_learns_nothing"),

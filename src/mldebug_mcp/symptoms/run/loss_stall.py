@@ -58,6 +58,7 @@ def stalled(loss: Series) -> Stall | None:
     needs=("loss",),
     sources=("axolotl_stability", "karpathy_recipe"),
     points=20,
+    settled=True,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.02,
     follows=("loss_at_unigram", "loss_plateau"),
