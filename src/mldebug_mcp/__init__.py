@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.probe import probe_overfit
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
+    from mldebug_mcp.diagnose.watch import watch_run
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
     from mldebug_mcp.logs import Run, Series, read_run
     from mldebug_mcp.memory.estimate import estimate_memory
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+    from mldebug_mcp.models.watching import News
 
 __version__ = "0.1.0"
 
@@ -50,6 +52,7 @@ __all__ = [
     "MemoryEstimate",
     "MemoryReport",
     "MissingExtraError",
+    "News",
     "NextStep",
     "ProbeResult",
     "Run",
@@ -68,6 +71,7 @@ __all__ = [
     "read_run",
     "search_folklore",
     "update_diagnosis",
+    "watch_run",
 ]
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
@@ -82,7 +86,9 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "estimate_memory": "memory.estimate",
             "MemoryEstimate": "models.memory",
             "MemoryReport": "models.memory",
+            "News": "models.watching",
             "update_diagnosis": "diagnose.update",
+            "watch_run": "diagnose.watch",
             "search_folklore": "diagnose.search",
             "probe_overfit": "diagnose.probe",
             "Run": "logs",

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from mldebug_mcp.cli.progress import shown_progress
+from mldebug_mcp.cli.progress import show_line, shown_progress
 from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +78,31 @@ def _prepare_diagnosis() -> None:
 
         prepare()
         import_module("mldebug_mcp.report.diagnosis_terminal")
+
+
+def do_watch(options: argparse.Namespace) -> int:
+    """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
+    from mldebug_mcp.diagnose.watch import Watch
+    from mldebug_mcp.report.watch_terminal import print_news, what_now
+
+    watch = Watch(options.path, options.config, options.run)
+    until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+    try:
+        while True:
+            news = watch.look()
+            show_line("")
+            for one in news:
+                print(one.to_json(), flush=True) if options.json else print_news(one)
+            if options.until_alarm and any(one.alarm for one in news):
+                if not options.json:
+                    print(what_now(options.path))
+                return FOUND
+            if watch.finished or time.monotonic() + options.every > until:
+                return DONE
+            show_line(watch.status)
+            time.sleep(options.every)
+    finally:
+        show_line("")
 
 
 def do_batch(options: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_diagnose(verbs)
+    _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
 
@@ -80,6 +81,32 @@ def _add_diagnose(verbs: Commands) -> None:
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
+
+
+def _add_watch(verbs: Commands) -> None:
+    watch = _verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
+    watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    watch.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    watch.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    watch.add_argument(
+        "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
+    )
+    watch.add_argument("--for", type=_positive, metavar="MINUTES", dest="minutes", help="stop after so many minutes")
+    watch.add_argument(
+        "--until-alarm", action="store_true", help="exit with 1 once another cause than `healthy` leads at two looks"
+    )
+    watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
+    watch.set_defaults(command=commands.do_watch)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
 
 
 def _outcome(text: str) -> tuple[str, str]:

@@ -31,15 +31,18 @@ def shown_progress() -> Iterator[None]:
         nonlocal due, shown
         if time.monotonic() >= due:
             due, shown = time.monotonic() + INTERVAL, True
-            _write(_CLEARED + shorten(doing, max(20, shutil.get_terminal_size().columns - 1)))
+            show_line(doing)
 
     try:
         with listening(show):
             yield
     finally:
         if shown:
-            _write(_CLEARED)
+            show_line("")
 
 
-def _write(text: str) -> None:
-    print(text, end="", file=sys.stderr, flush=True)
+def show_line(text: str) -> None:
+    """Show a line on standard error in place of the one before, if that is a terminal; an empty one clears it."""
+    if sys.stderr.isatty():
+        room = max(20, shutil.get_terminal_size().columns - 1)
+        print(_CLEARED + shorten(text, room), end="", file=sys.stderr, flush=True)

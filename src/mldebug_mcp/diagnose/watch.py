@@ -1,0 +1,171 @@
+"""The verb `watch_run`: look at a run that is still going again and again, and tell what is new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mldebug_mcp.access import is_file
+from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import LogTail, Run, read_run
+from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.models.watching import News
+from mldebug_mcp.text import counted, figure, percent
+
+EVERY = 30.0
+"""Seconds between two looks."""
+SILENT, TIMES = 300.0, 10.0
+"""Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
+evaluation or a checkpoint may take minutes."""
+SHOWN = 3
+SOUND = ("healthy", "unknown")
+GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
+"""The log of a run that is watched ends before its plan because it is not over."""
+
+
+def watch_run(
+    path: str | Path, config: str | Path | None = None, run: str = "", *, every: float = EVERY
+) -> Iterator[News]:
+    """Yield what is new in a run, as it comes: findings, other leading hypotheses, silence. Ends when the run does.
+
+    Args:
+        path: A log file or a run folder; it may come into being later.
+        config: The training configuration (JSON or YAML), if it is not beside the log.
+        run: Which run to watch, if the path holds several.
+        every: Seconds between two looks.
+    """
+    watch = Watch(path, config, run)
+    while not watch.finished:
+        yield from watch.look()
+        if not watch.finished:
+            time.sleep(every)
+
+
+class Watch:
+    """A run that is watched; see `watch_run` for the arguments.
+
+    Args:
+        clock: What time it is, in seconds.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        config: str | Path | None = None,
+        run: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path, self._config, self._name, self._clock = path, config, run, clock
+        self._tail: LogTail | None = None
+        self._grew: list[float] = []
+        self._come: tuple[int, float] | None = None
+        self._told: dict[str, float] = {}
+        self._leader = self._candidate = ""
+        self._last = ""
+        self.finished = False
+        """Whether the log says that training ended."""
+        self.status = ""
+        """How far the run has come, and what leads, in a line."""
+
+    def look(self) -> list[News]:
+        """Read what was written since the last look, and return what is new."""
+        try:
+            run = self._read()
+        except InputError as error:
+            return self._once(News(what="waiting", text=str(error)))
+        come = (run.records, run.last_step)
+        if come == self._come:
+            return self._silence(run)
+        first, self._come = self._come is None, come
+        self._grew = [*self._grew[-20:], self._clock()]
+        self._last = ""
+        diagnosis = diagnose(run, findings=[GOING_ON])
+        self.status = _status(run, diagnosis)
+        news = [_read_so_far(run, diagnosis)] if first else []
+        news += self._findings(run, diagnosis)
+        news += self._leading(run, diagnosis, at_once=first)
+        if any(name.startswith("summary/train_runtime") for name in run.series):
+            self.finished = True
+            news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
+        return news
+
+    def _read(self) -> Run:
+        if self._config is None and not self._name and is_file(Path(self._path)):
+            self._tail = self._tail or LogTail(self._path)
+            return self._tail.read()
+        return read_run(self._path, self._config, self._name)
+
+    def _once(self, news: News) -> list[News]:
+        """Return news unless they were the last."""
+        if news.text == self._last:
+            return []
+        self._last = news.text
+        return [news]
+
+    def _silence(self, run: Run) -> list[News]:
+        quiet = self._clock() - self._grew[-1]
+        intervals = [after - before for before, after in pairwise(self._grew)]
+        usual = median(intervals) if intervals else 0.0
+        if self._last == "silent" or quiet < max(SILENT, TIMES * usual):
+            return []
+        self._last = "silent"
+        before = f", where records had come every {_duration(usual)}" if intervals else ""
+        return [News(what="silent", text=f"nothing was written for {_duration(quiet)}{before}", **_where(run))]
+
+    def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
+        """Return the findings that are new, or begin after what was known when they were told."""
+        present = [one for one in diagnosis.findings if one.state is State.PRESENT]
+        new = [
+            one
+            for one in present
+            if one.symptom not in self._told or max(one.steps, default=-1.0) > self._told[one.symptom]
+        ]
+        self._told |= {one.symptom: run.last_step for one in new}
+        return [News(what="finding", text=one.summary, symptom=one.symptom, **_where(run)) for one in new]
+
+    def _leading(self, run: Run, diagnosis: Diagnosis, *, at_once: bool) -> list[News]:
+        """Return the leading hypothesis if it is another one, at this look and at the one before."""
+        leader = diagnosis.hypotheses[0].cause
+        sure = at_once or leader == self._candidate
+        self._candidate = leader
+        if not sure or leader == self._leader:
+            return []
+        before, self._leader = self._leader, leader
+        if leader in SOUND and (not before or before in SOUND):
+            return []
+        causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
+        said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
+        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=leader not in SOUND)]
+
+
+def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:
+    leader = diagnosis.hypotheses[0]
+    return News(
+        what="reading",
+        text=f"{counted(run.records, 'record')} so far, kind of run: {run.kind}; {_status(run, diagnosis)}",
+        **_where(run),
+        causes={leader.cause: round(leader.probability, 2)},
+    )
+
+
+def _where(run: Run) -> dict[str, Any]:
+    """Return how far a run has come, as news tell it."""
+    return {"step": run.last_step, "step_name": run.step_name}
+
+
+def _status(run: Run, diagnosis: Diagnosis) -> str:
+    leader = diagnosis.hypotheses[0]
+    loss = f", loss {figure(float(run['loss'].value[-1]))}" if "loss" in run else ""
+    return f"{run.step_name} {figure(run.last_step)}{loss}, {leader.cause} {percent(leader.probability)}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
