@@ -34,3 +34,9 @@ def test_of_a_loss_below_zero_the_size_counts() -> None:
     loss = noisy(np.full(40, -5.0), 0.01)
     loss[25] = 4e4
     assert state("loss_spike_high", run_of(loss=loss)) is State.PRESENT
+
+
+def test_of_a_log_density_a_jump_to_where_it_once_was_cannot_be_told() -> None:
+    loss = noisy(decay(300, 5.0, -9.0), 0.02)
+    loss[200] += 2.5
+    assert state(NAME, run_of(loss=loss)) is State.UNKNOWN

@@ -18,6 +18,7 @@ from mldebug_mcp.symptoms.statistics import (
     positive,
     start_level,
 )
+from mldebug_mcp.symptoms.terms import term_set_in
 from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
@@ -56,12 +57,15 @@ def loss_divergence(run: Run) -> Evidence | None:
 
     Not this when: it comes back (`loss_spike`); the rise is within the noise; the loss of an RL policy rises, which
     means nothing by itself. Unknown where the steps take longer just as the loss rises, as over samples that are sorted
-    by their length. The factors were chosen on synthetic curves with normal and heavy-tailed noise.
+    by their length, or a term of it sets in. The factors were chosen on synthetic curves with normal and
+    heavy-tailed noise.
     """
     loss = run["loss"].finite
     found = _found(run, loss)
     if found is not None and _takes_longer(run, loss):
         raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
+    if found is not None and (term := term_set_in(run, found.steps[0])) is not None:
+        raise CannotTell(f"{term.name} sets in at {run.step_name} {figure(term.step)}, and the loss rises with it")
     return found
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
+from mldebug_mcp.symptoms.terms import terms_set_in
 from mldebug_mcp.text import figure
 
 SIGMAS = 7.0
@@ -43,12 +44,14 @@ def loss_falls_back(run: Run) -> Evidence | None:
 
     This happens where the data start over, with rows that were seen before or are easier.
     Not this when: the learning rate is cut there; the fall is the end of a spike or of a stretch of bad data; it is at
-    an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays low. The numbers
-    were chosen by hand.
+    an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays low. Unknown where a
+    term of the loss sets in during the run. The numbers were chosen by hand.
     """
     loss = run["loss"].finite
     if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
         raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
+    if terms := terms_set_in(run):
+        raise CannotTell(f"{terms[0].name} sets in at {run.step_name} {figure(terms[0].step)}: the loss is another one")
     stride = -(-len(loss) // MOST)
     curve = _thinned(loss.value, stride)
     falls: dict[int, tuple[float, float]] = {}

@@ -8,13 +8,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.symptoms.lone_spike import lone_spike
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
 from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.statistics import (
+    end_level,
     heaviness,
     median,
     median_of_three,
@@ -23,6 +24,7 @@ from mldebug_mcp.symptoms.statistics import (
     relative_noise,
     start_level,
 )
+from mldebug_mcp.symptoms.terms import term_set_in
 from mldebug_mcp.text import counted, figure
 
 SIGMAS = 8.0
@@ -60,9 +62,10 @@ SHORT = 12
 def loss_spike(run: Run) -> Evidence | None:
     """The training loss jumps far above its recent level and comes back.
 
-    Not this when: the curve is just noisy (many such points, or heavy tails); it stays up (`loss_divergence`). A
-    jump at the very end of the log counts, and the summary says that the log ends there. The factors were chosen on
-    synthetic curves with normal, lognormal and heavy-tailed noise (`benchmarks/symptoms.py`).
+    Not this when: the curve is just noisy (many such points, or heavy tails); it stays up (`loss_divergence`); a term
+    of the loss, zero until then, sets in there. A jump at the very end of the log counts, and the summary says that the
+    log ends there. The factors were chosen on synthetic curves with normal, lognormal and heavy-tailed noise
+    (`benchmarks/symptoms.py`).
     """
     loss = run["loss"].finite
     found = passing_jumps(run)
@@ -81,8 +84,19 @@ def passing_jumps(run: Run) -> list[Spike]:
 
 @lru_cache(maxsize=1)
 def jumps(run: Run) -> list[Spike]:
-    """Return the jumps of the loss of a run; other symptoms ask for the same."""
-    return find_spikes(run["loss"].finite.value)
+    """Return the jumps of the loss of a run but for those where a term sets in; other symptoms ask for the same."""
+    loss = run["loss"].finite
+    return [one for one in find_spikes(loss.value) if term_set_in(run, float(loss.step[one.first])) is None]
+
+
+def refuse_densities(loss: Series, spike: Spike) -> None:
+    """Raise CannotTell if a loss has come below zero and a jump stays below where it was before.
+
+    So do negative log-densities, and no cross-entropy. A density has no bound, and one row far out costs any amount:
+    single records stand out of sound flows.
+    """
+    if end_level(loss.value) < 0 and loss.value[spike.peak] < loss.value[: spike.first].max(initial=-math.inf):
+        raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
 
 
 def find_spikes(values: Floats) -> list[Spike]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_spike import jumps
+from mldebug_mcp.symptoms.run.loss_spike import jumps, refuse_densities
 from mldebug_mcp.symptoms.statistics import start_level
 from mldebug_mcp.text import figure
 
@@ -16,7 +16,8 @@ SHARE_OF_START = 0.2
 def loss_spike_high(run: Run) -> Evidence | None:
     """A jump of the training loss is as high as a good part of the loss at the start of the run.
 
-    Not this when: it is lower, as hard batches and the twenty harmless spikes of a large run are. Judged only where
+    Not this when: it is lower, as hard batches and the twenty harmless spikes of a large run are. Of a log-density it
+    cannot be told. Judged only where
     the loss jumps at all, so that one jump does not count twice.
     """
     loss = run["loss"].finite
@@ -24,6 +25,7 @@ def loss_spike_high(run: Run) -> Evidence | None:
     if not found:
         raise CannotTell("the loss does not jump")
     worst = max(found, key=lambda spike: spike.height)
+    refuse_densities(loss, worst)
     start = start_level(loss.value)
     if not start or worst.height < SHARE_OF_START * abs(start):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_spike import jumps
+from mldebug_mcp.symptoms.run.loss_spike import jumps, refuse_densities
 from mldebug_mcp.text import figure
 
 AT_ONCE = 0.02
@@ -15,13 +15,15 @@ AT_ONCE = 0.02
 def loss_spike_single(run: Run) -> Evidence | None:
     """The training loss jumps once in the whole log and is back within a few records.
 
-    Not this when: it jumps again; it climbs before it jumps or takes long to come back, as instabilities do. The
-    length was chosen by hand. Judged only where the loss jumps at all, so that one jump does not count twice.
+    Not this when: it jumps again; it climbs before it jumps or takes long to come back, as instabilities do. Of a
+    log-density it cannot be told. The length was chosen by hand. Judged only where the loss jumps at all, so that one
+    jump does not count twice.
     """
     loss = run["loss"].finite
     found = jumps(run)
     if not found:
         raise CannotTell("the loss does not jump")
+    refuse_densities(loss, found[0])
     if len(found) > 1 or not found[0].recovered:
         return None
     spike = found[0]
