@@ -56,6 +56,7 @@ class RunBuilder:
         self._rows = 0
         self._events = 0
         self._breaks: list[int] = []
+        self._resumes: list[int] = []
         self._left_out: Counter[str] = Counter()
         self._config: dict[str, Scalar] = {}
         self._messages: list[Message] = []
@@ -147,6 +148,11 @@ class RunBuilder:
         if self._rows and (not self._breaks or self._breaks[-1] != self._rows):
             self._breaks.append(self._rows)
 
+    def resumed(self) -> None:
+        """Say that the log tells of a resume here, between records."""
+        if self._rows:
+            self._resumes.append(self._rows)
+
     def note(self, text: str) -> None:
         """Add a note, once."""
         if text not in self.notes:
@@ -171,6 +177,7 @@ class RunBuilder:
         other._columns = {name: column.copy() for name, column in self._columns.items()}
         other.notes, other._left_out = list(self.notes), self._left_out.copy()
         other.formats, other._messages, other._breaks = list(self.formats), list(self._messages), list(self._breaks)
+        other._resumes = list(self._resumes)
         return other
 
     def build(self, path: str) -> Run:
@@ -203,6 +210,7 @@ class RunBuilder:
             kind=kind_of_run(series, self._config),
             records=self.records,
             messages=tuple(self._messages),
+            resumes=tuple(dict.fromkeys(float(step[row]) for row in self._resumes if row < len(step))),
             notes=tuple(self.notes),
         )
 

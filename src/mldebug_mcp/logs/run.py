@@ -107,6 +107,7 @@ class Run:
         kind: Kind of run (`kinds.KINDS`), or "unknown".
         records: Log records read.
         messages: Lines that read like errors, in order.
+        resumes: First steps behind lines that tell of a resume.
         notes: What was skipped, guessed and merged.
     """
 
@@ -119,6 +120,7 @@ class Run:
     kind: str = "unknown"
     records: int = 0
     messages: tuple[Message, ...] = ()
+    resumes: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

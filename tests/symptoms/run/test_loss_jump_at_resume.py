@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
@@ -54,3 +57,15 @@ def test_another_run_from_the_beginning_is_no_resume() -> None:
 
 def test_a_run_in_one_piece_cannot_tell() -> None:
     assert state("loss_jump_at_resume", run_of(loss=decay(100))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "words", ["Resuming from checkpoint runs/1/ckpt_3000.pt", "=> resumed training from epoch 12", None]
+)
+def test_a_jump_where_the_log_tells_of_a_resume_is_present(words: str | None, tmp_path: Path) -> None:
+    loss = noisy(decay(200, 4.0, 1.2, 8), 0.005)
+    loss[120:] += 0.5 * np.exp(-np.arange(80) / 15)
+    lines = [f"step {20 * at}: loss {one:.4f}" for at, one in enumerate(loss)]
+    (tmp_path / "train.log").write_text("\n".join([*lines[:120], *([words] if words else []), *lines[120:]]) + "\n")
+    finding = seen("loss_jump_at_resume", read_run(tmp_path / "train.log"))
+    assert (finding.state, finding.steps) == ((State.PRESENT, [2400]) if words else (State.UNKNOWN, []))

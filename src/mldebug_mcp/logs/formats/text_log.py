@@ -51,6 +51,10 @@ _CONVENTIONS = {
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _STRAIGHT = str.maketrans("‘’“”", "''\"\"")
 """Quotation marks as word processors and forums set them, in dicts that were copied from there."""
+_RESUMED = re.compile(
+    r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))", re.IGNORECASE
+)
+"""A line that tells of a resume; settings say `resume: path` and the like."""
 _SKIPPED = re.compile(
     r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
     r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
@@ -158,7 +162,11 @@ class Text:
         failed = failed or ignored or self._errors.ignoring
         if self._dicts.open and self._dicts.go_on(number, line):
             return True
-        return self._shaped(number, line) or self._plain(number, line) or failed
+        resumed = "esum" in line and _RESUMED.search(line) is not None
+        if resumed:
+            self._records.flush()
+            self._builder.resumed()
+        return self._shaped(number, line) or self._plain(number, line) or failed or resumed
 
     def _shaped(self, number: int, line: str) -> bool:
         """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""

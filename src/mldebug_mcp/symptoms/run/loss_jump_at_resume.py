@@ -21,6 +21,8 @@ BACKGROUND = 0.002
 
 It is judged in resumed runs alone, so that the priors of causes, which are shares of all runs, come too low for them.
 Chosen by hand."""
+MANY = 20
+"""Resumes that a log tells of: of more it is no news."""
 GAP = 5.0
 """Times the usual distance between records: so long a gap in the steps is a part of the log that is missing."""
 
@@ -61,20 +63,21 @@ class Join:
     as_chosen=True,
 )
 def loss_jump_at_resume(run: Run) -> Evidence | None:
-    """The training loss jumps where the run was resumed, or across a gap in the logged steps.
+    """The training loss jumps where the run was resumed, by its steps or its words, or across a gap in the steps.
 
     Not this when: the second stretch starts from the beginning (another run); the jump is within the noise, or no more
     than the trend on either side. The share and the number of standard errors were chosen by hand.
     """
-    joins = [join for join in (*_resumes(run), *_gaps(run)) if join is not None]
+    joins = [join for join in (*_resumes(run), *_told(run), *_gaps(run)) if join is not None]
     if not joins:
-        raise CannotTell("the log shows no resume: its steps neither fall back nor have a gap")
+        raise CannotTell("the log shows no resume: it tells of none, and its steps neither fall back nor have a gap")
     found = [join for join in joins if join.jumped]
     if not found:
         return None
     worst = max(found, key=lambda join: abs(join.jump))
     more = f"; {len(found)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
-    where = "where the run was resumed" if worst.replayed else "after a gap in the logged steps"
+    resumed = worst.replayed or worst.step in run.resumes
+    where = "where the run was resumed" if resumed else "after a gap in the logged steps"
     return Evidence(
         f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
         f"{where}{more}",
@@ -95,6 +98,15 @@ def _resumes(run: Run) -> list[Join | None]:
         before = before.where(before.step <= after.step[0])
         joins.append(_join(before, after, replayed=True))
     return joins
+
+
+def _told(run: Run) -> list[Join | None]:
+    """Return the joins that the log tells of in words, where its steps just go on."""
+    loss = run["loss"]
+    if len(run.segments) > 1 or len(run.resumes) > MANY:
+        return []
+    parts = [(loss.where(loss.step < step).finite, loss.where(loss.step >= step).finite) for step in run.resumes]
+    return [_join(before, after, replayed=False) for before, after in parts if len(after)]
 
 
 def _gaps(run: Run) -> list[Join | None]:
