@@ -6,6 +6,7 @@ NO_PROGRESS = (
     "eval_learns_nothing",
     "loss_at_chance",
     "loss_at_unigram",
+    "loss_at_unit_variance",
     "loss_constant",
     "loss_plateau",
     "loss_slow",

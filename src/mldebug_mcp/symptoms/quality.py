@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 
 ACCURACIES = ("eval_accuracy", "accuracy")
@@ -62,6 +62,11 @@ def all_zero(series: Series) -> bool:
 def as_share(accuracy: float) -> float:
     """Return an accuracy as a share; above 1 it is in per cent."""
     return accuracy / 100 if accuracy > 1 else accuracy
+
+
+def as_shares(accuracies: Floats) -> Floats:
+    """Return the values of one accuracy as shares: if any is above 1, all are in per cent, the small ones too."""
+    return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
 
 
 def _is_quality(run: Run, name: str) -> bool:

@@ -80,3 +80,13 @@ def test_trees_may_know_rows_by_heart_after_ten_rounds(kind: str, first: int, ex
     at = range(first, first + 100, 10)
     run = run_of(loss=dict.fromkeys(at, 0.2), eval_loss=dict.fromkeys(at, 0.9), kind=kind)
     assert state("eval_bad_from_start", run) is expected
+
+
+@pytest.mark.parametrize(("evaluated", "answer"), [(0.02, State.PRESENT), (0.35, State.ABSENT)])
+def test_a_gap_that_grows_counts_where_hardly_anything_was_ever_right(evaluated: float, answer: State) -> None:
+    losses = zip([1.7, 1.2, 0.8, 0.4, 0.2, 0.1], [3.6, 5.0, 6.5, 8.0, 9.0, 9.5], strict=True)
+    rows = [
+        {"epoch": at, "loss": train, "eval_loss": one, "accuracy": 0.4 + 0.1 * at, "eval_accuracy": evaluated}
+        for at, (train, one) in enumerate(losses)
+    ]
+    assert state("eval_bad_from_start", run_of_records(rows)) is answer

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import decay, run_of, state
 
 NAME = "eval_learns_nothing"
 LEARNT_BY_HEART = np.linspace(2.32, 1.9, 100)
@@ -39,3 +40,11 @@ def test_a_model_that_comes_trained_is_no_such_case() -> None:
 def test_where_training_stands_still_too_it_cannot_be_told() -> None:
     run = run_of(loss=np.full(100, 2.3) + np.tile([0.01, -0.01], 50), eval_loss=FLAT, eval_accuracy=GUESSES)
     assert state(NAME, run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("right", "answer"), [(0.11, State.PRESENT), (0.25, State.ABSENT)])
+def test_an_accuracy_above_that_of_a_guess_is_something(right: float, answer: State) -> None:
+    evaluations = {step: 2.3 + 0.02 * step for step in range(5, 101, 5)}
+    accuracy = dict.fromkeys(evaluations, right)
+    run = run_of(loss=decay(100, 2.3, 0.1), eval_loss=evaluations, eval_accuracy=accuracy)
+    assert state("eval_learns_nothing", run) is answer

@@ -42,3 +42,10 @@ def test_written_answers_that_get_right_as_the_loss_falls_are_sound() -> None:
     loss = decay(10, 5.4, 0.06, 9)
     run = run_of({"eval_wer": np.linspace(1.1, 0.05, 10)}, loss=loss, eval_loss=loss)
     assert state(NAME, run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("reached", "answer"), [(0.3, State.PRESENT), (1.9, State.UNKNOWN)])
+def test_an_accuracy_of_evaluation_that_never_changes_is_held_against_its_loss(reached: float, answer: State) -> None:
+    losses = dict(zip(range(5, 101, 5), decay(20, 2.3, reached), strict=True))
+    run = run_of(loss=decay(100, 2.3, reached), eval_loss=losses, eval_accuracy=dict.fromkeys(losses, 0.1))
+    assert state("loss_below_accuracy", run) is answer

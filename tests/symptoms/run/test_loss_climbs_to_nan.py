@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mldebug_mcp.models import State
 from tests.runs import run_of, state
 
@@ -22,3 +24,8 @@ def test_a_finite_loss_is_not_judged() -> None:
 
 def test_nan_from_the_first_record_on_is_not_judged() -> None:
     assert state(NAME, run_of(loss=[math.nan] * 5)) is State.UNKNOWN
+
+
+def test_an_infinity_out_of_nothing_cannot_be_told() -> None:
+    loss = [*np.linspace(2.0, 1.0, 20), np.inf, np.nan, np.nan]
+    assert state("loss_climbs_to_nan", run_of(loss=loss)) is State.UNKNOWN

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
-from tests.runs import run_of_records, state
+from tests.runs import noisy, run_of, run_of_records, state
 
 NAME = "loss_never_below_first"
 THROWN = [3.1, 4.8, 4.1, 5.0, 3.9, 4.6, 4.2, 4.9, 4.0]
@@ -36,3 +38,24 @@ def test_an_excerpt_of_later_epochs_cannot_tell() -> None:
 
 def test_records_of_steps_cannot_tell() -> None:
     assert state(NAME, run_of_records([{"step": at, "loss": loss} for at, loss in enumerate(THROWN)])) is State.UNKNOWN
+
+
+def _steps(end: float, beside: dict[str, list[float]] | None = None) -> Run:
+    return run_of(beside, loss=[2.7, 40.0, 20.0, 12.0, *noisy(np.full(56, end), 0.02)])
+
+
+def test_many_steps_that_stay_far_above_the_first_are_seen() -> None:
+    assert state(NAME, _steps(5.9)) is State.PRESENT
+
+
+def test_steps_that_come_down_to_the_first_do_not_show_it() -> None:
+    assert state(NAME, _steps(2.6)) is State.ABSENT
+
+
+def test_where_a_term_sets_in_the_first_record_tells_nothing() -> None:
+    assert state(NAME, _steps(5.9, {"disc_loss": [0.0] * 10 + [0.9] * 50})) is State.UNKNOWN
+
+
+def test_rounds_of_boosting_are_judged_as_they_are_numbered() -> None:
+    rows = [{"step": 10 * at, "loss": loss} for at, loss in enumerate(THROWN)]
+    assert state(NAME, run_of_records(rows, kind="boosting")) is State.PRESENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.symptoms.quality import as_share
+from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import counted, figure
 
@@ -35,7 +35,7 @@ def eval_accuracy_few_values(run: Run) -> Evidence | None:
     answers. Not this when: it is always the same number (`eval_metric_constant`); it is good; the set has few rows.
     """
     accuracy = run["eval_accuracy"].finite
-    share = np.array([as_share(float(one)) for one in accuracy.value])
+    share = as_shares(accuracy.value)
     if len(share) < LEAST:
         raise CannotTell(f"eval_accuracy has {counted(len(share), 'finite value')}; {LEAST} are needed")
     values, times = np.unique(share, return_counts=True)

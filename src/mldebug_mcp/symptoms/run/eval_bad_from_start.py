@@ -20,6 +20,8 @@ from mldebug_mcp.text import figure
 FACTOR = 1.5
 GAP = 0.3
 """Nats, and half of the training loss: far more than the gap of a model that has just begun to generalise worse."""
+LEARNT, SHARE_OF_IT = 0.3, 0.4
+"""An accuracy of training at the first evaluation, and the most of it that held-out rows ever have. Chosen by hand."""
 SMALL = 10.0
 """Times the training loss at first: a gap that is wider at once is no small beginning. Chosen by hand."""
 
@@ -34,9 +36,9 @@ SMALL = 10.0
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
-    Not this when: both were close at first (`eval_gap_grows`); the first evaluation comes so late that the
-    training loss has long been near zero; the evaluation precedes training; both fall by the same factor all the way.
-    Factor and gap were chosen by hand.
+    Not this when: both were close at first (`eval_gap_grows`), unless the accuracies were not; the first evaluation
+    comes so late that the training loss has long been near zero; the evaluation precedes training; both fall by the
+    same factor all the way. Factor and gap were chosen by hand.
     """
     loss = run["loss"].finite
     compared = [one for one in (beside_training(loss, series) for series in evaluation_losses(run)) if len(one[0])]
@@ -66,7 +68,7 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             f"from {figure(start)} to {figure(float(train[0]))}: whether they ever were close is not known"
         )
     # What grows from a small beginning is another symptom.
-    small = evaluation[0] - train[0] < SMALL * abs(start)
+    small = evaluation[0] - train[0] < SMALL * abs(start) and not _wrong_at_once(run)
     if small and len(train) > 2 and (evaluation[0] - train[0]) < 0.4 * (evaluation[-1] - train[-1]):
         return None
     return Evidence(
@@ -80,3 +82,17 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
             "factor": median(evaluation / train) if np.all(train) else float("nan"),
         },
     )
+
+
+def _wrong_at_once(run: Run) -> bool:
+    """Say whether training had learnt much at the first evaluation, of which evaluation has little, then and later."""
+    if "accuracy" not in run or "eval_accuracy" not in run:
+        return False
+    evaluated = run["eval_accuracy"].finite
+    trained = run["accuracy"].finite
+    trained = trained.where(trained.step <= (evaluated.step[0] if len(evaluated) else -np.inf))
+    if not len(trained):
+        return False
+    scale = 100 if max(float(trained.value.max()), float(evaluated.value.max())) > 1 else 1
+    learnt = float(trained.value[-1]) / scale
+    return learnt > LEARNT and float(evaluated.value.max()) / scale < SHARE_OF_IT * learnt

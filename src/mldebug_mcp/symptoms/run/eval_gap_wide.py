@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import begins_late, compared, refuse_another_scale
-from mldebug_mcp.symptoms.quality import as_share
+from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -77,5 +77,6 @@ def _accuracy_grows(run: Run) -> bool:
     accuracy = run["eval_accuracy"].finite.value if "eval_accuracy" in run else np.empty(0)
     if not len(accuracy):
         return False
-    first, best, last = (as_share(float(one)) for one in (accuracy[0], accuracy.max(), accuracy[-1]))
+    shares = as_shares(accuracy)
+    first, best, last = float(shares[0]), float(shares.max()), float(shares[-1])
     return last >= max(best - AT_BEST, first + GAINED, GOOD)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.quality import as_share
+from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import counted, figure
@@ -21,8 +21,10 @@ UNTRAINED = 0.9
 """... which is at least so many times the loss that training began with: nothing was learnt before it."""
 BETTER = 0.05
 POOR = 0.6
-"""The accuracy of the later evaluations is no more than so much above the first ones, and not good. All were chosen by
-hand."""
+"""The accuracy of the later evaluations is no more than so much above the first ones, and not good ..."""
+TIMES_GUESS, OF_FEW_ROWS = 1.5, 0.03
+"""... and at most so many times that of a guess whose loss is what training or evaluation began with, and so much more,
+as a set of some hundred rows has by chance. All were chosen by hand."""
 
 
 @symptom(
@@ -37,7 +39,8 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
     """Neither loss nor accuracy of the evaluation get better than at first, while the training loss falls.
 
     What is learnt in training is of no use on held-out rows from the very beginning. Not this when: evaluation improves
-    first (`eval_gap_grows`); the first evaluation is better than training began, as of a model that comes trained.
+    first (`eval_gap_grows`); its accuracy is above that of a guess; the first evaluation is better than
+    training began, as of a model that comes trained.
     """
     both = compared(run, LEAST_EVALUATIONS)
     loss, accuracy = both.evaluation, run["eval_accuracy"].finite.value
@@ -49,6 +52,9 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         raise CannotTell("the training loss does not fall, so that evaluation need not either")
     early, late = _ends(accuracy)
     if float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * start or late > POOR or late - early > BETTER:
+        return None
+    guess = math.exp(-min(float(loss[0]), start))
+    if late > TIMES_GUESS * guess + OF_FEW_ROWS:
         return None
     return Evidence(
         f"eval_loss is {figure(float(loss[0]))} at first and never below {figure(float(loss.min()))} in "
@@ -62,5 +68,5 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
 def _ends(accuracy: Floats) -> tuple[float, float]:
     """Return the median of the first and of the later half, as shares."""
     half = len(accuracy) // 2
-    shares = np.array([as_share(float(one)) for one in accuracy])
+    shares = as_shares(accuracy)
     return median(shares[:half]), median(shares[half:])

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_share
+from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.run.loss_slow import creeps_below
@@ -103,7 +103,7 @@ def _guesses(run: Run, uniform: float) -> bool:
     """Say whether the accuracy stays that of a guess, however rough the loss."""
     right = _accuracies(run)
     guess = math.exp(-uniform)
-    return len(right) >= LEAST_ACCURACIES and as_share(float(right.max())) <= guess + BY_CHANCE * (1 - guess)
+    return len(right) >= LEAST_ACCURACIES and float(as_shares(right).max()) <= guess + BY_CHANCE * (1 - guess)
 
 
 def _stands(loss: Floats, uniform: float) -> bool:
@@ -122,7 +122,7 @@ def _by_accuracy(run: Run, end: float) -> float:
     Of the whole numbers of classes that the accuracy allows, that whose guess is nearest to the loss is taken.
     """
     right = _accuracies(run)
-    accuracy = as_share(median(right)) if len(right) >= LEAST_ACCURACIES else 0.0
+    accuracy = median(as_shares(right)) if len(right) >= LEAST_ACCURACIES else 0.0
     if not 0 < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")
     fewest, most = (accuracy ** -(1 + sign * NEAR_BY_ACCURACY) for sign in (-1, 1))

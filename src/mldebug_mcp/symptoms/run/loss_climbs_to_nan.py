@@ -27,7 +27,9 @@ def loss_climbs_to_nan(run: Run) -> Evidence | None:
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
     before = loss.value[:first]
     level, peak = float(before[: max(1, first - LAST)].min()), float(before[-LAST:].max())
-    if level <= 0 or (peak < FACTOR * level and not bool(np.isposinf(loss.value[first]))):
+    if level > 0 and peak < FACTOR * level and bool(np.isposinf(loss.value[first])):
+        raise CannotTell("the loss is infinite from one record to the next: whether it rose between them does not show")
+    if level <= 0 or peak < FACTOR * level:
         return None
     return Evidence(
         f"loss rises from {figure(level)} to {figure(peak)} before it is not finite at {run.step_name} "
