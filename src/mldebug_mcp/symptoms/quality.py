@@ -32,6 +32,7 @@ _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
 )
+_AUC = re.compile(r"(?:eval_)?(?:\w+_)??(?:(?:roc_?)?auc(?:_?roc)?|auroc)", re.IGNORECASE)
 
 
 def quality_metrics(run: Run) -> list[Series]:
@@ -80,3 +81,8 @@ def _stands_beside(run: Run, name: str) -> bool:
     if "eval_loss" not in run or f"eval_{name.lower()}" in run:
         return False
     return np.array_equal(run[name].step, run["eval_loss"].step)
+
+
+def is_auc(name: str) -> bool:
+    """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
+    return _AUC.fullmatch(name) is not None

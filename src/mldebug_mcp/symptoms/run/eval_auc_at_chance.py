@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.quality import is_auc
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.eval_below_chance import AUC
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
@@ -15,13 +15,13 @@ LEARNT, FALL = 0.65, 0.9
 """Training has learnt something where its AUC has come to this, or its loss to this share. All chosen by hand."""
 
 
-@symptom(any_of=("eval_auc", "eval_auroc", "eval_roc_auc"), not_for=("grpo", "ppo", "rl"), background=0.003)
+@symptom(any_of=("eval_*auc*", "eval_*auroc*"), not_for=("grpo", "ppo", "rl"), background=0.003)
 def eval_auc_at_chance(run: Run) -> Evidence | None:
     """The area under the ROC curve is about 0.5 at all later evaluations, that of a guess, while training gets better.
 
     Not this when: it was clearly above before; training learns nothing either (`loss_plateau`).
     """
-    auc = next((run[name].finite for name in run.series if name.startswith("eval_") and _is_auc(name)), None)
+    auc = next((run[name].finite for name in run.series if name.startswith("eval_") and is_auc(name)), None)
     if auc is None or len(auc) < LEAST:
         raise CannotTell(f"no AUC of evaluation has {LEAST} finite values")
     beside = _learnt(run)
@@ -38,13 +38,9 @@ def eval_auc_at_chance(run: Run) -> Evidence | None:
     )
 
 
-def _is_auc(name: str) -> bool:
-    return AUC.fullmatch(name.removeprefix("eval_")) is not None
-
-
 def _learnt(run: Run) -> str | None:
     """Say in words what training has learnt, if it has."""
-    trained: Series | None = next((run[one].finite for one in run.series if _is_auc(one) and "eval_" not in one), None)
+    trained: Series | None = next((run[one].finite for one in run.series if is_auc(one) and "eval_" not in one), None)
     if trained is not None and len(trained) and end_level(trained.value) > LEARNT:
         return f"that of training goes from {figure(float(trained.value[0]))} to {figure(end_level(trained.value))}"
     if "loss" not in run or len(loss := run["loss"].finite.value) < LEAST:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, ranking_metrics
+from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, is_auc, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level
@@ -15,7 +14,7 @@ from mldebug_mcp.text import figure
 
 SHARE_OF_CHANCE = 0.6
 """Of 1 / classes: below it the model is wrong more often than a random guess. Chosen by hand."""
-LOWAUC = 0.4
+LOW_AUC = 0.4
 """A guess has an AUC of 0.5; hundreds of rows bring it within 0.1 of that. Chosen by hand."""
 SHARE_OF_UNTRAINED, LEAST_RANKINGS, MOST_BY_A_GUESS = 0.7, 8, 0.25
 """Of the first of so many evaluations of a ranking, if that is so low that an untrained model may have it. Chosen by
@@ -23,7 +22,6 @@ hand."""
 LEARNT = 0.7
 """Of its first level: the training loss must have fallen to this share, so that something was learnt."""
 LEAST_EVALUATIONS = 4
-AUC = re.compile(r"(?:roc_?)?auc(?:_?roc)?|auroc", re.IGNORECASE)
 
 
 @symptom(
@@ -84,11 +82,11 @@ def _accuracy(run: Run) -> Judged | None:
 
 
 def _auc(run: Run) -> Judged | None:
-    names = [name for name in run.series if AUC.fullmatch(name.removeprefix("eval_"))]
+    names = [name for name in run.series if is_auc(name)]
     name = next((name for name in sorted(names, key=lambda name: not name.startswith("eval_"))), None)
     if name is None or len(run[name].finite) < LEAST_EVALUATIONS:
         return None
-    return Judged(run[name].finite, 0.5, LOWAUC / 0.5, "that of a guess is")
+    return Judged(run[name].finite, 0.5, LOW_AUC / 0.5, "that of a guess is")
 
 
 def _ranking(run: Run) -> Judged | None:

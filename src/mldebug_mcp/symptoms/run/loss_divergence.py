@@ -49,7 +49,10 @@ SIGMAS = 6.0
     points=5,
     not_for=("grpo", "ppo", "rl"),
     background=0.01,
-    follows=("loss_falls_back",),
+    follows=(
+        "accuracy_below_chance",
+        "loss_falls_back",
+    ),
     instead=("logits_grow",),
 )
 def loss_divergence(run: Run) -> Evidence | None:

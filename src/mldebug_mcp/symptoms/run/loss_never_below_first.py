@@ -26,7 +26,14 @@ DONE = 0.85
     points=LEAST,
     not_for=("grpo", "ppo", "rl", "preference", "diffusion"),
     background=0.002,
-    follows=("loss_divergence", "loss_rises", "loss_at_clip", "loss_above_start", "loss_nonfinite"),
+    follows=(
+        "accuracy_below_chance",
+        "loss_divergence",
+        "loss_rises",
+        "loss_at_clip",
+        "loss_above_start",
+        "loss_nonfinite",
+    ),
 )
 def loss_never_below_first(run: Run) -> Evidence | None:
     """No later epoch has a mean training loss as low as that of the first, in which the model was still untrained.

@@ -12,7 +12,14 @@ SHARE_OF_START = 0.2
 """Of the loss at the start: a jump of this height. Hard batches of healthy runs make lower ones. Chosen by hand."""
 
 
-@symptom(needs=("loss",), sources=("palm_2022",), points=12, not_for=("grpo", "ppo", "rl"), background=0.3)
+@symptom(
+    needs=("loss",),
+    sources=("palm_2022",),
+    points=12,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.3,
+    follows=("accuracy_below_chance",),
+)
 def loss_spike_high(run: Run) -> Evidence | None:
     """A jump of the training loss is as high as a good part of the loss at the start of the run.
 
