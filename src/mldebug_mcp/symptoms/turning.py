@@ -20,7 +20,8 @@ def fails_at(loss: Series) -> float | None:
         return float(loss.step[int(np.argmax(bad))])
     cut = blocks(loss.value, 20)
     lowest = int(np.argmin(cut.level))
-    risen = median(cut.level[-3:]) - float(cut.level[lowest])
+    after = cut.level[lowest + 1 :]  # of a loss that falls steeply to the end, the blocks before are higher too
+    risen = median(after[-3:]) - float(cut.level[lowest]) if len(after) else 0.0
     if risen < max(RISE * abs(float(cut.level[lowest])), SIGMAS * cut.wobble):
         return None
     return float(loss.step[int(cut.first[lowest])])

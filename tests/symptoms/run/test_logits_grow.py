@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import run_of, state
+from tests.runs import noisy, run_of, state
 
 NAME = "logits_grow"
 STEPS = np.arange(200)
@@ -32,3 +33,10 @@ def test_level_logits_before_the_loss_fails_are_not_it() -> None:
 
 def test_without_logits_it_cannot_be_told() -> None:
     assert state(NAME, run_of(loss=FAILS)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_loss_that_falls_steeply_to_its_end_has_not_failed(seed: int) -> None:
+    loss = noisy(np.concatenate([np.full(20, 2.3), np.linspace(2.3, 1.4, 20)]), 0.02, seed)
+    run = run_of({"logits/max": np.geomspace(0.2, 3.2, 40)}, loss=loss)
+    assert state("logits_grow", run) is State.ABSENT
