@@ -27,7 +27,7 @@ class _Plan:
 
 @symptom(
     whole_run=True,
-    background=0.1,  # a run that is still going
+    background=0.3,  # a run that is still going
     as_chosen=True,
     follows=("error_message", "out_of_memory_error", "collective_timeout", "device_error"),
 )
