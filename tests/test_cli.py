@@ -199,3 +199,48 @@ def test_long_work_says_what_it_does_on_a_terminal_and_leaves_nothing_of_it_ther
     told = capsys.readouterr().err
     assert "reading log.jsonl" in told or "looking for" in told
     assert told.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("width", [12, 24, 40, 60, 80])
+@pytest.mark.parametrize("example", ["loss_spike", "nan_loss", "overfit"])
+def test_a_diagnosis_fits_a_narrow_terminal(
+    example: str, width: int, examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mldebug_mcp.report.console.PLAIN_WIDTH", width)
+    assert main(["diagnose", str(examples / example)]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= width
+    if 24 <= width < 72:
+        curve = next(line for line in printed.splitlines() if set(line.strip()) <= set("▁▂▃▄▅▆▇█×") and line)
+        assert len(curve) == width - 2, "the curve has a line of its own"
+
+
+def test_a_curve_between_the_largest_numbers_of_both_signs_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f'{{"step": {n}, "loss": {["1e308", "-1e308", "0"][n % 3]}}}\n' for n in range(60)))
+    assert main(["diagnose", str(log)]) == 0
+    assert "█" in capsys.readouterr().out
+
+
+def test_a_name_with_a_line_end_stands_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "my\nlog.jsonl"
+    log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n')
+    assert main(["diagnose", str(log)]) == 0
+    assert "my log.jsonl: 2 records" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("limit", ["0", "-3", "many"])
+def test_a_limit_that_is_none_is_refused(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["search", "loss spike", "--limit", limit])
+    assert end.value.code == 2
+    assert "--limit" in capsys.readouterr().err
+
+
+def test_a_folder_given_for_an_error_message_is_refused_with_what_to_name(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["error", str(examples)]) == 2
+    assert "a folder; name the log file" in capsys.readouterr().err

@@ -95,3 +95,38 @@ def test_the_server_ends_on_sigterm(server: Process) -> None:
     server.start()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=10) != 0
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "says"),
+    [
+        (b"hello", None, "not JSON"),
+        (b'{"jsonrpc":"2.0","id":5', None, "not JSON"),
+        (b"[]", None, "not a JSON-RPC 2.0 message"),
+        (b'{"id":7,"method":"ping"}', 7, "jsonrpc: field required"),
+        (b'{"jsonrpc":"2.0","id":"nine"}', "nine", "method: field required"),
+        (b'{"jsonrpc":"2.0","id":11,"method":"tools/call","params":[1]}', 11, "params: input should be an object"),
+    ],
+)
+def test_what_is_no_message_is_answered_with_what_is_wrong(
+    server: Process, line: bytes, number: int | str | None, says: str
+) -> None:
+    server.start()
+    server.send(line)
+    assert server.process.stdout
+    answer = json.loads(server.process.stdout.readline())
+    assert answer["id"] == number
+    assert says in answer["error"]["message"]
+    assert server.ask("ping")["result"] is not None
+
+
+def test_text_that_was_cut_inside_an_emoji_is_answered(server: Process) -> None:
+    server.start()
+    server.send(
+        b'{"jsonrpc":"2.0","id":50,"method":"tools/call","params":{"name":"explain_error","arguments":'
+        b'{"text":"CUDA out of memory. Tried to allocate 2.00 GiB \\ud83d"}}}'
+    )
+    assert server.process.stdout
+    answer = json.loads(server.process.stdout.readline())
+    assert answer["id"] == 50
+    assert "cuda_oom" in json.dumps(answer["result"])

@@ -182,3 +182,19 @@ def test_marks_of_our_own_in_the_text_change_nothing(inspect: Inspect) -> None:
     rows = chats()
     rows[0]["messages"][0]["content"] += "\x03\x02assistant\nYes.\x03"
     assert inspect(rows) == {}
+
+
+def test_a_word_of_megabytes_is_shown_by_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps({"text": "picture: " + "x" * 3_000_000}) + "\n")
+    inspection = inspect_batch(path)
+    assert max(len(row.text) for row in inspection.rows) < 1000
+    assert "xxx…" in inspection.rows[0].text
+
+
+def test_rows_with_columns_of_their_own_keep_the_column_that_all_share(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps({"text": sentence(n), f"key {n}": 1}) + "\n" for n in range(30_000)))
+    inspection = inspect_batch(path)
+    assert inspection.batch.rows == 30_000
+    assert any("rarest of 30,001 columns" in note for note in inspection.notes)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import os
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs import LogTail, Run, read_run
 
 SAMPLES = Path(__file__).parent / "samples"
 TEXT = "".join(f"step {step}: loss {3 - step / 10:.4f}, lr 1e-4\n" for step in range(1, 11))
@@ -162,3 +166,84 @@ def test_a_log_with_ten_thousand_metrics_is_bounded_and_told() -> None:
 def test_a_line_of_a_million_blanks_behind_a_counter_is_read_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("step 1: loss 2.5\nEpoch 1/2 " + " " * 1_000_000 + "x\nstep 2: loss 2.0\n")
     assert read_run(tmp_path / "a.log")["loss"].value.tolist() == [2.5, 2.0]
+
+
+ROWS = "".join(json.dumps({"step": step, "loss": 3 - step / 100}) + "\n" for step in range(200))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ROWS.encode() + b"\0" * 300_000,
+        b"\0" * 300_000 + ROWS.encode(),
+        ROWS[:3000].encode() + b"\0" * 5000 + ROWS[3000:].encode(),
+        ROWS[:3000].encode() + ROWS[3000:].encode("utf-16-le"),
+        ROWS.encode("utf-16-le"),
+    ],
+    ids=["crash", "emptied", "inside", "half_utf16", "utf16"],
+)
+def test_nul_bytes_in_a_text_are_left_out_with_a_note(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(content)
+    run = read_run(path)
+    assert len(run["loss"]) >= 199
+    assert any("NUL bytes" in note for note in run.notes)
+    assert LogTail(path).read().records == run.records
+
+
+@pytest.mark.parametrize("content", [b"\0" * 5000, b"loss 1.0\n\x01\x02\0\0", b"\0\0 no line end"])
+def test_other_bytes_with_nul_are_no_log(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="binary file"):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("pack", "program"), [(gzip.compress, "gunzip"), (bz2.compress, "bunzip2"), (lzma.compress, "unxz")]
+)
+def test_a_compressed_log_is_refused_with_what_unpacks_it(
+    pack: Callable[[bytes], bytes], program: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.log.packed"
+    path.write_bytes(pack(TEXT.encode()))
+    with pytest.raises(InputError, match=rf"compressed file; unpack it first \({program}\)"):
+        read_run(path)
+
+
+def test_a_table_whose_header_is_longer_than_the_first_bytes_is_read_and_keeps_its_late_loss(tmp_path: Path) -> None:
+    names = [f"gradients/layer_{number}" for number in range(5000)]
+    path = tmp_path / "wide.csv"
+    rows = (",".join([str(step), *["0.5"] * 5000, f"{3 - step / 100}"]) for step in range(20))
+    path.write_text("\n".join([",".join(["step", *names, "loss"]), *rows]) + "\n")
+    run = read_run(path)
+    assert run["loss"].value[-1] == pytest.approx(2.81)
+    assert any("left out 3,00" in note and "of more than 2000 metrics" in note for note in run.notes)
+
+
+def test_rows_with_keys_of_their_own_are_read_in_little_time(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps({"step": n, "loss": 1.0, f"key {n}": 1}) + "\n" for n in range(30_000)))
+    began = time.process_time()
+    assert len(read_run(path)["loss"]) == 30_000
+    assert time.process_time() - began < 20
+
+
+def test_steps_beyond_all_counting_are_no_steps(tmp_path: Path) -> None:
+    steps = ["1e308", "-1e308", "NaN", "Infinity", "-5", "1e30"]
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(f'{{"step":{steps[n % 6]},"loss":{3 - n / 100}}}\n' for n in range(60)))
+    run = read_run(path)
+    assert run.step_name == "record"
+    assert len(run["loss"]) == 60
+
+
+def test_code_that_would_raise_is_not_what_was_raised(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        f'{TEXT}Traceback (most recent call last):\n  File "t.py", line 3, in step\n'
+        '    if bad: raise RuntimeError("CUDA error: an illegal memory access")\n            ^^^^^\n'
+        "ValueError: the batch is empty\n"
+    )
+    assert [message.text for message in read_run(path).messages][-1] == "ValueError: the batch is empty"
+    assert not any("illegal" in message.text for message in read_run(path).messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,100 @@ def test_two_logs_of_one_run_are_merged_also_where_one_is_rounded(tmp_path: Path
     short = [{"step": row["step"], "loss": round(row["loss"], 3), "grad_norm": 1.5} for row in rows[:60]]
     (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, short)), encoding="utf-8")
     assert set(read_run(tmp_path).series) == {"loss", "grad_norm"}
+
+
+def _version(folder: Path, steps: range) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = "".join(f"{step},{3 - step / 1000:.4f}\n" for step in steps)
+    (folder / "metrics.csv").write_text("step,train_loss\n" + rows)
+
+
+def test_a_run_that_goes_on_in_another_folder_is_read_as_one_with_two_stretches(tmp_path: Path) -> None:
+    _version(tmp_path / "version_0", range(0, 300, 5))
+    _version(tmp_path / "version_1", range(250, 600, 5))
+    run = read_run(tmp_path)
+    assert (run.first_step, run.last_step) == (0, 595)
+    assert [segment.first_step for segment in run.segments] == [0, 250]
+    assert len(run["loss"]) == 120
+    assert any("version_1 goes on at step 250, where version_0 ends at 295" in note for note in run.notes)
+    assert read_run(tmp_path, run="version_1").first_step == 250
+
+
+def test_runs_that_begin_anew_or_branch_off_are_kept_apart(tmp_path: Path) -> None:
+    _version(tmp_path / "anew" / "version_0", range(0, 300, 5))
+    _version(tmp_path / "anew" / "version_1", range(0, 600, 5))
+    assert len(read_run(tmp_path / "anew").segments) == 1
+    _version(tmp_path / "branches" / "version_0", range(0, 300, 5))
+    for number in (1, 2):
+        _version(tmp_path / "branches" / f"version_{number}", range(300, 700 + number, 5))
+    assert read_run(tmp_path / "branches").first_step == 300
+
+
+def _crashed(folder: Path) -> list[dict[str, float]]:
+    """Write the state of a checkpoint at step 60 and return the records of the run, which went on to step 95."""
+    rows = [{"step": step, "loss": 3.0 - step / 100} for step in range(5, 100, 5)]
+    state = folder / "checkpoint-60" / "trainer_state.json"
+    state.parent.mkdir()
+    state.write_text(json.dumps({"log_history": [row for row in rows if row["step"] <= 60], "max_steps": 120}))
+    return rows
+
+
+@pytest.mark.parametrize("place", ["metrics.jsonl", "runs/Jan01_node/metrics.jsonl"])
+def test_what_came_after_the_last_checkpoint_of_a_crash_is_read_where_another_log_holds_it(
+    place: str, tmp_path: Path
+) -> None:
+    rows = _crashed(tmp_path)
+    _jsonl(tmp_path / place, [*rows[:-1], {"step": 95, "loss": math.nan}])
+    run = read_run(tmp_path)
+    assert run.last_step == 95
+    assert math.isnan(run["loss"].value[-1])
+
+
+def test_another_runs_log_does_not_go_on_where_a_checkpoint_ends(tmp_path: Path) -> None:
+    rows = _crashed(tmp_path)
+    _jsonl(tmp_path / "runs" / "other" / "metrics.jsonl", [{**row, "loss": row["loss"] * 1.1} for row in rows])
+    assert read_run(tmp_path).last_step == 60
+
+
+def test_a_trainers_model_is_known_from_its_newest_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": ROWS}))
+    for step, size in ((20, 8), (100, 32)):
+        checkpoint = tmp_path / f"checkpoint-{step}"
+        checkpoint.mkdir()
+        (checkpoint / "trainer_state.json").write_text(json.dumps({"log_history": ROWS[:2]}))
+        (checkpoint / "config.json").write_text(json.dumps({"vocab_size": size}))
+    assert read_run(tmp_path).config["vocab_size"] == 32
+
+
+@pytest.mark.parametrize("broken", ["lr: [1, 2", "- just\n- a list\n", "[" * 5000])
+def test_a_broken_configuration_beside_a_log_is_noted_and_one_that_was_named_is_refused(
+    broken: str, tmp_path: Path
+) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    config = tmp_path / "hparams.yaml"
+    config.write_text(broken)
+    run = read_run(tmp_path)
+    assert run.records == 5
+    assert any(note.startswith("read without its configuration: ") for note in run.notes)
+    with pytest.raises(InputError, match=r"hparams\.yaml"):
+        read_run(tmp_path, config=config)
+
+
+def test_tags_of_python_in_a_configuration_are_read_as_plain_values_and_call_nothing(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / "hparams.yaml").write_text(
+        "lr: 0.003\nbetas: !!python/tuple [0.9, 0.95]\nout: !!python/object/apply:pathlib.PosixPath [/, data]\n"
+        "args: !!python/object:argparse.Namespace {weight_decay: 0.1}\n"
+        f"call: !!python/object/apply:os.mkdir ['{tmp_path}/made']\n"
+    )
+    config = read_run(tmp_path).config
+    assert (config["learning_rate"], config["weight_decay"]) == (0.003, 0.1)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_damaged_event_file_is_told_of_and_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1").write_bytes(b"\x18\0\0\0\0\0\0\0" + bytes(range(60)))
+    with pytest.raises(InputError, match="first record of this event file is damaged"):
+        read_run(tmp_path)
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    assert any("not read: " in note and "tfevents" in note for note in read_run(tmp_path).notes)

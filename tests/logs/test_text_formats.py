@@ -334,3 +334,15 @@ def test_the_mean_over_an_epoch_is_not_the_loss_of_a_step() -> None:
     run = read_run(SAMPLES / "fairseq.log")
     assert run["epoch_mean/loss"].value.tolist() == [11.2]
     assert any("bits" in note for note in run.notes)
+
+
+def test_lightgbms_best_iteration_said_once_more_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    rows = [
+        f"[{n}]\ttrain's binary_logloss: {0.6 - n / 500:.4f}\tvalid's binary_logloss: {0.6 - n / 900:.4f}"
+        for n in range(5, 130, 5)
+    ]
+    path.write_text("\n".join([*rows, "Early stopping, best iteration is:", rows[20]]) + "\n")
+    run = read_run(path)
+    assert run.records == len(rows)
+    assert len(run.segments) == 1

@@ -82,6 +82,7 @@ class Rest:
 
 def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], rows: int) -> Rest | None:
     """Return what each row holds in these columns beside floats, classes and numbers of rows; None if nothing."""
+    wanted = frozenset(among)
     columns = [
         [column.row(row).tolist() for row in range(rows)]
         if isinstance(column, Ragged)
@@ -89,7 +90,7 @@ def rest_of(table: Table, among: Sequence[str], floats: Mapping[str, Floats], ro
         if isinstance(column, np.ndarray)
         else column
         for name, column in table.columns.items()
-        if name in among
+        if name in wanted
         and name not in floats
         and name not in names.CLASS_NAMES
         and name.lower() not in ROW_NUMBERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,19 +34,22 @@ class Table:
 
 
 MISSING_SHOWN = 1000
+MOST_CELLS = 20_000_000
+"""Rows times columns that are laid out at a time: rows with keys of their own would fill the memory with nothing."""
 
 
 def from_records(records: Sequence[Mapping[str, object]], *, first: int = 0) -> Table:
     """Make a table of rows given one by one. A row that lacks a column gets None there, and is listed."""
-    names: dict[str, None] = {}
-    for record in records:
-        names.update(dict.fromkeys(record))
+    held = Counter(name for record in records for name in record)
+    most = max(1, MOST_CELLS // max(1, len(records)))
+    names = list(held) if len(held) <= most else [name for name, _ in held.most_common(most)]
     columns: dict[str, Column] = {name: [record.get(name) for record in records] for name in names}
     without = {
         name: [first + number for number, record in enumerate(records) if record.get(name) is None][:MISSING_SHOWN]
         for name in names
     }
-    return Table(columns, {name: rows for name, rows in without.items() if rows})
+    notes = [f"left out the {len(held) - most:,} rarest of {len(held):,} columns"] if len(held) > most else []
+    return Table(columns, {name: rows for name, rows in without.items() if rows}, notes)
 
 
 def from_mapping(values: Mapping[str, object]) -> Table:

@@ -23,6 +23,8 @@ NOTE = (
 )
 KEPT_WORDS = 200_000
 """Words whose texts are kept to show rows."""
+LONGEST_WORD = 200
+"""Letters of a word that are shown: encoded pictures and hashes are single words of megabytes."""
 _OPEN, _CLOSE = "\x02", "\x03"
 """Control characters around a role's name and behind a turn; they are taken out of the text itself."""
 _BY_LETTER = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -69,9 +71,12 @@ class Words:
 
     def _number(self, word: str) -> int:
         number = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> 1 or 1
-        if len(self._numbers) < KEPT_WORDS:
+        is_long = len(word) > LONGEST_WORD
+        if len(self._texts) < KEPT_WORDS:
+            shown = f"{word[:LONGEST_WORD]}…" if is_long else word
+            self._texts.setdefault(number, f"‹{word[1:-1]}› " if word.startswith(_OPEN) else shown)
+        if len(self._numbers) < KEPT_WORDS and not is_long:
             self._numbers[word] = number
-            self._texts.setdefault(number, f"‹{word[1:-1]}› " if word.startswith(_OPEN) else word)
         return number
 
 

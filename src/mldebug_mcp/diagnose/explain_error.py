@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mldebug_mcp.access import LONGEST_PATH, is_file, require
+from mldebug_mcp.access import LONGEST_PATH, is_file, is_folder, require
 from mldebug_mcp.diagnose.collectives import behind
 from mldebug_mcp.diagnose.next_call import after_a_sound_log, after_error, after_words
 from mldebug_mcp.diagnose.problems import classify
@@ -18,7 +18,7 @@ from mldebug_mcp.logs.failures.reader import read_failures
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.models import ErrorExplanation, ErrorMatch, FirstError
 from mldebug_mcp.paths import expanded, unreadable
-from mldebug_mcp.text import shorten
+from mldebug_mcp.text import counted, shorten
 
 _WARNED = re.compile(
     r".{0,200}?(?:\w[Ww]arning|\bwarning|WARNING|\bWARN)\b(?<!NCCL WARN)|\[W\d{0,4}[ \d:.]{0,30}\w{1,40}\.cpp:\d"
@@ -71,6 +71,8 @@ def explain_error(text: str) -> ErrorExplanation:
     if _is_file(name):
         answer = explain_lines(LogFile.open(expanded(name)).lines())
         return answer if answer.error else answer.model_copy(update={"next_step": after_a_sound_log(name)})
+    if _is_folder(name):
+        raise InputError(f"{shorten(name, 200)}: a folder; name the log file in it that holds the error")
     if _FILE_NAME.fullmatch(name):
         missing = unreadable(name, FileNotFoundError())
         raise InputError(f"{missing}, though it reads like the path of a log; check the path")
@@ -101,6 +103,13 @@ def _is_file(name: str) -> bool:
         # That it may not be read has to be said, or the answer would be that its name is no known error.
         require(path)
     return is_file(path)
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return is_folder(expanded(name))
+    except InputError:
+        return False
 
 
 def _remembering(lines: Iterable[str], head: list[str]) -> Iterable[str]:
@@ -242,7 +251,7 @@ def _from_words(head: str, log: FailureLog) -> ErrorExplanation:
         advice="Give the lines around the first traceback, from every rank if there are several. A run that stops "
         "without a message was usually killed from outside: look at dmesg and the scheduler's log.",
         next_step=after_error(None, ()),
-        notes=[_cut_off(log) if log.cut_off else f"{log.lines} lines read; none reads like an error"],
+        notes=[_cut_off(log) if log.cut_off else f"{counted(log.lines, 'line')} read; none reads like an error"],
     )
 
 

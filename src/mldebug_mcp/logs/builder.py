@@ -29,9 +29,13 @@ from mldebug_mcp.text import shorten
 ROWS_BETWEEN_CHECKPOINTS = 16_384
 MAX_METRICS = 2000
 """Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
+KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learning_rate"})
+"""... and metrics that are kept beyond that, however late their columns come in a wide table."""
 MAX_DEPTH = 8
 """Levels of nesting read from a record."""
 
+MAX_JOINS = 8
+"""Restarts of which the notes name the step."""
 MAX_MESSAGES = 100
 """Error lines kept per run."""
 MAX_MESSAGE = 1000
@@ -192,14 +196,19 @@ class RunBuilder:
         series = made.whole()
         segments = made.segments(series)
         if len(segments) > 1:
-            joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1:])
+            joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1 : MAX_JOINS + 1])
+            joins += ", …" if len(segments) - 1 > MAX_JOINS else ""
             self.note(
                 f"the {step_name} counter restarts {len(segments) - 1} time(s) (at {joins}): "
                 "each stretch is judged by itself"
             )
         made.remark(self)
-        for name, count in self._left_out.most_common(3):
-            self.note(f"left out {name!r} ({count} times): more than {MAX_METRICS} metrics in one log")
+        if self._left_out:
+            some = ", ".join(repr(name) for name, _ in self._left_out.most_common(3))
+            self.note(
+                f"left out {len(self._left_out):,} of more than {MAX_METRICS} metrics in one log: {some}"
+                f"{', …' if len(self._left_out) > 3 else ''}"
+            )
         return Run(
             path=path,
             formats=tuple(dict.fromkeys(self.formats)),
@@ -230,7 +239,7 @@ class RunBuilder:
     def _column(self, name: str) -> Column | None:
         column = self._columns.get(name)
         if column is None:
-            if len(self._columns) >= MAX_METRICS:
+            if len(self._columns) >= (2 * MAX_METRICS if canonical(name) in KEPT else MAX_METRICS):
                 self._left_out[shorten(name, 60)] += 1
                 return None
             column = self._columns[name] = Column()

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
+from typing import cast
 
 from mldebug_mcp.access import is_file
 from mldebug_mcp.errors import InputError
@@ -91,6 +92,14 @@ def read_config(path: Path) -> dict[str, Scalar]:
     return settings(values)
 
 
+def read_found_config(path: Path) -> tuple[dict[str, Scalar], str]:
+    """Return the settings in a file that nobody named, and a note of it: if it is broken, the log is read without."""
+    try:
+        return read_config(path), f"configuration read from {shorten(path.name, 80)}"
+    except InputError as error:
+        return {}, f"read without its configuration: {error}"
+
+
 def settings(values: Mapping[str, object]) -> dict[str, Scalar]:
     """Return a configuration flat and under canonical names; of several spellings the outermost stands."""
     flat: dict[str, Scalar] = {}
@@ -112,11 +121,28 @@ def find_config(folder: Path) -> Path | None:
 
 
 def _parse_yaml(text: str) -> object:
+    """Parse YAML; what a tag would make an object of, as PyYAML writes tuples and paths, is read as what it is made of.
+
+    Lightning's hparams.yaml is full of such tags. Nothing is called.
+    """
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Reads tagged values as plain ones."""
+
+    def plain(loader: yaml.SafeLoader, _tag: str, node: yaml.Node) -> object:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return loader.construct_scalar(cast("yaml.ScalarNode", node))
+
+    Loader.add_multi_constructor("", plain)
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (yaml.YAMLError, TypeError) as error:  # TypeError: a key that cannot be one
         raise ValueError(str(error)) from None
 
 

@@ -92,8 +92,12 @@ class ErrorLines:
         self._room = self._room - 1 if goes_on else 0
         return goes_on
 
-    def _read_code(self, line: str) -> None:
+    def _read_code(self, line: str) -> bool:
+        """Keep the line of code that a frame shows; return whether this is one."""
         if 'File "' in line and _FRAME.search(line):
             self.code, self._below_frame = "", True
         elif self._below_frame:
-            self.code, self._below_frame = line.rpartition("]:")[2].strip()[:MAX_CODE], False
+            code = line.rpartition("]:")[2]
+            self.code, self._below_frame = code.strip()[:MAX_CODE], False
+            return code[:1].isspace()
+        return False

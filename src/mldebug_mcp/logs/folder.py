@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mldebug_mcp.access import is_folder, links_left_out, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import find_config, read_config
+from mldebug_mcp.logs.config import find_config, read_config, read_found_config
+from mldebug_mcp.logs.continued import goes_further, joined
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.readers import read_files
-from mldebug_mcp.logs.run import Run
-from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, RunFolder, runs_in
+from mldebug_mcp.logs.run import Run, Scalar
+from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
+REASONS = 3
+"""Files that could not be read of which it is said why."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
@@ -43,7 +46,14 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
             found, settings_file = _read_folder(place, run, notes)
         else:
             found, settings_file = _read_log(place, run), find_config(place.parent)
-        found = _configured(replace(found, path=str(path)), settings_file if config is None else expanded(config))
+        found = replace(found, path=str(path))
+        if config is not None:
+            named = expanded(config)
+            found = _configured(found, read_config(named), f"configuration read from {named.name}")
+        elif settings_file is not None:
+            found = _configured(found, *read_found_config(settings_file))
+        note = accumulation_note(found)
+        notes += [] if note is None else [note]
         return replace(found, notes=(*found.notes, *notes, *links_left_out()))
     except OSError as error:
         raise InputError(f"{unreadable(path, error)}; check the path") from None
@@ -53,18 +63,10 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         ) from None
 
 
-def _configured(run: Run, settings_file: Path | None) -> Run:
-    """Add the settings of a file, if there is one, and what only the settings tell of the log's conventions."""
-    if settings_file is not None:
-        settings = {**run.config, **read_config(settings_file)}
-        run = replace(
-            run,
-            config=settings,
-            kind=kind_of_run(run.series, settings),
-            notes=(*run.notes, f"configuration read from {settings_file.name}"),
-        )
-    note = accumulation_note(run)
-    return run if note is None else replace(run, notes=(*run.notes, note))
+def _configured(run: Run, read: Mapping[str, Scalar], note: str) -> Run:
+    """Add the settings of a file."""
+    settings = {**run.config, **read}
+    return replace(run, config=settings, kind=kind_of_run(run.series, settings), notes=(*run.notes, note))
 
 
 def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
@@ -94,38 +96,74 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
 
     if mlflow_folder.read_folder(folder, builder):
         return builder.build(str(folder)), None
-    places = runs_in(folder, notes)
+    places, refused = runs_in(folder, notes), _Refused()
     if len(places) == 1:
-        run = _read_place(places[0], "" if wanted == places[0].name else wanted)
+        run = _read_place(places[0], refused, "" if wanted == places[0].name else wanted)
         read = [] if run is None else [(places[0], run)]
     else:
-        read = [(place, run) for place in places if (run := _read_place(place)) is not None]
+        read = [(place, run) for place in places if (run := _read_place(place, refused)) is not None]
     if not read:
+        looked = "; ".join([*refused.reasons[:REASONS], *notes])
         raise InputError(
-            f"{shorten(str(folder), 200)}: no training log found in this folder "
+            f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
-            "name the log file itself"
+            f"name the log file itself{f': {looked}' if looked else ''}"
         )
-    if len(read) == 1 and (len(places) == 1 or not wanted):
-        return read[0][1], read[0][0].config()
-    own = next((place.name for place, run in read if place.name == "." and run.series), "")
+    notes += [f"not read: {reason}" for reason in refused.of_logs[:REASONS]]
+    configs = {place.name: place.config() for place, _ in read}
+    runs = [(place.name, run) for place, run in read]
+    runs = runs if wanted else joined(runs)
+    if len(runs) == 1 and (len(places) == 1 or not wanted):
+        return runs[0][1], configs[runs[0][0]]
+    own = next((name for name, run in runs if name == "." and run.series), "")
     builder = RunBuilder()
     builder.wanted_run = wanted or own
-    chosen = choose_run(builder, str(folder), {place.name: run.records for place, run in read}, {})
-    place, run = next(item for item in read if item[0].name == chosen)
+    chosen = choose_run(builder, str(folder), {name: run.records for name, run in runs}, {})
+    run = dict(runs)[chosen]
     if own and not wanted:
-        others = ", ".join(place.name for place, _ in read if place.name != chosen)
-        builder.note(f"the run of this folder itself is read; runs below it: {shorten(others, 300)}")
-    return replace(run, notes=(*run.notes, *builder.notes)), place.config()
+        below = [(name, other) for name, other in runs if name != own]
+        run = _with_what_came_after(run, below)
+        others = shorten(", ".join(name for name, _ in below), 300)
+        builder.note(f"this folder holds a run of its own, which is read; logs below it: {others}")
+    return replace(run, notes=(*run.notes, *builder.notes)), configs[chosen]
 
 
-def _read_place(place: RunFolder, wanted: str = "") -> Run | None:
+def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
+    """Return the run of a folder, from a log below it where that tells the same losses and goes on after them.
+
+    A run that crashed leaves the state of its last checkpoint, and event files that go up to the crash.
+    """
+    further = [item for item in others if goes_further(own, item[1])]
+    return merged([("trainer_state.json", own), *further]) if further else own
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Why files of a folder could not be read.
+
+    Args:
+        reasons: One for each of them.
+        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    of_logs: list[str] = field(default_factory=list)
+
+    def take(self, path: Path, error: InputError) -> None:
+        """Take the reason of a file."""
+        self.reasons.append(str(error))
+        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
+            self.of_logs.append(str(error))
+
+
+def _read_place(place: RunFolder, refused: _Refused, wanted: str = "") -> Run | None:
     """Read the logs of one run; what is no log is passed over."""
     runs = []
     for files in _together(place.files):
         try:
             run = _read_log(files[0], wanted, files[1:])
-        except InputError:
+        except InputError as error:
+            refused.take(files[0], error)
             continue
         if files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS:
             run = of_evaluation(run)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mldebug_mcp.logs.continued import goes_further
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.run import Run, Segment, Series
@@ -29,6 +30,10 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         runs: What was read, with the name of each file; at least one.
     """
     ordered = sorted(runs, key=lambda item: _weight(item[1]), reverse=True)
+    # A Trainer's state ends at its last checkpoint.
+    further = next((item for item in ordered[1:] if goes_further(ordered[0][1], item[1])), None)
+    if further is not None:
+        ordered = [further, *(item for item in ordered if item is not further)]
     name, lead = ordered[0]
     notes = list(lead.notes)
     series, config, messages, formats = dict(lead.series), dict(lead.config), list(lead.messages), list(lead.formats)

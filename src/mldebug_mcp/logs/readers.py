@@ -60,6 +60,11 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     reader.read(file, builder)
     builder.configure(printed_settings(file.head))
     skipped_lines(builder, file.skipped_lines)
+    if file.dropped_nuls:
+        builder.note(
+            f"left out {file.dropped_nuls:,} NUL bytes: what was being written at a crash, or a log that was emptied "
+            "while a program wrote to it, leaves them"
+        )
 
 
 def skipped_lines(builder: RunBuilder, count: int) -> None:

@@ -51,15 +51,19 @@ class RunFolder:
         name: The run's folder, relative to the folder that was asked for; "." for that itself.
         folder: Where its configuration stands.
         files: What may be its logs.
+        checkpoints: The folders of a Trainer's checkpoints, which hold the configuration of the model.
     """
 
     name: str
     folder: Path
     files: list[Path] = field(default_factory=list)
+    checkpoints: list[Path] = field(default_factory=list)
 
     def config(self) -> Path | None:
-        """Return the run's configuration: in its folder, or beside one of its logs."""
-        places = dict.fromkeys([self.folder, *(file.parent for file in self.files)])
+        """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint."""
+        beside = [self.folder, *(file.parent for file in self.files)]
+        checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
+        places = dict.fromkeys([*beside, *checkpoints])
         return next((found for place in places if (found := find_config(place)) is not None), None)
 
 
@@ -72,6 +76,8 @@ def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
         if len(run.files) < MAX_FILES:
             run.files.append(path)
     for run in found.values():
+        states = [path.parent for path in run.files if path.name == "trainer_state.json"]
+        run.checkpoints = [place for place in states if place != run.folder]
         run.files = _newest_state(run.files)
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
@@ -102,9 +108,11 @@ def _newest_state(files: list[Path]) -> list[Path]:
     if len(states) < 2:
         return files
 
-    def age(path: Path) -> float:
-        checkpoint = _CHECKPOINT.fullmatch(path.parent.name)
-        return float(checkpoint[1]) if checkpoint else float("inf")
-
-    newest = max(states, key=age)
+    newest = max(states, key=lambda path: _checkpoint_step(path.parent))
     return [path for path in files if path.name != "trainer_state.json" or path == newest]
+
+
+def _checkpoint_step(folder: Path) -> float:
+    """Return the step of a checkpoint by its name; infinity for a folder that is none."""
+    checkpoint = _CHECKPOINT.fullmatch(folder.name)
+    return float(checkpoint[1]) if checkpoint else float("inf")

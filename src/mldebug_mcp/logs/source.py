@@ -19,12 +19,20 @@ from mldebug_mcp.text import shorten
 
 HEAD_BYTES = 64 * 1024
 """How much of a file is looked at to find its format."""
+LONG_HEAD_BYTES = 1024 * 1024
+"""... and of one that begins with long lines, such as a table of thousands of columns."""
+HEAD_LINES = 4
+"""Lines that show a format: below so many the beginning is too short."""
 CHUNK_BYTES = 1024 * 1024
 MAX_LINE = 4 * 1024 * 1024
 """Characters of one line; longer ones are skipped and counted."""
+MAX_NULS = 64 * 1024 * 1024
+"""NUL bytes at the beginning of a file behind which its text is looked for."""
 MAX_WHOLE_FILE = 1024 * 1024 * 1024
 """Bytes of a file that has to be read as a whole (JSON)."""
 
+_COMPRESSED = ((b"\x1f\x8b", "gunzip"), (b"BZh", "bunzip2"), (b"\xfd7zXZ\0", "unxz"), (b"\x28\xb5\x2f\xfd", "unzstd"))
+"""First bytes of compressed files, and what unpacks them."""
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -42,12 +50,14 @@ class LogFile:
         path: The file.
         size: Bytes when it was opened.
         encoding: What its text is decoded as.
-        head: Its first 64 KiB, decoded; empty for a binary file.
+        head: Its first 64 KiB, decoded, or up to a mebibyte of long lines; empty for a binary file.
         binary: Name of the binary format that its first bytes show, empty for text.
         identity: Its device and inode.
         modified: When it was changed last, in nanoseconds.
         skipped_lines: Lines too long to read, counted while reading.
         decimal_commas: Numbers are written as 0,25: `head` and `lines` have points in their place.
+        nuls: NUL bytes stand in its text, which `head`, `lines` and `text` leave out.
+        dropped_nuls: How many of them were left out, counted while reading.
     """
 
     path: Path
@@ -59,6 +69,8 @@ class LogFile:
     modified: int = 0
     skipped_lines: int = field(default=0)
     decimal_commas: bool = False
+    nuls: bool = False
+    dropped_nuls: int = field(default=0)
 
     @classmethod
     def open(cls, path: Path) -> LogFile:
@@ -66,7 +78,7 @@ class LogFile:
         try:
             with open_input(path) as file:
                 status = os.fstat(file.fileno())
-                beginning = file.read(HEAD_BYTES)
+                beginning = _beginning(file)
         except OSError as error:
             raise InputError(f"{unreadable(path, error)}; check the path") from None
         size, about = status.st_size, ((status.st_dev, status.st_ino), status.st_mtime_ns)
@@ -74,13 +86,19 @@ class LogFile:
         if binary:
             return cls(path, size, "binary", "", binary, *about)
         encoding = _encoding(beginning)
-        if encoding is None:
-            raise InputError(
-                f"{shorten(str(path), 200)}: a binary file, not a log that can be read; name a log file or a run folder"
-            )
-        head = beginning.decode(encoding, errors="replace")
+        nuls = encoding is None and _is_text_with_nuls(beginning)
+        if encoding is None and not nuls:
+            raise InputError(f"{shorten(str(path), 200)}: {_why_no_text(path, beginning)}")
+        encoding = encoding or "utf-8"
+        head = (beginning.replace(b"\0", b"") if nuls else beginning).decode(encoding, errors="replace")
         commas = has_decimal_commas(head)
-        return cls(path, size, encoding, with_points(head) if commas else head, "", *about, decimal_commas=commas)
+        head = with_points(head) if commas else head
+        return cls(path, size, encoding, head, "", *about, decimal_commas=commas, nuls=nuls)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its bytes are its text, in UTF-8, so that it can be read by blocks."""
+        return self.encoding in ("utf-8", "utf-8-sig") and not self.decimal_commas and not self.nuls
 
     @property
     def name(self) -> str:
@@ -92,7 +110,7 @@ class LogFile:
         self._require_text()
         if self.size > MAX_WHOLE_FILE:
             raise InputError(f"{self.name}: {self.size:,} bytes of JSON are too many to read whole; give it as JSONL")
-        return b"".join(self.pieces(CHUNK_BYTES)).decode(self.encoding, errors="replace")
+        return self._without_nuls(b"".join(self.pieces(CHUNK_BYTES)).decode(self.encoding, errors="replace"))
 
     def stream(self) -> BinaryIO:
         """Open the file again, with the same checks."""
@@ -113,7 +131,7 @@ class LogFile:
         decoder = codecs.getincrementaldecoder(self.encoding)(errors="replace")
         rest, skipping = "", False
         for chunk in self.pieces(CHUNK_BYTES):
-            text = rest + decoder.decode(chunk)
+            text = rest + self._without_nuls(decoder.decode(chunk))
             half = "\r" if text.endswith("\r") else ""  # its "\n" may come with the next chunk
             *lines, rest = text.removesuffix(half).replace("\r\n", "\n").replace("\r", "\n").split("\n")
             rest += half
@@ -128,6 +146,13 @@ class LogFile:
         if rest and not skipping:
             yield from self._short_enough(rest.removesuffix("\r").split("\r"))
 
+    def _without_nuls(self, text: str) -> str:
+        if "\0" not in text:
+            return text
+        whole = text.replace("\0", "")
+        self.dropped_nuls += len(text) - len(whole)
+        return whole
+
     def _require_text(self) -> None:
         if self.binary:
             raise InputError(f"{self.name}: a {self.binary} file where text is due; name a text file")
@@ -138,6 +163,42 @@ class LogFile:
                 yield with_points(line) if self.decimal_commas else line
             else:
                 self.skipped_lines += 1
+
+
+def _beginning(file: BinaryIO) -> bytes:
+    """Return the first bytes of a file: of one that begins with many NUL bytes, what comes behind them."""
+    for _ in range(MAX_NULS // HEAD_BYTES):
+        beginning = file.read(HEAD_BYTES)
+        if beginning.strip(b"\0") or len(beginning) < HEAD_BYTES:
+            break
+    if len(beginning) == HEAD_BYTES and beginning.count(b"\n") < HEAD_LINES:
+        beginning += file.read(LONG_HEAD_BYTES - HEAD_BYTES)
+    return beginning
+
+
+def _is_text_with_nuls(beginning: bytes) -> bool:
+    """Say whether bytes are lines of plain text but for NUL bytes, which no other control characters come with.
+
+    A file system leaves them where a crash came before what was written, a log emptied under a running program begins
+    with them, and a shell that writes UTF-16 puts one behind each character.
+    """
+    text = beginning.replace(b"\0", b"")
+    if b"\n" not in text and b"\r" not in text:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(text)
+    except UnicodeDecodeError:
+        return False
+    return not any(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in text)
+
+
+def _why_no_text(path: Path, beginning: bytes) -> str:
+    if "tfevents" in path.name:
+        return "the first record of this event file is damaged, so that nothing of it can be read; copy it again, whole"
+    for signature, program in _COMPRESSED:
+        if beginning.startswith(signature):
+            return f"a compressed file; unpack it first ({program}), and name what comes out"
+    return "a binary file, not a log that can be read; name a log file or a run folder"
 
 
 def _encoding(beginning: bytes) -> str | None:

@@ -21,6 +21,8 @@ restart every twenty records."""
 MANY_RESTARTS = 20
 """Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
 
+MOST_STEPS = 2.0**63
+"""No program counts further."""
 DONE_AGAIN = 0.2
 """Share of records at whole epochs logged before, below which they were done again; chosen: of two to an epoch it is
 a half."""
@@ -33,12 +35,12 @@ def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats,
         if column is None:
             continue
         value = column.values()
-        finite = np.isfinite(value)
+        finite = np.abs(value) < MOST_STEPS
         everywhere = len(value) == builder.rows and bool(finite.all())
         counted = value[_most_logged(named)] if everywhere and name != "step" else value
         if not finite.all():
             value = value[finite]
-        if len(value) * 2 >= builder.records and not _stands_still(counted[np.isfinite(counted)], name):
+        if len(value) * 2 >= builder.records and not _stands_still(counted[np.abs(counted) < MOST_STEPS], name):
             # A record without a step belongs to the last one seen.
             step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
             along = (_unrolled if name == "step" else _spread)(builder, step, named)

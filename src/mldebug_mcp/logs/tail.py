@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from mldebug_mcp.access import EmptyFileError
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import find_config, read_config
+from mldebug_mcp.logs.config import find_config, read_found_config
 from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.folder import ONLY_ERRORS, read_run
 from mldebug_mcp.logs.printed_settings import printed_settings
@@ -138,7 +138,7 @@ class LogTail:
     @staticmethod
     def _cannot_follow(file: LogFile) -> bool:
         """Say whether the bytes of a file are not its text: then it is read whole each time."""
-        return file.decimal_commas or file.encoding not in ("utf-8", "utf-8-sig", "binary")
+        return not file.binary and not file.is_plain
 
     def _begin(self, file: LogFile) -> None:
         reader = self._reader = reader_of(file)
@@ -150,8 +150,9 @@ class LogTail:
             self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0
         settings = find_config(self._path.parent)
         if settings is not None:
-            self._builder.configure(read_config(settings))
-            self._builder.note(f"configuration read from {settings.name}")
+            values, note = read_found_config(settings)
+            self._builder.configure(values)
+            self._builder.note(note)
 
     def _grown(self, file: LogFile) -> Run:
         assert self._follower is not None  # noqa: S101 - a programming error

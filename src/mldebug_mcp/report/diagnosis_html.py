@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
+from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.curves import Panel, panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.shown import (
@@ -142,7 +143,7 @@ def _hypothesis(one: Hypothesis) -> str:
 
 def _step(step: NextStep) -> str:
     others = f"; also for {', '.join(also_for(step))}" if also_for(step) else ""
-    call = f"<p><code class=call>{escape(step.call)}</code></p>" if step.call else ""
+    call = f"<p><code class=call>{escape(as_command(step.call))}</code></p>" if step.call else ""
     return (
         f"<li><p>{prose(step.action)} <span class=dim>({escape(f'{step.id}: {step.cost}{others}')})</span></p>"
         f"{_paragraph(f'confirms: {step.confirms}', 'dim')}{_paragraph(f'refutes: {step.refutes}', 'dim')}{call}</li>"

@@ -16,6 +16,7 @@ from mldebug_mcp.models import (
     NextStep,
     State,
 )
+from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.knowledge_terminal import citation_text
@@ -34,9 +35,11 @@ from mldebug_mcp.report.shown import (
     what_was_read,
 )
 from mldebug_mcp.report.sparkline import sparkline
-from mldebug_mcp.text import figure, percent
+from mldebug_mcp.text import figure, percent, shorten
 
 CURVES = ("loss", "eval_loss", "reward", "grad_norm")
+NARROW = 72
+"""Columns below which curves have lines of their own, and hypotheses no column for how likely they are."""
 
 
 def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
@@ -44,7 +47,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     read = diagnosis.run
     console.print(
         Text.assemble(
-            (read.path, "bold"),
+            (shorten(read.path, 400), "bold"),
             f": {what_was_read(diagnosis, run)}",
         )
     )
@@ -76,13 +79,19 @@ def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
         onset = next(
             (f for f in diagnosis.findings if f.state is State.PRESENT and f.steps and f.symptom.startswith(name)), None
         )
-        bars, column = sparkline(run[name], console.width - 40, onset.steps[0] if onset else None)
+        wide = console.width >= NARROW
+        bars, column = sparkline(run[name], console.width - (40 if wide else 4), onset.steps[0] if onset else None)
         first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
-        console.print(Text.assemble(f"\n{name:>10} {first:>9} ", (bars, "cyan"), f" {last}"), no_wrap=True)
+        if wide:
+            console.print(Text.assemble(f"\n{name:>10} {first:>9} ", (bars, "cyan"), f" {last}"), no_wrap=True)
+        else:
+            console.print(Text.assemble(f"\n{name} from {first} to {last}\n  ", (bars, "cyan")), no_wrap=True)
         if onset is not None and column is not None:
-            mark = f"▲ {run.step_name} {figure(onset.steps[0])}"
-            room = max(0, min(column, len(bars)))
-            console.print(Text(" " * (21 + room) + mark, style="bold red"), no_wrap=True)
+            mark, indent = f"{run.step_name} {figure(onset.steps[0])}", (21 if wide else 2) + column
+            fits = indent + len(mark) + 2 <= console.width
+            # Where there is no room on the right, the words stand on the left of the arrow.
+            line = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
+            console.print(Text(line, style="bold red"), no_wrap=True)
 
 
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
@@ -100,12 +109,14 @@ def _finding(finding: Finding) -> Text:
 
 def _print_hypotheses(console: Console, diagnosis: Diagnosis) -> None:
     console.print(Text("\nWhat it may be", style="bold underline"), Text("(hypotheses, not verdicts)", style="dim"))
-    table = plain_table("right", "left", "text")
+    wide = console.width >= NARROW
+    table = plain_table("right", "left", "text") if wide else plain_table("right", "text")
     shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
     for one in shown:
-        table.add_row(Text(percent(one.probability), style="bold"), Text(one.credence, style="dim"), _hypothesis(one))
+        how_likely = [Text(one.credence, style="dim")] if wide else []
+        table.add_row(Text(percent(one.probability), style="bold"), *how_likely, _hypothesis(one))
     rest, words = others_together(diagnosis)
-    table.add_row(percent(rest), "", Text(words, style="dim"))
+    table.add_row(percent(rest), *([""] if wide else []), Text(words, style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -126,7 +137,7 @@ def _step(number: int, step: NextStep) -> Text:
     text = Text.assemble(f"{number}. {step.action} ", (f"({step.id}: {step.cost}{also})", "dim"))
     text.append(f"\n   confirms: {step.confirms}\n   refutes:  {step.refutes}", style="dim")
     if step.call:
-        text.append(f"\n   {step.call}", style="cyan")
+        text.append(f"\n   {as_command(step.call)}", style="cyan")
     return text
 
 

@@ -12,6 +12,8 @@ from mldebug_mcp.symptoms.statistics import sample
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"
+_SMALLER = 2.0**-8
+"""What values are multiplied by, so that the distance between the largest ones of both signs is a number too."""
 
 
 def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[str, int | None]:
@@ -22,11 +24,11 @@ def sparkline(series: Series, width: int, onset: float | None = None) -> tuple[s
     """
     if not len(series):
         return "", None
-    count = min(width, len(series))
+    count = min(max(width, 1), len(series))
     edges = np.linspace(0, len(series), count + 1).astype(int)
-    finite = series.finite.value
-    low, high = _scale(finite)
-    bars = [_bar(series.value[a:b], low, high) for a, b in pairwise(edges)]
+    value = series.value * _SMALLER
+    low, high = _scale(value[np.isfinite(value)])
+    bars = [_bar(value[a:b], low, high) for a, b in pairwise(edges)]
     column = None
     if onset is not None:
         at = min(int(np.searchsorted(series.step, onset)), len(series) - 1)

@@ -118,8 +118,15 @@ def spikes(values: Floats, width: int, threshold: Floats, base: Baseline, skip: 
     found: list[Spike] = []
     for group in groups:
         if not found or int(group[0]) > found[-1].last:
-            found.append(_spike(values, smooth, group, base))
+            spike = _spike(values, smooth, group, base)
+            if _rises_to(spike, values[max(0, spike.first - width) : spike.first]):
+                found.append(spike)
     return found
+
+
+def _rises_to(spike: Spike, before: Floats) -> bool:
+    """Say whether a curve comes up to a spike: the first points, compared with those behind them, may only fall."""
+    return float(before.min()) < spike.level + spike.height / 2
 
 
 def _spike(values: Floats, smooth: Floats, group: NDArray[np.int64], base: Baseline) -> Spike:

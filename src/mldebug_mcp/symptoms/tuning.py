@@ -53,8 +53,11 @@ _USUAL = {
     # Frameworks' defaults are 1e-4 to 1e-3, small examples take 1e-2; by hand.
     ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", wide=True),
 }
+_TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", wide=True)
+"""Prompt tuning takes 3e-2 (PEFT's examples), which is more than all else does."""
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
 """What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
+_TRAINERS = frozenset({"hf_trainer_state", "transformers"})
 _ADAM = ("adam", "lamb")
 _OTHER_SCALE = ("sgd", "lion", "muon", "prodigy", "adafactor", "adagrad", "rmsprop", "sophia", "dadapt", "momentum")
 
@@ -80,14 +83,15 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if any(name in optimizer for name in _OTHER_SCALE):
         raise CannotTell(f"the usual learning rates are known for Adam only; the optimizer is {optimizer[:40]}")
     # The Trainer's default is AdamW: its logs need not name it.
-    adam = any(name in optimizer for name in _ADAM) or (not optimizer and "hf_trainer_state" in run.formats)
+    adam = any(name in optimizer for name in _ADAM) or (not optimizer and not _TRAINERS.isdisjoint(run.formats))
     if run.kind in ("pretraining", "supervised") and not adam:
         raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
     if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
         raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
     if run.kind == "unknown":
-        # Prompt and prefix tuning take rates of 1e-2 under the Trainer's AdamW: its default tells too little here.
         if not any(name in optimizer for name in _ADAM):
+            if adam:
+                return (_TRAINER,)
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):

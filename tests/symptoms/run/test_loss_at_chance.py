@@ -114,3 +114,8 @@ def test_a_rough_loss_beside_an_accuracy_of_a_guess_is_present() -> None:
     ten = {"num_labels": 10}
     assert state("loss_at_chance", run_of(loss=rough, eval_accuracy=guess, config=ten)) is State.PRESENT
     assert state("loss_at_chance", run_of(loss=rough, eval_accuracy=knows, config=ten)) is State.ABSENT
+
+
+def test_a_loss_a_hundred_times_that_of_a_guess_is_no_guess() -> None:
+    run = run_of(loss=noisy(np.full(40, 420.0), 0.1), config={"vocab_size": 32})
+    assert state("loss_at_chance", run) is State.ABSENT

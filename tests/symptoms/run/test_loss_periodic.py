@@ -61,3 +61,9 @@ def test_sorted_data_is_a_pattern_though_the_loss_falls_at_each_boundary(seed: i
     phase = np.arange(700) % 100 / 100
     loss = noisy(decay(700, 3.0, 2.0) * (0.8 + 0.4 * phase), 0.05, seed)
     assert state("loss_periodic", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("digits", [3, 4, 6])
+def test_a_smooth_curve_that_is_rounded_has_no_period(digits: int) -> None:
+    loss = 4 * (np.arange(20_000) + 1.0) ** -0.3
+    assert state("loss_periodic", run_of(loss=np.round(loss, digits))) is State.ABSENT

@@ -161,3 +161,13 @@ def test_rounds_that_are_evaluated_each_are_no_first_steps() -> None:
     flat = noisy(np.full(20, 2.303), 0.01)
     run = run_of(loss=flat, eval_loss=flat, kind="supervised", config={"num_labels": 10})
     assert state("loss_plateau", run) is State.PRESENT
+
+
+@pytest.mark.parametrize("count", [5_000, 50_000])
+def test_a_fall_within_the_first_records_of_a_long_log_is_progress(count: int) -> None:
+    loss = noisy(2 + 8 * np.exp(-np.arange(count) / 30), 0.01)
+    assert state("loss_plateau", run_of(loss=loss)) is State.ABSENT
+
+
+def test_a_long_log_that_is_flat_from_its_first_record_is_still_present() -> None:
+    assert state("loss_plateau", run_of(loss=noisy(np.full(5_000, 2.3), 0.02))) is State.PRESENT

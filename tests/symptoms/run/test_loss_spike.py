@@ -151,3 +151,19 @@ def test_a_jump_after_which_the_loss_stays_up_is_no_spike_that_the_log_cuts_off(
     run = run_of(loss=[*decay(10, 1.2, 0.7), 13.0, 26.6, 26.6, 26.6, 26.6])
     assert state("loss_spike", run) is State.UNKNOWN
     assert state("loss_divergence", run) is State.PRESENT
+
+
+def _power(count: int, power: float) -> list[float | None]:
+    return [(step + 1.0) ** -power for step in range(count)]
+
+
+@pytest.mark.parametrize("count", [300, 1000, 50_000])
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5])
+def test_a_loss_that_only_falls_has_none_however_steeply_it_begins(power: float, count: int) -> None:
+    assert state("loss_spike", run_of(loss=_power(count, power))) is State.ABSENT
+
+
+def test_a_spike_in_a_steep_fall_is_still_present() -> None:
+    loss = _power(1000, 1.0)
+    loss[8] = 2.0
+    assert seen("loss_spike", run_of(loss=loss)).values["peak"] == 2.0

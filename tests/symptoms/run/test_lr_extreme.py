@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mldebug_mcp.logs.run import Scalar
@@ -61,3 +63,9 @@ def test_the_rate_at_which_a_table_is_learnt_cannot_be_told() -> None:
 def test_a_usual_rate_of_an_agent_may_yet_be_too_high() -> None:
     run = run_of(learning_rate=[3e-3] * 20, policy_loss=[0.1] * 20, reward=[12.0] * 20, kind="rl")
     assert state("lr_extreme", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(3.0, State.PRESENT), (0.1, State.UNKNOWN), (3e-4, State.UNKNOWN)])
+def test_a_trainers_rate_is_judged_though_it_is_not_known_what_it_trains(rate: float, expected: State) -> None:
+    run = replace(run_of(loss=[2.0] * 20, learning_rate=[rate] * 20), formats=("hf_trainer_state",))
+    assert state("lr_extreme", run) is expected

@@ -33,8 +33,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def is_fast(file: LogFile) -> bool:
-    """Say whether reading a file by blocks is possible (UTF-8, decimal points) and worth it."""
-    return not file.decimal_commas and file.encoding in ("utf-8", "utf-8-sig") and is_large(file.size)
+    """Say whether reading a file by blocks is possible and worth it."""
+    return file.is_plain and is_large(file.size)
 
 
 def is_large(size: int) -> bool:

@@ -8,6 +8,7 @@ little. Bare NaN and Infinity, which polars refuses, are replaced by numbers tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,7 @@ from mldebug_mcp.logs.decoding.json_values import parse_object
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
 _SAMPLE = 50
+_KEY = re.compile(rb'"([^"\\\n]*)"\s*:')
 _NAN, _INFINITY = b"-1.7272727272727e-297", b"1.3131313131313e+297"
 
 
@@ -109,6 +111,9 @@ class FastRecords:
 
     def _infer(self, block: bytes) -> bool:
         """Take note of the keys that polars finds in a block; return whether any is new."""
+        # The time that polars takes grows with the square of the number of keys.
+        if len(set(_KEY.findall(block))) > MAX_KEYS:
+            return False
         try:
             found = pl.scan_ndjson(block, infer_schema_length=None).collect_schema()
         except (pl.exceptions.PolarsError, ValueError):

@@ -37,7 +37,10 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
     if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:
-        header, *rows = csv.reader(body[:3], delimiter=delimiter)
+        try:
+            header, *rows = csv.reader(body[:3], delimiter=delimiter)
+        except csv.Error:  # a cell longer than any of a table
+            continue
         names = [name for name in header if name.strip()]
         if any(_PAIR.search(name) for name in names):
             continue  # a line of text: "loss: 0,5" cut at its comma

@@ -61,6 +61,8 @@ _SKIPPED = re.compile(
     r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
     re.IGNORECASE,
 )
+_REPEATS = re.compile(r"best iteration is:\s*$", re.IGNORECASE)
+"""LightGBM's last words, under which it prints the line of its best iteration once more."""
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
 
 
@@ -98,6 +100,7 @@ class Text:
         self._rich = RichBar()
         self._dull: set[str] = set()
         self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
+        self._repeated = 0  # the line that says what was said before, 0 if none does
         self._inner = False
         self._errors = ErrorLines()
 
@@ -135,6 +138,8 @@ class Text:
         self._bar_steps.settle(self._builder)
 
     def _take(self, number: int, line: str) -> None:
+        if number == self._repeated:
+            return
         if self._alike.take(number, line):
             return
         skeleton = line.translate(_NO_DIGITS)
@@ -220,7 +225,10 @@ class Text:
         return True
 
     def _take_heading(self, number: int, line: str) -> bool:
-        """Note where an evaluation begins, or training again, if the line says nothing else."""
+        """Note where an evaluation begins, or training again, or a repeated line, if the line says nothing else."""
+        if len(line) < MAX_HEADING and _REPEATS.search(line):
+            self._repeated = number + 1
+            return True
         evaluated = heads_evaluation(line) if len(line) < MAX_HEADING else None
         if evaluated is None:
             return False

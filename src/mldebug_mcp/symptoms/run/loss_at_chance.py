@@ -32,6 +32,8 @@ training."""
 LEAST_ACCURACIES = 4
 MOST_ABOVE = 1.5
 """Times its start: a loss that ends higher has risen. Chosen by hand."""
+MOST_OF_GUESS = 3.0
+"""Times the loss of a uniform guess: a loss above that is no guess but sure of what is wrong. Chosen by hand."""
 BY_CHANCE = 0.05
 """So much more than a guess may be right on a small set. Chosen by hand."""
 LEAST_RECORDS, STANDS = 10, 0.01
@@ -48,7 +50,7 @@ LEAST_RECORDS, STANDS = 10, 0.01
     instead=NO_PROGRESS,
 )
 def loss_at_chance(run: Run) -> Evidence | None:
-    """The training loss at the end of the log is ln(number of classes or tokens), that of a uniform guess, or above it.
+    """The training loss ends at ln(number of classes or tokens), that of a uniform guess, or within three times that.
 
     Or it falls and comes to rest while no answer of evaluation is ever right: it is that of a guess by frequency, as of
     a recogniser of speech that learns to say nothing.
@@ -71,7 +73,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     near = NEAR
     worse = (
         uniform is not None
-        and uniform < end
+        and uniform < end < MOST_OF_GUESS * uniform
         and (end < start * (1 + NEAR) or (end < MOST_ABOVE * start and _guesses(run, uniform)))
     )
     if uniform is None:

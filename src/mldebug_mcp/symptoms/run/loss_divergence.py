@@ -128,7 +128,7 @@ def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evi
     beside = f"; the learning rate at that {run.step_name} is {figure(lr)}" if lr is not None else ""
     return Evidence(
         f"loss rises from {figure(lowest)} to {figure(end)} from {run.step_name} {figure(onset)} on "
-        f"and stays up to the end (it began at {figure(start)}){beside}",
+        f"and stays up to the end (it began around {figure(start)}){beside}",
         steps=(onset,),
         values={"best": lowest, "end": end, "start": start, "rise": end - lowest},
     )

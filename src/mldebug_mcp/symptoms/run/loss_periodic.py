@@ -21,13 +21,17 @@ LEAST_PATTERN = 0.5
 MOST_LEVEL = 0.6
 """... and this share of its periods is level from end to end. Both chosen on synthetic curves."""
 
+ROUNDED = 2.0
+"""Units of the last digit up to which a pattern is that of rounding: a smooth curve goes down it like stairs."""
+
 
 @symptom(needs=("loss",), points=30, not_for=("grpo", "ppo", "rl"), background=0.01)
 def loss_periodic(run: Run) -> Evidence | None:
     """The training loss goes up and down with a fixed period.
 
     Not this when: the noise has a memory but no period (a running mean); the pattern repeated fewer than 4 times; the
-    records are not evenly spaced; the loss only steps down once a period and is level in between (`loss_epoch_steps`).
+    records are not evenly spaced; the loss only steps down once a period and is level in between (`loss_epoch_steps`);
+    the pattern is no higher than the last digit.
     Judged on the autocorrelation of the loss without its trend; the thresholds were chosen on synthetic curves.
     """
     loss = run["loss"].finite
@@ -47,12 +51,20 @@ def loss_periodic(run: Run) -> Evidence | None:
         return None
     folded = np.array([median(values[phase::lag]) for phase in range(lag)])
     swing = float(folded.max() - folded.min())
+    if swing <= ROUNDED * _resolution(values):
+        return None
     return Evidence(
         f"loss repeats every {figure(lag * spacing)} {run.step_name}s ({lag} records; autocorrelation "
         f"{correlation[lag]:.2f} over {len(rest) // lag} periods)",
         steps=(float(loss.step[-len(values)]),),
         values={"period": lag * spacing, "autocorrelation": float(correlation[lag]), "swing": swing},
     )
+
+
+def _resolution(values: Floats) -> float:
+    """Return the smallest difference between neighbours: one unit of the last digit, where a curve is rounded."""
+    differences = np.abs(np.diff(values))
+    return float(differences[differences > 0].min(initial=np.inf))
 
 
 def _without_trend(values: Floats) -> Floats:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
@@ -24,6 +24,8 @@ PROGRESS_OF_TRAINED = 0.015
 """... and a language model that comes trained, in tuning, by this. Chosen by hand."""
 SEEMS = 2.0
 """Standard errors from which on progress is likely: then a log is no proof of the contrary."""
+FIRST = 5
+"""Records that stand for the very beginning of a long log."""
 LEAST_POINTS = 12
 LONG = 100
 MIDDLE = 0.2
@@ -75,7 +77,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     cut = blocks(loss.value, 10)
-    start, best = start_level(loss.value), float(cut.level[1:].min(initial=np.inf))
+    start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
     if start <= 0 or math.isinf(best) or best > start * 1.1 or float(np.ptp(loss.value)) <= 1e-9 * abs(start):
         return None
     gained = start - best
@@ -115,6 +117,18 @@ def loss_plateau(run: Run) -> Evidence | None:
             **({"uniform_guess": chance} if chance is not None else {}),
         },
     )
+
+
+def _first_level(values: Floats) -> float:
+    """Return the level of the first twentieth, or of the first records where a long log falls clearly from there.
+
+    A small model is done within the first twentieth of a log of thousands of records.
+    """
+    level, first = start_level(values), median(values[:FIRST])
+    if edge_width(len(values)) < 4 * FIRST:
+        return level
+    doubt = 3 * 1.25 * noise(values) / math.sqrt(FIRST)
+    return first if first - level > max(LEAST_PROGRESS * abs(level), doubt) else level
 
 
 def _least_progress(run: Run, start: float) -> float:

@@ -38,7 +38,8 @@ def loss_spike_high(run: Run) -> Evidence | None:
         return None
     at = float(loss.step[worst.first])
     return Evidence(
-        f"the jump at {run.step_name} {figure(at)} is {figure(worst.height)} high; the loss began at {figure(start)}",
+        f"the jump at {run.step_name} {figure(at)} is {figure(worst.height)} high; "
+        f"the loss began around {figure(start)}",
         steps=(at,),
         values={"height": worst.height, "start": start, "share": worst.height / abs(start)},
     )

@@ -1,0 +1,27 @@
+"""What a person is told to run can be run: each call of the playbook is a command of this command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.report.commands import as_command
+from tests.conftest import ROOT
+
+CALLS = sorted(set(re.findall(r"- call: `([^`]+)`", (ROOT / "PLAYBOOK.md").read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_of_the_playbook_is_a_command_that_the_parser_takes(call: str) -> None:
+    program, *words = shlex.split(as_command(call.replace("{path}", "runs/my run's log.jsonl")))
+    assert program == "mldebug-mcp"
+    parsed = vars(make_parser().parse_args(words))
+    given = re.findall(r'="([^"]*)"', call.replace("{path}", "runs/my run's log.jsonl"))
+    assert set(given) <= {value for value in parsed.values() if isinstance(value, str)} | set(parsed.get("text") or ())
+
+
+def test_what_is_no_call_of_a_tool_stays_as_it_is() -> None:
+    assert as_command("update_diagnosis(outcomes={})") == "update_diagnosis(outcomes={})"
