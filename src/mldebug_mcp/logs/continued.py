@@ -53,11 +53,18 @@ def goes_further(run: Run, other: Run) -> bool:
 
 
 def _next_pair(runs: Sequence[Named]) -> tuple[Named, Named] | None:
-    for first in runs:
-        following = [then for then in runs if then is not first and _goes_on(first, then)]
-        if len(following) == 1 and sum(_goes_on(other, following[0]) for other in runs) == 1:
-            return first, following[0]
+    late = [then for then in runs if _begins_late(then[1])]
+    for then in late:
+        before = [first for first in runs if _goes_on(first, then)]
+        if len(before) == 1 and sum(_goes_on(before[0], other) for other in late) == 1:
+            return before[0], then
     return None
+
+
+def _begins_late(run: Run) -> bool:
+    """Say whether a log begins so late that it may go on with another; most do not, and need no comparison."""
+    step = next((run[name].step for name in RESULTS if name in run), np.empty(0))
+    return len(step) > 1 and float(step[0]) >= LATE * float(np.median(np.diff(step)))
 
 
 def _goes_on(first: Named, then: Named) -> bool:
@@ -67,10 +74,10 @@ def _goes_on(first: Named, then: Named) -> bool:
     if before.step_name != after.step_name or before.step_name == "record":
         return False
     shared = [(before[name].step, after[name].step) for name in RESULTS if name in before and name in after]
-    if not shared:
+    if not shared or min(map(len, shared[0])) < 2:
         return False
     begun, again = shared[0]
-    interval = float(np.median(np.concatenate([np.diff(begun), np.diff(again)]))) if len(begun) > 1 < len(again) else 0
+    interval = float(np.median(np.concatenate([np.diff(begun), np.diff(again)])))
     late, end = begun[0] + LATE * interval, begun[-1] + GAP * interval
     return interval > 0 and bool(late <= again[0] <= end) and bool(again[-1] > begun[-1])
 

@@ -22,6 +22,8 @@ from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
+MAX_RUNS = 300
+"""Runs of a folder that are read to find the longest: some seconds' work."""
 REASONS = 3
 """Files that could not be read of which it is said why."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
@@ -101,7 +103,8 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
         run = _read_place(places[0], refused, "" if wanted == places[0].name else wanted)
         read = [] if run is None else [(places[0], run)]
     else:
-        read = [(place, run) for place in places if (run := _read_place(place, refused)) is not None]
+        read = _read_places([place for place in places if wanted and place.name == wanted], refused)
+        read = read or _read_places(_largest(places, notes), refused)
     if not read:
         looked = "; ".join([*refused.reasons[:REASONS], *notes])
         raise InputError(
@@ -126,6 +129,19 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
         others = shorten(", ".join(name for name, _ in below), 300)
         builder.note(f"this folder holds a run of its own, which is read; logs below it: {others}")
     return replace(run, notes=(*run.notes, *builder.notes)), configs[chosen]
+
+
+def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
+    """Return the runs that are read to find the longest of them: all, or those with most bytes of very many."""
+    if len(places) <= MAX_RUNS:
+        return places
+    notes.append(f"only the {MAX_RUNS} largest of {len(places):,} runs were looked at; run=NAME (--run NAME) reads any of them")
+    kept = {place.name for place in sorted(places, key=RunFolder.size, reverse=True)[:MAX_RUNS]} | {"."}
+    return [place for place in places if place.name in kept]
+
+
+def _read_places(places: list[RunFolder], refused: _Refused) -> list[tuple[RunFolder, Run]]:
+    return [(place, run) for place in places if (run := _read_place(place, refused)) is not None]
 
 
 def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:

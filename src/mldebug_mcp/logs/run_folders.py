@@ -66,6 +66,10 @@ class RunFolder:
         places = dict.fromkeys([*beside, *checkpoints])
         return next((found for place in places if (found := find_config(place)) is not None), None)
 
+    def size(self) -> int:
+        """Return the bytes of its files."""
+        return sum(file.stat().st_size for file in self.files)
+
 
 def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
     """Return the runs in a folder, its own first, the others by name; `notes` gets what was left out."""
