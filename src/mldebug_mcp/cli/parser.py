@@ -116,7 +116,7 @@ def _outcome(text: str) -> tuple[str, str]:
     return check, outcome
 
 
-def _positive(text: str) -> int:
+def _count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
     return int(text)
@@ -135,7 +135,7 @@ def _add_search(verbs: Commands) -> None:
         default="any",
         help="only entries of this kind (default any)",
     )
-    search.add_argument("--limit", type=_positive, default=5, help="at most this many quotes (default 5)")
+    search.add_argument("--limit", type=_count, default=5, help="at most this many quotes (default 5)")
     _add_json(search)
     search.set_defaults(command=commands.do_search)
 

@@ -135,7 +135,9 @@ def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
     """Return the runs that are read to find the longest of them: all, or those with most bytes of very many."""
     if len(places) <= MAX_RUNS:
         return places
-    notes.append(f"only the {MAX_RUNS} largest of {len(places):,} runs were looked at; run=NAME (--run NAME) reads any of them")
+    notes.append(
+        f"only the {MAX_RUNS} largest of {len(places):,} runs were looked at; run=NAME (--run NAME) reads any of them"
+    )
     kept = {place.name for place in sorted(places, key=RunFolder.size, reverse=True)[:MAX_RUNS]} | {"."}
     return [place for place in places if place.name in kept]
 

@@ -41,6 +41,7 @@ def choose_run(builder: RunBuilder, where: str, points: Mapping[str, int], label
     chosen = max(reversed(list(points)), key=lambda run: points[run])
     if len(points) > 1:
         builder.note(
-            f"read {shown[chosen]}, the longest of {len(points)} runs; run=NAME (--run NAME) reads another (NAME (points)): {listed}"
+            f"read {shown[chosen]}, the longest of {len(points)} runs; run=NAME (--run NAME) reads another "
+            f"(NAME (points)): {listed}"
         )
     return chosen

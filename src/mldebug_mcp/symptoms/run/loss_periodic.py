@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import mad, median, positive, row_medians
+from mldebug_mcp.symptoms.statistics import last_decimal, mad, median, positive, row_medians
 from mldebug_mcp.text import figure
 
 PERIODS = 4
@@ -51,7 +51,7 @@ def loss_periodic(run: Run) -> Evidence | None:
         return None
     folded = np.array([median(values[phase::lag]) for phase in range(lag)])
     swing = float(folded.max() - folded.min())
-    if swing <= ROUNDED * _resolution(values):
+    if swing <= ROUNDED * last_decimal(values):
         return None
     return Evidence(
         f"loss repeats every {figure(lag * spacing)} {run.step_name}s ({lag} records; autocorrelation "
@@ -59,12 +59,6 @@ def loss_periodic(run: Run) -> Evidence | None:
         steps=(float(loss.step[-len(values)]),),
         values={"period": lag * spacing, "autocorrelation": float(correlation[lag]), "swing": swing},
     )
-
-
-def _resolution(values: Floats) -> float:
-    """Return the smallest difference between neighbours: one unit of the last digit, where a curve is rounded."""
-    differences = np.abs(np.diff(values))
-    return float(differences[differences > 0].min(initial=np.inf))
 
 
 def _without_trend(values: Floats) -> Floats:
