@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mldebug_mcp.access import held_folder, is_file, is_folder
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import shorten
 
 MAX_ENTRIES = 20_000
 """Entries of a folder that are read."""
@@ -45,7 +46,7 @@ def walk(
         folder: The folder.
         depth: Levels that are read, its own included.
         enters: Whether to descend into a folder below it.
-        notes: Gets a note if there are more than `MAX_ENTRIES` entries.
+        notes: Gets a note if there are more than `MAX_ENTRIES` entries, and of each folder that may not be read.
     """
     left = MAX_ENTRIES
     level = [folder]
@@ -54,7 +55,9 @@ def walk(
         for place in level:
             try:
                 found = entries(place, left)
-            except (OSError, InputError):
+            except (OSError, InputError) as error:
+                if notes is not None and isinstance(error, PermissionError):
+                    notes.append(f"{shorten(str(place), 120)}: this folder may not be read, and was left out")
                 continue
             left -= len(found)
             for path in found:

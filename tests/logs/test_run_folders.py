@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp import folders
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 
@@ -253,3 +254,29 @@ def test_a_damaged_event_file_is_told_of_and_not_passed_over(tmp_path: Path) -> 
         read_run(tmp_path)
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
     assert any("not read: " in note and "tfevents" in note for note in read_run(tmp_path).notes)
+
+
+def test_of_very_many_runs_the_largest_are_read_and_any_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mldebug_mcp.logs.folder.MAX_RUNS", 3)
+    for number in range(9):
+        _version(tmp_path / f"run_{number}", range(20 + 10 * (number == 4)))
+    run = read_run(tmp_path)
+    assert len(run["loss"]) == 30
+    assert any("only the 3 largest of 9 runs" in note for note in run.notes)
+    assert len(read_run(tmp_path, run="run_8")["loss"]) == 20
+
+
+def test_a_folder_that_may_not_be_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _jsonl(tmp_path / "metrics.jsonl", ROWS)
+    (tmp_path / "private").mkdir()
+    listed = folders.entries
+
+    def refuse(folder: Path, limit: int = 1000) -> list[Path]:  # root, as in containers, may read everything
+        if folder.name == "private":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder, limit)
+
+    monkeypatch.setattr("mldebug_mcp.folders.entries", refuse)
+    assert any("private: this folder may not be read" in note for note in read_run(tmp_path).notes)

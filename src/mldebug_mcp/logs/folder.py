@@ -106,11 +106,12 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
         read = _read_places([place for place in places if wanted and place.name == wanted], refused)
         read = read or _read_places(_largest(places, notes), refused)
     if not read:
-        looked = "; ".join([*refused.reasons[:REASONS], *notes])
+        said = refused.of_logs or (refused.reasons if len(refused.reasons) <= REASONS else [])
+        looked = "; ".join([*said[:REASONS], *notes])
         raise InputError(
             f"{shorten(str(folder), 200)}: no training log found in this folder, {MAX_DEPTH} levels deep "
             f"(looked for trainer_state.json, event files and files ending in {', '.join(LOG_SUFFIXES)}); "
-            f"name the log file itself{f': {looked}' if looked else ''}"
+            f"name the log file itself{f' ({looked})' if looked else ''}"
         )
     notes += [f"not read: {reason}" for reason in refused.of_logs[:REASONS]]
     configs = {place.name: place.config() for place, _ in read}
