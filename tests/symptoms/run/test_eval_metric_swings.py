@@ -48,3 +48,9 @@ def test_where_training_does_not_fall_or_swings_as_well_it_is_absent(loss: Curve
 
 def test_a_handful_of_evaluations_cannot_tell() -> None:
     assert state(NAME, run_of(loss=decay(400), eval_accuracy={100: 0.2, 200: 0.9, 300: 0.3})) is State.UNKNOWN
+
+
+def test_an_accuracy_that_gets_better_by_leaps_does_not_swing() -> None:
+    accuracy = [0.025, 0.0, 0.003, 0.03, 0.034, 0.168, 0.13, 0.404, 0.391, 0.644]
+    loss = [0.722, 0.691, 0.661, 0.563, 0.406, 0.263, 0.181, 0.136, 0.109, 0.091]
+    assert state(NAME, run_of(loss=loss, eval_accuracy=accuracy)) is State.ABSENT

@@ -20,6 +20,8 @@ FACTOR = 2.0
 """Typical change of a loss. Of benchmarks/faults only runs at a hundred times a good learning rate come there."""
 RANDOM = 0.4
 """Half the mean squared change over the variance, as in `eval_metric_flickers`: a trend has less."""
+BOTH_WAYS = 2
+"""Such changes up, and such changes down: a metric that gets better by leaps goes one way."""
 GONE = 0.05
 """Of where training began: a loss below it may double for nothing. All were chosen by hand."""
 
@@ -51,7 +53,10 @@ def eval_metric_swings(run: Run) -> Evidence | None:
     else:
         return None
     later = slice(len(curve) // 2, None)
-    typical = median(np.abs(np.diff(curve[later])))
+    change = np.diff(curve[later])
+    typical = median(np.abs(change))
+    if min(np.sum(change > least), np.sum(change < -least)) < BOTH_WAYS:
+        return None
     if typical < least or _randomness(curve[later]) < RANDOM or end_level(loss) >= start_level(loss):
         return None
     trained = loss[len(loss) // 2 :]

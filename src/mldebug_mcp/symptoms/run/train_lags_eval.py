@@ -16,7 +16,8 @@ GAP = 0.08
 """How far apart they are, as a share of the first training loss."""
 GROWN = 1.2
 """How many times farther apart than at the first evaluation: an easier set is easier from the start."""
-LEAST_EVALUATIONS = 4
+LEAST_EVALUATIONS = 8
+"""In the first epochs of a detector, or with much dropout, training stays behind: real sound runs do for five."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")
 """Settings of training, in timm's words and others', that evaluation goes without."""
 
