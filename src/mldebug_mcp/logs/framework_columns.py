@@ -39,7 +39,7 @@ _BOOSTED_ERRORS = ("error", "merror", "binary_error", "multi_error")
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
-_DETECTOR_LOSS = re.compile(r"(?:box|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
+_DETECTOR_LOSS = re.compile(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
 
 
@@ -124,8 +124,9 @@ def _catboost(columns: Columns) -> str | None:
     for old, new in (("total", "elapsed"), ("remaining", "eta")):
         if old in columns:
             columns[new] = columns.pop(old)
-    best = columns["best"].values()
-    kind = "score" if best[-1] > best[0] else "loss"  # what is best goes up: an accuracy
+    best, test = columns["best"].values(), columns["test"].values()
+    short = len(best) == len(test) and bool(np.any(test < best))  # of a loss, no value is below the best one
+    kind = "score" if short or best[-1] > best[0] else "loss"
     for old, new in (("learn", kind), ("test", f"eval_{kind}")):
         columns[new] = columns.pop(old)
     return f"'learn' is read as the {kind}, 'test' as the eval_{kind}"
@@ -140,6 +141,29 @@ def _catboost_score(columns: Columns) -> str:
     new = "eval_loss" if value[-1] < value[0] else "eval_score"
     columns[new] = columns.pop("eval_test")
     return f"'test' is read as the {new}"
+
+
+def times_of_espnet(columns: Columns) -> str | None:
+    """ESPnet: `iter_time` is the wait for the next batch, `train_time` the whole step, its forward pass and all."""
+    if not {"iter_time", "forward_time", "train_time"} <= columns.keys() or "step_time" in columns:
+        return None
+    columns["data_time"], columns["step_time"] = columns.pop("iter_time"), columns.pop("train_time")
+    return "iter_time is read as the data_time and train_time as the step_time, as ESPnet measures them"
+
+
+def spacy_table(columns: Columns) -> str | None:
+    """spaCy: E and # are epoch and step, SCORE is of the development data, and LOSS is one for each component.
+
+    The last component's loss is the task's: those of the embedding before it are what it passes back to them.
+    """
+    losses = [name for name in columns if name.startswith("LOSS ")]
+    if not {"E", "#", "SCORE"} <= columns.keys() or not losses:
+        return None
+    scores = [name for name in columns if name not in ("E", "#", *losses)]
+    for old, new in (("E", "epoch"), ("#", "step"), *((name, f"eval_{name.lower()}") for name in scores)):
+        columns[new] = columns.pop(old)
+    columns["loss"] = columns.pop(losses[-1])
+    return f"{losses[-1]!r} is read as the loss, the scores as those of evaluation"
 
 
 def linear_model(columns: Columns) -> str | None:
@@ -227,6 +251,8 @@ OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     episodes,
     boosted_trees,
     boosted_scores,
+    times_of_espnet,
+    spacy_table,
     linear_model,
     natural_gradient_boosting,
     warmup_of_biases,

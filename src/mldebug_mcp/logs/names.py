@@ -13,6 +13,7 @@ from mldebug_mcp.logs.spellings import FACTORS, SPELLINGS
 
 COUNTERS = ("step", "epoch", "episode")
 """Where a run is, the finest first."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _CANONICAL = {spelling: name for name, spellings in SPELLINGS.items() for spelling in spellings}
 _RANK = {spelling: rank for spellings in SPELLINGS.values() for rank, spelling in enumerate(spellings)}
 """Where two spellings of one metric stand in one log, the lower rank is the metric and the other keeps its own name."""
@@ -96,7 +97,14 @@ def canonical(name: str) -> str:
     for pattern, known in _PATTERNS:
         if pattern.fullmatch(spelling):
             return known
-    return _without_phase(spelling) or name.strip()
+    return _without_phase(spelling) or _in_words(name) or name.strip()
+
+
+def _in_words(name: str) -> str | None:
+    """Return the name of a metric that is written in camel case ("ValLoss"), None if the table does not know it."""
+    words = _HUMP.sub("_", name)
+    known = canonical(words) if words != name else ""
+    return known if known in SPELLINGS else None
 
 
 def _without_phase(spelling: str) -> str | None:

@@ -37,7 +37,7 @@ def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
     """
     named: Columns = {}
     taken: dict[str, str] = {}
-    for raw in sorted(columns, key=lambda raw: (rank(raw), raw != canonical(raw))):
+    for raw in sorted(columns, key=lambda raw: (rank(raw), -len(columns[raw]), raw != canonical(raw))):
         name = canonical(raw)
         if name in named:
             both = f"{shorten(taken[name], 60)!r} and {shorten(raw, 60)!r}"

@@ -73,14 +73,14 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "skipped_iterations": ("number_of_skipped_iterations", "skipped_iterations", "skipped"),
     "nan_iterations": ("number_of_nan_iterations", "nan_iterations"),
     "accuracy": (
-        "accuracy", "acc", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
+        "accuracy", "acc", "accu", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
         "train_acc_step", "acc@1", "top1_acc", "train_top1", "token_acc", "binary_accuracy", "categorical_accuracy",
         "sparse_categorical_accuracy", "准确率", "训练准确率", "正解率", "정확도", "точность",
         "acc1", "train_acc1", "tr_acc", "prec@1", "top1", "accuracy_top_1", "accuracy/top1",
     ),
     "eval_accuracy": (
-        "eval_accuracy", "eval/accuracy", "val_accuracy", "val_acc", "valid_acc", "validation_accuracy", "test_acc",
-        "test_accuracy", "val/accuracy", "eval_acc",
+        "eval_accuracy", "eval/accuracy", "val_accuracy", "val_acc", "val_accu", "valid_acc", "validation_accuracy",
+        "test_acc", "test_accuracy", "val/accuracy", "eval_acc",
         "eval_acc@1", "eval_top1", "eval_token_acc", "val_binary_accuracy", "val_categorical_accuracy",
         "val_sparse_categorical_accuracy", "验证准确率", "测试准确率",
         "eval_acc1", "te_acc", "test_acc1", "val_acc1", "valid_acc1", "eval_prec@1",

@@ -13,7 +13,7 @@ from mldebug_mcp.logs.numbers import HUGE, whole_number
 
 _TQDM = re.compile(
     r"(?P<percent>\d{1,3})%\s?(?:\|[^|\[]{0,400}\|)?\s*(?P<count>\d+(?:\.\d+)?[kM]?)/(?P<total>\d+(?:\.\d+)?[kM]?)\s*"
-    r"\[(?P<inside>[^\]]{0,2000})\]"
+    r"\[(?P<inside>[^\]]{0,2000})(?P<end>\]|$)"
 )
 _HEAD = 300
 MAX_METRICS = 20_000
@@ -91,7 +91,8 @@ def _tqdm(line: str, drawn: list[re.Match[str]]) -> Bar:
     if "[" in tail or without_prefix(tail).message != tail:  # a message of another logger on the same line
         tail, rest = "", line[match.end() :]
         brace = ""
-    inside = _RATE.sub("", match["inside"])
+    whole = match["inside"] if match["end"] else match["inside"].rpartition(",")[0]  # cut where the terminal ended
+    inside = _RATE.sub("", whole)
     return Bar(head.strip(), _count(match["count"]), _count(match["total"]), f"{inside} | {tail}", f"{brace}{rest}")
 
 

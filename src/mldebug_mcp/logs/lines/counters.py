@@ -75,6 +75,10 @@ _BARE = re.compile(
 )
 _BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
 _EPOCH_COMMA_BATCH = re.compile(r"\s*+\[(?P<epoch>\d{1,6}),\s++(?P<step>\d{1,9})\](?=:?\s\D*loss)", re.IGNORECASE)
+_WENET = re.compile(
+    r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)"
+)
+"""WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
 _OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b)")
 _GLOBAL = re.compile(
     rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
@@ -83,6 +87,7 @@ _ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TIMM = re.compile(r"train: \d+ \[", re.IGNORECASE)
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
+_AT_BEGINNING = (_TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH)
 _OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6}
@@ -114,7 +119,7 @@ class Counters:
 def find_counters(line: str) -> Counters:
     """Find the counters of a line."""
     found = Counters(rest=line)
-    for pattern in (_TORCHTUNE, _SHORT, _ESPNET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH, *_EPOCH_AND_BATCH):
+    for pattern in (*_AT_BEGINNING, *_EPOCH_AND_BATCH):
         match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
         if match:
             _take(found, match)
@@ -138,6 +143,8 @@ def find_counters(line: str) -> Counters:
 def _take(found: Counters, match: re.Match[str]) -> None:
     groups = match.groupdict()
     evaluation = names_evaluation(groups.get("phase") or "")
+    if groups.get("inner"):
+        _take_inner(found, groups["inner"], evaluation=evaluation)
     if groups.get("epoch"):
         found.values["epoch"] = float(groups["epoch"])
     if groups.get("episode"):
@@ -160,6 +167,14 @@ def _take(found: Counters, match: re.Match[str]) -> None:
     if _TIMM.match(match[0]):
         found.first_epoch = 0.0
     found.rest = _without(found.rest, match)
+
+
+def _take_inner(found: Counters, batch: str, *, evaluation: bool) -> None:
+    """Take the batch of an epoch of unknown length; of an evaluation it is under way: another line tells the mean."""
+    if evaluation:
+        found.batch = (0, whole_number(batch) + 2)
+    else:
+        found.values["step"] = float(batch)
 
 
 def _without(line: str, match: re.Match[str]) -> str:

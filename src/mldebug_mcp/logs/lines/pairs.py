@@ -32,13 +32,15 @@ _NOISE_WORDS = frozenset(
 _ABBREVIATED = 3
 """Letters of a word before a full stop that may be part of a name: "std. reward"."""
 _NO_METRICS = frozenset(
-    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu"}
+    {"v_num", "eta", "ETA", "s", "line", "cur_iter", "cuda", "xla", "mps", "npu", "Checkpoint"}
 )  # "device='cuda:0'"
 _TRAIN_IN_NAME = re.compile(r"^train(?:ing)?\s+|\s+train(?:ing)?$", re.IGNORECASE)
 _EVALUATION_WORD = re.compile(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)\s", re.IGNORECASE)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
+_PER = re.compile(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_BEHIND_NUMBER = re.compile(r"\d\s{1,2}$")
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
@@ -61,12 +63,13 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     for match in _PAIR.finditer(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
         of_evaluation = next(turned, evaluation)
-        name = _metric_name(match["name"], explicit=match["sep"].strip() != "", of=match["of"])
+        phrase = _without_unit(line, match)
+        name = _metric_name(phrase, explicit=match["sep"].strip() != "", of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
-        if name is None or number is None or name in _NO_METRICS or counts:
+        if name is None or number is None or name in _NO_METRICS or counts or not phrase:
             continue
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"
@@ -89,6 +92,20 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
         record |= {_phased(name): value for name, value in again.items()}
     return record
+
+
+def _without_unit(line: str, match: re.Match[str]) -> str:
+    """Return the name without the unit of the number before it: "187 samples/sec loss=1.7".
+
+    Where nothing else is named, it is empty: "187 samples/sec 8556 tokens/sec", and an option, "--lr 0.1".
+    """
+    name, start = match["name"], match.start()
+    if line[max(0, start - 2) : start] in ("--", " -"):
+        return ""
+    unit, _, rest = name.partition(" ")
+    if _PER.search(unit) is None or _BEHIND_NUMBER.search(line, max(0, start - 3), start) is None:
+        return name
+    return rest or (name if match["sep"].strip() else "")
 
 
 def _measured(line: str, match: re.Match[str], name: str, number: float) -> tuple[str, float]:

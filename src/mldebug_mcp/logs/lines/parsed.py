@@ -11,7 +11,7 @@ from mldebug_mcp.logs.lines.phases import is_of_evaluation, names_evaluation
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.written_out import written_out
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
-from mldebug_mcp.logs.numbers import whole_number
+from mldebug_mcp.logs.numbers import NUMBER, whole_number
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
@@ -21,6 +21,10 @@ _PROSE = re.compile(
     r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
     re.IGNORECASE,
 )
+_SO_FAR = re.compile(
+    rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE
+)
+"""The best value so far, in front of those of this record: "epoch 210 best test acc: 0.91, train loss: 1.36"."""
 _ASIDE = re.compile(r"\((?:best|lowest|highest|previous|minimum)\b[^()]{0,60}\)", re.IGNORECASE)
 _GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
 """LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
@@ -81,6 +85,7 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
 
 def _without_asides(line: str) -> str:
     """Return a line without what it says of other records in brackets: "val acc: 0.2 (best 0.3), test acc: 0.1"."""
+    line = _SO_FAR.sub("", line) if "best" in line else line
     return _ASIDE.sub("", line) if "(" in line else line
 
 

@@ -15,7 +15,8 @@ _RANK = re.compile(
 _LOGGING = re.compile(
     r"(?:\s*(?:"
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
-    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?\]?"  # 2024-01-31 12:00:00,123
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]?(?:\d\d:\d\d:\d\d(?:[.,:](?:\d+|%f))?)?"  # 2024-01-31 12:00:00,123
+    r"(?:Z|[+-]\d\d:?\d\d)?\]?"
     r"|\[?\d\d[/-]\d\d(?:/\d{2,4})? \d\d:\d\d:\d\d\]?"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\s{1,2}(?:\d{1,2} [A-Z][a-z]{2} \d{4}|[A-Z][a-z]{2}\s{1,2}\d{1,2}) "
     r"\d\d:\d\d:\d\d(?: \d{4})?"  # RecBole "Tue 05 Nov 2024 10:01:11", ctime "Tue Nov  5 10:01:11 2024"
@@ -29,7 +30,7 @@ _LOGGING = re.compile(
     r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
     r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?"
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
-    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+"
+    r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function
     r"|-\s*[\w.]+\s*-\s*(?=\[?(?:INFO|DEBUG|WARN))|[\w.]+\s+(?=(?:INFO|WARNING)\b:?)"
     r"|[\w.-]+:\d+\s+[\w.]+:\d+(?=\s+INFO)"  # OLMo: host and module
@@ -37,6 +38,10 @@ _LOGGING = re.compile(
     r"|\[(?:titan|trainer|train|Trainer|train_inner)\]"
     r")\s*[|:-]?(?=\s|\[|$|(?<=:)\w))+"
 )
+
+
+_RANK_AT_END = re.compile(r"\s+rank[ :=](\d{1,5})\s*$")
+"""WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
 
 class Line(NamedTuple):
@@ -59,4 +64,5 @@ def without_prefix(line: str) -> Line:
             line = line[logging.end() :]
         if not (found or logging):
             break
-    return Line(rank, line)
+    behind = _RANK_AT_END.search(line) if rank is None and "rank" in line else None
+    return Line(rank, line) if behind is None else Line(whole_number(behind[1]), line[: behind.start()])

@@ -38,8 +38,23 @@ _FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=na
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
 
+_BOLD = re.compile(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
+"""A value that the one who pasted the log marked."""
+_THRESHOLDS = re.compile(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
+"""The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
+_DURATION = re.compile(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?[\d.]+ seconds?\b")
+_PART_OF_DURATION = re.compile(r"([\d.]+) (day|hour|minute|second)")
+_SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
+
+
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
+    if "**" in line:
+        line = _BOLD.sub(r"\1\2", line)
+    if "@" in line:
+        line = _THRESHOLDS.sub("50-95", line)
+    if " second" in line:
+        line = _DURATION.sub(_seconds, line)
     line = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", line)
     if "(" in line or "episodes" in line or "games" in line:
         line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
@@ -50,6 +65,12 @@ def written_out(line: str) -> str:
     if "{" not in line:
         line = _QUOTED.sub(r"\2: ", line)
     return _FAILED.sub("loss=", line)
+
+
+def _seconds(duration: re.Match[str]) -> str:
+    """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
+    parts = _PART_OF_DURATION.findall(duration[0])
+    return f"{sum(float(number) * _SECONDS_IN[unit] for number, unit in parts):g}s"
 
 
 def _named(listed: re.Match[str]) -> str:

@@ -1,0 +1,119 @@
+"""Lines as people paste them from terminals and threads: cut, wrapped, marked, and of frameworks with habits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.logs.reading import Points, assert_holds, read
+
+PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
+    "names in camel case": (
+        "Epoch 0, Loss: 0.5, ValLoss: 0.625, TrainAcc: 0.25\nEpoch 1, Loss: 0.25, ValLoss: 0.375, TrainAcc: 0.5\n",
+        "epoch",
+        {"loss": {0: 0.5, 1: 0.25}, "eval_loss": {0: 0.625, 1: 0.375}, "accuracy": {0: 0.25, 1: 0.5}},
+    ),
+    "the best so far before what this epoch brought": (
+        "epoch 7 best test acc: 0.9375, train loss: 1.25; train acc: 0.5 val acc: 0.75\n"
+        "epoch 8 best test acc: 0.9375, train loss: 1.125; train acc: 0.625 val acc: 0.875\n",
+        "epoch",
+        {"loss": {7: 1.25, 8: 1.125}, "accuracy": {7: 0.5, 8: 0.625}, "eval_accuracy": {7: 0.75, 8: 0.875}},
+    ),
+    "units behind their numbers": (
+        "Epoch[0] Batch [50]\tSpeed: 187.5 samples/sec 8556.5 tokens/sec 1.5 updates/sec\tperplexity=38.5\n"
+        "Epoch[0] Batch [100]\tSpeed: 188.5 samples/sec 8499.5 tokens/sec 1.5 updates/sec\tperplexity=**36.5**\n",
+        "step",
+        {"Speed": {50: 187.5, 100: 188.5}, "perplexity": {50: 38.5, 100: 36.5}},
+    ),
+    "WeNet's batches, of two processes": (
+        "2023-01-30 18:47:07,107 DEBUG TRAIN Batch 4/100 loss 12.5 loss_att 10.5 lr 0.0005 rank 0\n"
+        "2023-01-30 18:47:07,109 DEBUG TRAIN Batch 4/100 loss 99.5 loss_att 98.5 lr 0.0005 rank 1\n"
+        "2023-01-30 18:48:07,107 DEBUG TRAIN Batch 4/200 loss 11.5 loss_att 9.5 lr 0.0005 rank 0\n"
+        "2023-01-30 18:49:07,107 DEBUG CV Batch 4/0 loss 28.5 loss_att 24.5 history loss 27.5 rank 0\n",
+        "step",
+        {"loss": {100: 12.5, 200: 11.5}, "learning_rate": {100: 0.0005, 200: 0.0005}},
+    ),
+    "ESPnet's times": (
+        "7epoch results: [train] iter_time=0.125, forward_time=0.25, loss=15.5, backward_time=0.25, train_time=0.75, "
+        "time=3 hours, 11 minutes and 16.5 seconds, total_count=52, [valid] loss=9.5, time=24.5 seconds\n"
+        "8epoch results: [train] iter_time=0.25, forward_time=0.25, loss=14.5, backward_time=0.25, train_time=0.875, "
+        "time=3 hours, 14 minutes and 26.5 seconds, total_count=60, [valid] loss=8.5, time=30.5 seconds\n",
+        "epoch",
+        {
+            "data_time": {7: 0.125, 8: 0.25},
+            "step_time": {7: 0.75, 8: 0.875},
+            "time": {7: 11476.5, 8: 11666.5},
+            "eval_loss": {7: 9.5, 8: 8.5},
+        },
+    ),
+    "a bar that the terminal cut, and thresholds with a colon": (
+        "     Epoch  iou_loss  dfl_loss  cls_loss\n"
+        "     43/99       0.5      0.25     1.125: 100%|██████████| 106/106 [00:16<00:00,\n"
+        "     Epoch  iou_loss  dfl_loss  cls_loss\n"
+        "     44/99     0.375      0.25       1.0: 100%|██████████| 106/106 [00:15<00:00,\n"
+        "Epoch: 44 | mAP@0.5: 0.625 | mAP@0.50:0.95: 0.375\n",
+        "epoch",
+        {"iou_loss": {43: 0.5, 44: 0.375}, "loss": {43: 1.875, 44: 1.625}, "mAP50-95": {44: 0.375}},
+    ),
+    "spaCy's table": (
+        "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  ENTS_P  ENTS_R  SCORE \n"
+        "---  ------  ------------  --------  ------  ------  ------  ------\n"
+        "  0       0         10.50     50.25    0.00    0.00    0.00    0.00\n"
+        "  1     200         20.50     40.25   62.50   75.00   50.00    0.63\n",
+        "step",
+        {"epoch": {0: 0, 200: 1}, "loss": {0: 50.25, 200: 40.25}, "eval_score": {0: 0, 200: 0.63}},
+    ),
+    "a logging format with the process behind the line": (
+        "2020-10-26 13:24:36.%f train.py:215[276] INFO Train epoch: 17 [200/400]\tAccuracy: 50.25%\tLoss: 0.75\n"
+        "2020-10-26 13:29:54.%f train.py:215[276] INFO Train epoch: 17 [400/400]\tAccuracy: 50.5%\tLoss: 0.625\n"
+        "2020-10-26 13:30:38.%f train.py:254[276] INFO Test set: Loss: 0.875, Accuracy: 49.75%)\n",
+        "step",
+        {"loss": {6600: 0.75, 6800: 0.625}, "eval_loss": {6800: 0.875}, "eval_accuracy": {6800: 49.75}},
+    ),
+    "a measure of CatBoost that is best high": (
+        "34:     learn: 0.9375   test: 0.75      best: 0.875 (1)  total: 17.5s    remaining: 1h 39m 38s\n"
+        "35:     learn: 0.9375   test: 0.78125   best: 0.875 (1)  total: 17.9s    remaining: 1h 39m 21s\n"
+        "36:     learn: 0.9375   test: 0.78125   best: 0.875 (1)  total: 18.5s    remaining: 1h 39m 48s\n"
+        "37:     learn: 0.9375   test: 0.8125    best: 0.875 (1)  total: 19s      remaining: 1h 39m 37s\n",
+        "step",
+        {
+            "score": {34: 0.9375, 35: 0.9375, 36: 0.9375, 37: 0.9375},
+            "eval_score": {34: 0.75, 35: 0.78125, 36: 0.78125, 37: 0.8125},
+        },
+    ),
+    "of two spellings, the one that is told at each step": (
+        "Train Epoch: 1 [100/300] Loss: 2.5\nTrain Epoch: 1 [200/300] Loss: 2.25\nTrain Epoch: 1 [300/300] Loss: 2.0\n"
+        "    loss           : 2.375\n",
+        "step",
+        {"loss": {100: 2.5, 200: 2.25, 300: 2.0}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "step_name", "metrics"), PASTED.values(), ids=PASTED)
+def test_what_is_pasted_is_read(tmp_path: Path, text: str, step_name: str, metrics: Mapping[str, Points]) -> None:
+    run = read(tmp_path, text)
+
+    assert_holds(run, step_name, metrics)
+
+
+def test_neither_a_unit_nor_an_option_of_a_command_is_a_metric(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "step 1: Speed: 187.5 samples/sec 8556.5 tokens/sec loss=2.5 run with --dropout 0.5\n"
+        "step 2: Speed: 188.5 samples/sec 8499.5 tokens/sec loss=2.25 run with --dropout 0.5\n",
+    )
+
+    assert set(run.series) == {"Speed", "loss"}
+
+
+def test_a_sentence_of_a_best_epoch_is_no_record_of_it(tmp_path: Path) -> None:
+    run = read(
+        tmp_path,
+        "Epoch 1: loss: 2.5, val_loss: 2.75\nEpoch 2: loss: 2.0, val_loss: 2.25\n"
+        "Epoch 3: best val_loss: 1.25, test acc: 0.875\n",
+    )
+
+    assert run["eval_loss"].value.tolist() == [2.75, 2.25]
+    assert "eval_accuracy" not in run
