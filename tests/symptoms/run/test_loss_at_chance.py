@@ -28,6 +28,19 @@ def test_a_loss_that_stands_at_ln_2_is_seen_without_it() -> None:
     assert state("loss_at_chance", run_of(loss=[0.6931, 0.6935, 0.693] * 10, every=10)) is State.PRESENT
 
 
+def test_a_loss_near_ln_2_is_seen_where_the_accuracy_keeps_to_a_half() -> None:
+    loss, guessing = [0.7222, 0.7225, 0.7227, 0.722] * 5, [0.494, 0.507, 0.498, 0.509] * 5
+    assert state("loss_at_chance", run_of(loss=loss, accuracy=guessing)) is State.PRESENT
+    assert state("loss_at_chance", run_of(loss=loss, accuracy=[0.65, 0.66, 0.64, 0.65] * 5)) is State.UNKNOWN
+
+
+def test_few_records_tell_where_the_log_begins_late() -> None:
+    loss, guessing = [0.7222, 0.7225, 0.7227, 0.722], [0.494, 0.507, 0.498, 0.509]
+    late = run_of(loss=loss, accuracy=guessing, epoch=[17.0, 17.5, 18.0, 18.5])
+    early = run_of(loss=loss, accuracy=guessing, epoch=[0.0, 0.1, 0.2, 0.3])
+    assert (state("loss_at_chance", late), state("loss_at_chance", early)) == (State.PRESENT, State.UNKNOWN)
+
+
 def test_an_accuracy_tells_how_many_classes_a_uniform_guess_has() -> None:
     loss = np.concatenate([decay(40, 5.0, 3.47, 9), np.full(60, 3.466)])
     guessing, learning = dict.fromkeys(range(10, 101, 10), 0.03), dict.fromkeys(range(10, 101, 10), 0.25)

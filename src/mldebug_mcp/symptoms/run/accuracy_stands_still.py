@@ -25,7 +25,7 @@ FALL, SIGMAS = 0.2, 6.0
     points=LEAST,
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.003,
-    follows=("loss_zero", "loss_constant", "loss_plateau"),
+    follows=("accuracy_at_guess", "loss_zero", "loss_constant", "loss_plateau"),
 )
 def accuracy_stands_still(run: Run) -> Evidence | None:
     """The training accuracy is the same number in nearly all records, although the training loss falls.

@@ -27,7 +27,15 @@ OF_NONE = -1.0
     sources=("remote_gpu_trainer",),
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
-    follows=("eval_metric_zero", "loss_zero", "loss_constant", "loss_negative", "loss_nonfinite", "loss_plateau"),
+    follows=(
+        "accuracy_at_guess",
+        "eval_metric_zero",
+        "loss_zero",
+        "loss_constant",
+        "loss_negative",
+        "loss_nonfinite",
+        "loss_plateau",
+    ),
 )
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or zero throughout.

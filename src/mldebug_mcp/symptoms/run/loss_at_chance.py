@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
+from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
@@ -36,8 +37,11 @@ MOST_OF_GUESS = 3.0
 """Times the loss of a uniform guess: a loss above that is no guess but sure of what is wrong. Chosen by hand."""
 BY_CHANCE = 0.05
 """So much more than a guess may be right on a small set. Chosen by hand."""
+HALF = 0.02
+"""So far from a half is the accuracy of a guess between two classes over some thousand rows."""
 LEAST_RECORDS, STANDS = 10, 0.01
-"""Fewer records tell only if each is the mean of an epoch and nearly all stand at the loss of a guess."""
+"""Fewer records tell only if each is the mean of an epoch and nearly all stand at the loss of a guess, or if the log
+begins after some passes over the data and the loss stands still."""
 
 
 @symptom(
@@ -58,7 +62,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     or has risen to where it is (`loss_divergence`); evaluation is clearly better than a guess, or
     creeps below it all along (`loss_slow`). Unknown where neither
     the number of classes nor that of tokens is known, unless it stands at ln 2 or at -ln(accuracy), as only a uniform
-    guess does.
+    guess does, or near ln 2 while the accuracy keeps to a half.
     """
     loss = run["loss"].finite
     start, end, uniform = start_level(loss.value), end_level(loss.value), uniform_loss(run)
@@ -78,10 +82,12 @@ def loss_at_chance(run: Run) -> Evidence | None:
     )
     if uniform is None:
         of_two = abs(end - math.log(2)) <= 0.01 and abs(start - math.log(2)) <= FROM_TWO * math.log(2)
+        of_two = of_two or (_halves(run) and abs(start - end) <= STANDS * end)
         uniform = math.log(2) if of_two else _by_accuracy(run, end)
         near = NEAR_BY_ACCURACY
     of_epochs = run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step)))
-    if len(loss) < LEAST_RECORDS and not (of_epochs and _stands(loss.value[1:], uniform)):
+    late = (epoch_at(run, float(loss.step[0])) or 0.0) > PASSES and float(np.ptp(loss.value)) <= STANDS * end
+    if len(loss) < LEAST_RECORDS and not late and not (of_epochs and _stands(loss.value[1:], uniform)):
         raise CannotTell(f"fewer than {LEAST_RECORDS} records, which do not stand at the loss of a guess")
     if abs(end - uniform) > near * uniform and not (worse and loss_scale_suspicious(run) is None):
         return None
@@ -95,10 +101,16 @@ def loss_at_chance(run: Run) -> Evidence | None:
     )
 
 
+def _halves(run: Run) -> bool:
+    """Say whether the accuracy keeps to a half: that of a guess between two classes of equal size."""
+    right = _accuracies(run)
+    return len(right) >= LEAST_ACCURACIES and float(np.abs(as_shares(right) - 0.5).max()) <= HALF
+
+
 def _accuracies(run: Run) -> Floats:
-    """Return the accuracies that are logged, those of evaluation if there are any."""
-    name = next((one for one in ACCURACIES if one in run), None)
-    return run[name].finite.value if name is not None else np.empty(0)
+    """Return the accuracies that are logged, those of evaluation if there are enough of them."""
+    found = [run[name].finite.value for name in ACCURACIES if name in run]
+    return next((one for one in found if len(one) >= LEAST_ACCURACIES), np.empty(0))
 
 
 def _guesses(run: Run, uniform: float) -> bool:
