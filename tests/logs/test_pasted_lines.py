@@ -82,6 +82,28 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_score": {34: 0.75, 35: 0.78125, 36: 0.78125, 37: 0.8125},
         },
     ),
+    "a learner and an actor that count apart": (
+        "[Actor] Episode Length = 764 | Episode Return = -21.0 | Episodes = 2 | Steps = 1528\n"
+        "[Learner] Loss = 0.5 | Steps = 70\n[Learner] Loss = 0.25 | Steps = 87\n"
+        "[Actor] Episode Length = 876 | Episode Return = -20.0 | Episodes = 3 | Steps = 2404\n"
+        "[Learner] Loss = 0.125 | Steps = 190\n",
+        "step",
+        {"loss": {70: 0.5, 87: 0.25, 190: 0.125}, "reward": {1528: -21.0, 2404: -20.0}},
+    ),
+    "an objective that is maximised": (
+        "Process 8300/9272(89.5%) glb avg objf: -0.5 over 47.0 frames, cur avg objf: -0.25 over 64 frames, "
+        "val avg objf: -0.75 over 18.0 frames, epoch 4\n"
+        "Process 8300/9272(89.5%) glb avg objf: -0.375 over 47.0 frames, cur avg objf: -0.125 over 64 frames, "
+        "val avg objf: -0.625 over 18.0 frames, epoch 5\n",
+        "epoch",
+        {"loss": {4: 0.5, 5: 0.375}, "eval_loss": {4: 0.75, 5: 0.625}},
+    ),
+    "an epoch in two letters": (
+        "ep=00 tr=['train'] loss=2.5 err=0.5 valid=dev loss=1.5 err=0.375 time(s)=276\n"
+        "ep=01 tr=['train'] loss=2.0 err=0.375 valid=dev loss=1.25 err=0.25 time(s)=275\n",
+        "epoch",
+        {"loss": {0: 2.5, 1: 2.0}, "eval_loss": {0: 1.5, 1: 1.25}},
+    ),
     "of two spellings, the one that is told at each step": (
         "Train Epoch: 1 [100/300] Loss: 2.5\nTrain Epoch: 1 [200/300] Loss: 2.25\nTrain Epoch: 1 [300/300] Loss: 2.0\n"
         "    loss           : 2.375\n",

@@ -39,7 +39,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "avr_loss", "loss/average", "training/loss", "step_loss", "trl", "ppo/loss/total", "mean_loss", "loss/current",
         "reduced_train_loss", "epoch_loss", "train_total_loss", "train_epoch_loss", "l_pix", "loss/loss",
         "cost", "train_cost", "cross_entropy_loss", "tot_loss", "loss_total", "total_loss_avg", "overall_loss",
-        "xent", "objf", "current_batch_average_objf", "lossvalue",
+        "xent", "objf", "current_batch_average_objf", "glb_avg_objf", "cur_avg_objf", "lossvalue",
         "embedding_loss", "gpt_loss", "train/gpt_loss", "preference_loss", "train/preference_loss",
         "损失", "训练损失", "損失", "訓練損失", "손실", "потери", "pérdida", "perte", "verlust", "perda",
     ),
@@ -52,7 +52,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "eval_loss_total", "val_loss_epoch", "validation_loss_epoch", "metrics/eval/loss", "eval_epoch_loss", "te_loss",
         "eval_embedding_loss", "valid_loss/mse", "eval_gpt_loss", "eval/eval_gpt_loss",
         "验证损失", "测试损失", "検証損失", "검증_손실",
-        "clip_val_loss",
+        "clip_val_loss", "val_avg_objf",
     ),
     "grad_norm": (
         "grad_norm", "train/grad_norm", "gradient_norm", "global_grad_norm", "grad_norm/total", "gnorm", "grads/norm",
@@ -69,7 +69,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "学习率", "学習率", "info/last_lr", "loss/learning_rate", "policy/learning_rate", "current_lr",
     ),
     "loss_scale": ("loss_scale", "train/loss_scale", "grad_scale", "scaler_scale", "loss_scaler", "train/loss_scaler",
-        "train_loss_scale", "amp_scaler"),
+        "train_loss_scale", "amp_scaler", "fp16_grad_scale"),
     "skipped_iterations": ("number_of_skipped_iterations", "skipped_iterations", "skipped"),
     "nan_iterations": ("number_of_nan_iterations", "nan_iterations"),
     "accuracy": (
@@ -202,6 +202,9 @@ FACTORS: dict[str, float] = {
     "iteration_time_ms": 1e-3,
     "objf": -1.0,  # Kaldi maximises its objective function, a log-probability per frame
     "current_batch_average_objf": -1.0,
+    "glb_avg_objf": -1.0,
+    "cur_avg_objf": -1.0,
+    "val_avg_objf": -1.0,
 }
 """Spellings whose numbers are the canonical metric times a factor: times are in seconds."""
 

@@ -127,6 +127,9 @@ def segment_starts(
     starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     # A single record out of order is no restart: after a restart the counter stays below where it had been.
+    if len(falls) and _count_apart(step, metrics):
+        builder.note("records of two kinds count their steps apart: sorted by step")
+        return sorted(starts)
     restarts = {row for row in falls.tolist() if _stays_below(step, row)}
     others = [row for row in falls.tolist() if row not in restarts]
     again = [row for row in others if _is_logged_again(step, row, metrics)] if len(others) <= MANY_RESTARTS else []
@@ -140,6 +143,17 @@ def segment_starts(
     if stray:
         builder.note(f"{stray} record(s) out of order: sorted by step")
     return sorted(starts)
+
+
+def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
+    """Say whether two kinds of records take turns, each with a counter that only goes up: a learner and its actor."""
+    columns = _telling(metrics)
+    if not columns:
+        return False
+    of_one = np.zeros(len(step), dtype=bool)
+    of_one[columns[0].arrays()[0]] = True
+    one, other = step[of_one], step[~of_one]
+    return len(one) > 1 and len(other) > 1 and ascends(one) and ascends(other)
 
 
 def _most_logged(named: Mapping[str, Column]) -> NDArray[np.int64]:

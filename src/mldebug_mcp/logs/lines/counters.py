@@ -49,7 +49,7 @@ _EPOCH_AND_BATCH = tuple(
 )
 _EPOCH = re.compile(
     r"(?<![\w/])(?<!over )(?<!per )"
-    r"(?:epochs?|num_epochs?|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
+    r"(?:epochs?|num_epochs?|ep(?=\s?=?\s?\d{1,4}\s(?!.{0,300}(?:reward|return|score)).{1,300}loss)|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,
