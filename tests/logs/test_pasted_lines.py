@@ -82,6 +82,17 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_score": {34: 0.75, 35: 0.78125, 36: 0.78125, 37: 0.8125},
         },
     ),
+    "the mean of an epoch beside the loss of one batch": (
+        "Epoch [1] Batch [0/50] Loss: 2.5 Acc@1: 62%\nEpoch [1] Train Loss: 2.0, Train Acc@1: 50.5%, Val Acc@1: 40%\n"
+        "Epoch [2] Batch [0/50] Loss: 1.5 Acc@1: 75%\nEpoch [2] Train Loss: 1.0, Train Acc@1: 60.5%, Val Acc@1: 45%\n",
+        "step",
+        {"loss": {0: 2.0, 50: 1.0}, "Loss": {0: 2.5, 50: 1.5}, "accuracy": {0: 50.5, 50: 60.5}},
+    ),
+    "a verb for evaluation": (
+        "[250] train loss: 0.5\n[250] validate loss: 0.75\n[251] train loss: 0.25\n[251] validate loss: 0.625\n",
+        "step",
+        {"loss": {250: 0.5, 251: 0.25}, "eval_loss": {250: 0.75, 251: 0.625}},
+    ),
     "a learner and an actor that count apart": (
         "[Actor] Episode Length = 764 | Episode Return = -21.0 | Episodes = 2 | Steps = 1528\n"
         "[Learner] Loss = 0.5 | Steps = 70\n[Learner] Loss = 0.25 | Steps = 87\n"

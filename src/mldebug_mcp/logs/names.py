@@ -24,7 +24,7 @@ _MEAN_REWARD = re.compile(
     r"|(?:episod(?:e|ic)|ep)_(?:reward|return)s?_(?:mean|avg)(?:_\d+)?"
 )
 """A mean over episodes, with or without their number: `mean_100_episode_reward`."""
-_EVALUATION = re.compile(r"(?P<sure>(?:eval|vali?|validation)[/_.])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
+_EVALUATION = re.compile(r"(?P<sure>(?:eval|vali?|validat(?:ion|e))[/_.])|(?P<maybe>(?:valid|dev|test)[/_])(?=.)")
 _INSIDE = re.compile(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,8 @@ from mldebug_mcp.text import shorten
 if TYPE_CHECKING:
     from mldebug_mcp.logs.builder import RunBuilder
 
+_OF_TRAINING = re.compile(r"train(?:ing)?[ _]", re.IGNORECASE)
+_BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 MAX_NAME = 200
 """Characters of a metric name."""
 
@@ -28,6 +31,17 @@ def join_counters(columns: Columns) -> None:
                 del columns[raw]
 
 
+def _means_over_epochs(columns: Columns) -> set[str]:
+    """Return what is named of training beside the same of a single batch that is told no more often.
+
+    "Train Loss" at the end of an epoch is its mean, and what evaluation is compared with; the loss of a bar, or of the
+    batch that is printed once in an epoch, is that of one batch.
+    """
+    train = {raw for raw in columns if _OF_TRAINING.match(raw) and canonical(raw) in ("loss", "accuracy")}
+    bare = {canonical(raw): len(columns[raw]) for raw in columns if raw.lower() in _BARE}
+    return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
+
+
 def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
     """Give each column its canonical name; of several spellings of one metric the closest gets it.
 
@@ -37,7 +51,10 @@ def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
     """
     named: Columns = {}
     taken: dict[str, str] = {}
-    for raw in sorted(columns, key=lambda raw: (rank(raw), -len(columns[raw]), raw != canonical(raw))):
+    means = _means_over_epochs(columns)
+    for raw in sorted(
+        columns, key=lambda raw: (raw not in means, rank(raw), -len(columns[raw]), raw != canonical(raw))
+    ):
         name = canonical(raw)
         if name in named:
             both = f"{shorten(taken[name], 60)!r} and {shorten(raw, 60)!r}"
