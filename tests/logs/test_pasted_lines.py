@@ -131,6 +131,19 @@ def test_what_is_pasted_is_read(tmp_path: Path, text: str, step_name: str, metri
     assert_holds(run, step_name, metrics)
 
 
+def test_a_log_that_begins_inside_of_a_box_names_its_metrics_alike(tmp_path: Path) -> None:
+    box = (
+        "---------------------------------\n| rollout/           |          |\n|    ep_rew_mean     | {}      |\n"
+        "| time/              |          |\n|    total_timesteps | {}     |\n| train/             |          |\n"
+        "|    loss            | {}     |\n|    value_loss      | {}     |\n---------------------------------\n"
+    )
+    cut = "|    loss            | 0.5      |\n|    value_loss      | 0.75     |\n---------------------------------\n"
+    run = read(tmp_path, cut + box.format(-20, 2000, 0.25, 0.5) + box.format(-10, 4000, 0.125, 0.25))
+
+    assert run["value_loss"].value.tolist()[-2:] == [0.5, 0.25]
+    assert run["loss"].value.tolist()[-2:] == [0.25, 0.125]
+
+
 def test_neither_a_unit_nor_an_option_of_a_command_is_a_metric(tmp_path: Path) -> None:
     run = read(
         tmp_path,

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import COUNTERS, canonical, of_evaluation
-from mldebug_mcp.logs.naming import join_counters, named_columns
+from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.run import Floats, Message, Run, Scalar
 from mldebug_mcp.logs.series import SeriesOfRun
@@ -188,6 +188,7 @@ class RunBuilder:
         """Make the Run from everything taken."""
         conventions.apply(self, self._columns)
         join_counters(self._columns)
+        join_cut_box(self._columns)
         named = named_columns(self, self._columns)
         step, step_name = step_axis(self, named)
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}

@@ -14,7 +14,7 @@ from mldebug_mcp.text import shorten
 if TYPE_CHECKING:
     from mldebug_mcp.logs.builder import RunBuilder
 
-_OF_TRAINING = re.compile(r"train(?:ing)?[ _]", re.IGNORECASE)
+_OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
 MAX_NAME = 200
 """Characters of a metric name."""
@@ -31,11 +31,25 @@ def join_counters(columns: Columns) -> None:
                 del columns[raw]
 
 
+def join_cut_box(columns: Columns) -> None:
+    """Take what stands under no section because the log begins inside of a box for what it is in the later boxes.
+
+    The first record of Stable-Baselines then has a `value_loss`, and all others a `train/value_loss`.
+    """
+    for raw in [raw for raw in columns if "/" not in raw and len(columns[raw]) == 1]:
+        later = [one for one in columns if one.endswith(f"/{raw}") and canonical(one) == canonical(raw)]
+        if len(later) == 1 and columns[raw].arrays()[0][0] < columns[later[0]].arrays()[0][0]:
+            joined = columns[raw].joined(columns[later[0]])
+            if joined is not None:
+                columns[later[0]] = joined
+                del columns[raw]
+
+
 def _means_over_epochs(columns: Columns) -> set[str]:
     """Return what is named of training beside the same of a single batch that is told no more often.
 
-    "Train Loss" at the end of an epoch is its mean, and what evaluation is compared with; the loss of a bar, or of the
-    batch that is printed once in an epoch, is that of one batch.
+    "Train Loss", as it is printed at the end of an epoch, is its mean, and what evaluation is compared with; the loss
+    of a bar, or of the batch that is printed once in an epoch, is that of one batch.
     """
     train = {raw for raw in columns if _OF_TRAINING.match(raw) and canonical(raw) in ("loss", "accuracy")}
     bare = {canonical(raw): len(columns[raw]) for raw in columns if raw.lower() in _BARE}

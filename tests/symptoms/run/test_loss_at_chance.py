@@ -30,14 +30,14 @@ def test_a_loss_that_stands_at_ln_2_is_seen_without_it() -> None:
 
 def test_a_loss_near_ln_2_is_seen_where_the_accuracy_keeps_to_a_half() -> None:
     loss, guessing = [0.7222, 0.7225, 0.7227, 0.722] * 5, [0.494, 0.507, 0.498, 0.509] * 5
-    assert state("loss_at_chance", run_of(loss=loss, accuracy=guessing)) is State.PRESENT
-    assert state("loss_at_chance", run_of(loss=loss, accuracy=[0.65, 0.66, 0.64, 0.65] * 5)) is State.UNKNOWN
+    assert state("loss_at_chance", run_of(every=10, loss=loss, accuracy=guessing)) is State.PRESENT
+    assert state("loss_at_chance", run_of(every=10, loss=loss, accuracy=[0.65, 0.66, 0.64, 0.65] * 5)) is State.UNKNOWN
 
 
 def test_few_records_tell_where_the_log_begins_late() -> None:
     loss, guessing = [0.7222, 0.7225, 0.7227, 0.722], [0.494, 0.507, 0.498, 0.509]
-    late = run_of(loss=loss, accuracy=guessing, epoch=[17.0, 17.5, 18.0, 18.5])
-    early = run_of(loss=loss, accuracy=guessing, epoch=[0.0, 0.1, 0.2, 0.3])
+    late = run_of(every=100, loss=loss, accuracy=guessing, epoch=[17.0, 17.5, 18.0, 18.5])
+    early = run_of(every=100, loss=loss, accuracy=guessing, epoch=[0.0, 0.1, 0.2, 0.3])
     assert (state("loss_at_chance", late), state("loss_at_chance", early)) == (State.PRESENT, State.UNKNOWN)
 
 
