@@ -13,9 +13,10 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import State
-from mldebug_mcp.report.curves import COLUMNS, MOST_PANELS, Panel, panels, round_values, scale_of
+from mldebug_mcp.report.curves import COLUMNS, MOST_PANELS, Panel, panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.diagnosis_html import diagnosis_html
+from mldebug_mcp.report.scale import round_values, scale_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

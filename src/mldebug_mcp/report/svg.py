@@ -7,7 +7,8 @@ from html import escape
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.report.curves import Curve, Mark, Panel, labels, round_values
+from mldebug_mcp.report.curves import Curve, Mark, Panel, labels
+from mldebug_mcp.report.scale import round_values
 from mldebug_mcp.text import figure, shorten
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 220, 70, 24, 24, 34
