@@ -93,6 +93,30 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "step",
         {"loss": {250: 0.5, 251: 0.25}, "eval_loss": {250: 0.75, 251: 0.625}},
     ),
+    "records whose line breaks were lost": (
+        "t: 5 [2021/06/30 12:24:47] root INFO: epoch: [1/9], iter: 10, lr: 0.001000, loss: 2.5, samples: 51, ips: 46.5 "
+        "[2021/06/30 12:26:40] root INFO: epoch: [1/9], iter: 20, lr: 0.001000, loss: 2.25, samples: 51, ips: 60.5 "
+        "[2021/06/30 12:28:22] root INFO: epoch: [1/9], iter: 30, lr: 0.001000, loss: 2.0, samples: 51, ips: 70.5\n",
+        "step",
+        {"loss": {10: 2.5, 20: 2.25, 30: 2.0}, "ips": {10: 46.5, 20: 60.5, 30: 70.5}},
+    ),
+    "Chainer's table, which leaves out what was not logged": (
+        "epoch       iteration   main/loss   lr          fast/main/loss  validation/main/loss\n"
+        "3           100         3.5         0.0005                      3.25\n"
+        "7           200         3.0         0.0005      2.5\n",
+        "step",
+        {"loss": {100: 3.5, 200: 3.0}, "eval_loss": {100: 3.25}, "learning_rate": {100: 0.0005, 200: 0.0005}},
+    ),
+    "an evaluation that two processes print": (
+        "".join(f"2021-12-05 1{n}:00:32 INFO Epoch {n} CV info cv_loss {2 - n / 8}\n" * 2 for n in range(9)),
+        "epoch",
+        {"eval_loss": {n: 2 - n / 8 for n in range(9)}},
+    ),
+    "how far down a ranking is looked": (
+        "epoch 1 [Metrics] F1(k=20): 0.125 - NDCG(k=20): 0.25\nepoch 2 [Metrics] F1(k=20): 0.25 - NDCG(k=20): 0.5\n",
+        "epoch",
+        {"F1@20": {1: 0.125, 2: 0.25}, "NDCG@20": {1: 0.25, 2: 0.5}},
+    ),
     "a learner and an actor that count apart": (
         "[Actor] Episode Length = 764 | Episode Return = -21.0 | Episodes = 2 | Steps = 1528\n"
         "[Learner] Loss = 0.5 | Steps = 70\n[Learner] Loss = 0.25 | Steps = 87\n"

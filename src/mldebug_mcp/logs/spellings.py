@@ -30,7 +30,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "train/mean_episode_length", "avgs", "meanlen",
     ),
     "loss": (
-        "loss", "train/loss", "train_avg_loss", "train_loss", "training_loss", "loss/train", "lm_loss",
+        "loss", "train/loss", "main/loss", "train_avg_loss", "train_loss", "training_loss", "loss/train", "lm_loss",
         "train_loss_step", "loss_step",
         "tr_loss", "total_loss", "loss/total", "train/total_loss", "train/lm_loss", "train/ce_loss", "lm_loss_value",
         "train/loss_step", "actor/loss", "train_loss_epoch", "train/loss_epoch", "loss_epoch", "loss:sum",
@@ -73,7 +73,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "skipped_iterations": ("number_of_skipped_iterations", "skipped_iterations", "skipped"),
     "nan_iterations": ("number_of_nan_iterations", "nan_iterations"),
     "accuracy": (
-        "accuracy", "acc", "accu", "train/accuracy", "train_accuracy", "train_acc", "train/acc", "train_acc_epoch",
+        "accuracy", "acc", "accu", "train/accuracy", "main/accuracy", "train_accuracy", "train_acc", "train/acc",
+        "train_acc_epoch",
         "train_acc_step", "acc@1", "top1_acc", "train_top1", "token_acc", "binary_accuracy", "categorical_accuracy",
         "sparse_categorical_accuracy", "准确率", "训练准确率", "正解率", "정확도", "точность",
         "acc1", "train_acc1", "tr_acc", "prec@1", "top1", "accuracy_top_1", "accuracy/top1",

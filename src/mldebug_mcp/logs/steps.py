@@ -37,7 +37,7 @@ def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats,
         value = column.values()
         finite = np.abs(value) < MOST_STEPS
         everywhere = len(value) == builder.rows and bool(finite.all())
-        counted = value[_most_logged(named)] if everywhere and name != "step" else value
+        counted = _told_once(value, named) if everywhere and name != "step" else value
         if not finite.all():
             value = value[finite]
         if len(value) * 2 >= builder.records and not _stands_still(counted[np.abs(counted) < MOST_STEPS], name):
@@ -156,9 +156,15 @@ def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
     return len(one) > 1 and len(other) > 1 and ascends(one) and ascends(other)
 
 
-def _most_logged(named: Mapping[str, Column]) -> NDArray[np.int64]:
-    """Return the records of the metric that most records hold: training and evaluation may take turns in an epoch."""
-    return _telling(named)[0].arrays()[0]
+def _told_once(counter: Floats, named: Mapping[str, Column]) -> Floats:
+    """Return a counter at the records of the metric that most records hold, each told once.
+
+    Training and evaluation may take turns in an epoch, and several processes print the same.
+    """
+    at, metric = _telling(named)[0].arrays()
+    counted = counter[at]
+    again = (counted[1:] == counted[:-1]) & (metric[1:] == metric[:-1])
+    return counted[np.append(True, ~again)] if len(at) else counted
 
 
 def _telling(named: Mapping[str, Column]) -> list[Column]:

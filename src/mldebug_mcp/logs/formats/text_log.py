@@ -23,7 +23,7 @@ from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.frameworks import framework_of
 from mldebug_mcp.logs.lines.parsed import parse_line
 from mldebug_mcp.logs.lines.phases import heads_evaluation
-from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.lines.prefixes import records_in, without_prefix
 from mldebug_mcp.logs.lines.printed_dicts import PrintedDicts
 from mldebug_mcp.logs.lines.rich_bars import RichBar
 from mldebug_mcp.logs.lines.tables import Table
@@ -37,6 +37,8 @@ MAX_HEADING = 80
 """Characters of a line that may be a heading."""
 BELOW_HEADING = 5
 """Lines under the heading of an evaluation that belong to it."""
+LONG = 120
+"""Characters of a line that may hold several records."""
 MAX_DULL = 5000
 """Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
 MAX_DULL_LINE = 5000
@@ -154,6 +156,9 @@ class Text:
         """Take a line of a shape that is not known yet; return whether it said anything."""
         if "\x1b" in line or "\b" in line:
             line = clean(line)
+        if len(line) > LONG and len(parts := records_in(line)) > 1:
+            said = [self._unlike(number, part) for part in parts]
+            return any(said)
         if "{" in line and not line.isascii():
             line = line.translate(_STRAIGHT)
         if self._errors.goes_on(line):

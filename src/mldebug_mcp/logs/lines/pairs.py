@@ -172,10 +172,17 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
         words = words[1:]
         if is_known(" ".join(words)):
             return " ".join(words)
-    if canonical(words[-1]) in COUNTERS and words[-2:-1] not in (["fps"], ["per"], ["episode"]):
+    if _stands_alone(words, explicit=explicit):
         return words[-1]
     known = explicit or len(whole) == 1 or (len(whole) < 4 and is_telling(phrase))
     return phrase if known else None
+
+
+def _stands_alone(words: list[str], *, explicit: bool) -> bool:
+    """Say whether the last word is the name, without those before it: a counter, an identifier ("info cv_loss 7.6")."""
+    if canonical(words[-1]) in COUNTERS:
+        return words[-2:-1] not in (["fps"], ["per"], ["episode"])
+    return not explicit and "_" in words[-1] and is_known(words[-1])
 
 
 def _without_stop(phrase: str) -> str:

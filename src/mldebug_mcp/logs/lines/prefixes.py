@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 from mldebug_mcp.logs import launchers
@@ -44,11 +45,29 @@ _RANK_AT_END = re.compile(r"\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
 
+_STAMPED = re.compile(r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=(.{20}))")
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
 class Line(NamedTuple):
     """A line without what stood before its message; `rank` is None where no rank was named."""
 
     rank: int | None
     message: str
+
+
+def records_in(line: str) -> list[str]:
+    """Return the records of a line in which the line breaks were lost, as where a log is pasted into a thread.
+
+    A new one begins with each time that is followed by the same words as another.
+    """
+    stamps = [(match.start(), match[1].translate(_NO_DIGITS)) for match in _STAMPED.finditer(line)]
+    words = [after for _, after in stamps]
+    starts = [start for start, after in stamps if words.count(after) > 1]
+    if len(starts) < 2:
+        return [line]
+    edges = [0, *(start for start in starts if start), len(line)]
+    return [line[first:last] for first, last in pairwise(edges)]
 
 
 def without_prefix(line: str) -> Line:

@@ -9,6 +9,7 @@ from mldebug_mcp.logs.names import canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
+_CELL = re.compile(r"\S+(?: \S+)*")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
 _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
@@ -19,6 +20,8 @@ _AND_MORE = frozenset({"etc", "etc.", "..."})
 """Names of a last column that stands for several without names, in a table of numbers of fixed width (ElegantRL)."""
 _FUSED = re.compile(r"(?<=e[-+]\d\d)(?=-\d)")
 """Where two of its numbers touch: "1.60e+03-1147.49"."""
+ASIDE = 2
+"""Characters that a cell may stand beside the beginning of its column's name."""
 MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
 MAX_COLUMNS = 500
@@ -47,6 +50,7 @@ class Table:
         self._names: list[str] = []
         self._spaced = False
         self._and_more = False
+        self._starts: list[int] = []
         self._of_ultralytics: dict[str, list[str]] = {}
         self.guessed = ""
 
@@ -86,6 +90,8 @@ class Table:
         if any(name.lower() == "validation loss" for name in names):
             names = [_of_evaluation(name) for name in names]
         self._keep(names)
+        placed = [match.start() for match in _CELL.finditer(line)]
+        self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
         return True
 
     def _keep(self, names: Sequence[str]) -> None:
@@ -111,10 +117,25 @@ class Table:
         cells = line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
         return _single_spaced(cells[0]) if len(cells) == 1 else cells
 
+    def _below(self, line: str) -> list[str]:
+        """Return the cells of a row by the places of the names above them, as Chainer leaves out what it did not log.
+
+        Empty, if one of them does not begin where a name does.
+        """
+        cells = dict.fromkeys(self._starts, "")
+        for match in _CELL.finditer(line):
+            start = min(cells, key=lambda name: abs(name - match.start()))
+            if abs(start - match.start()) > ASIDE or cells[start]:
+                return []
+            cells[start] = match[0]
+        return list(cells.values())
+
     def _row(self, line: str) -> dict[str, float] | None:
         cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
         surplus = len(cells) - len(self._names)
-        if surplus < 0 or (surplus > 0 and not (self._spaced or self._and_more)):
+        if surplus < 0 and self._starts:
+            cells, surplus = self._below(line), 0
+        if len(cells) < len(self._names) or (surplus > 0 and not (self._spaced or self._and_more)):
             return None
         values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
         numbers = {name: value for name, value in values.items() if value is not None}

@@ -42,6 +42,8 @@ _BOLD = re.compile(rf"(?<=[=:])(\s?)\*\*({NUMBER})\*\*", re.IGNORECASE)
 """A value that the one who pasted the log marked."""
 _THRESHOLDS = re.compile(r"(?<=[a-z])@\[?\.?(?:IoU=)?0?\.?50?:0?\.95\]?(?=\s*[:=|,]|\s+[\d.])", re.IGNORECASE)
 """The mean over thresholds from 0.5 to 0.95 holds a colon: "mAP@0.50:0.95: 0.31"."""
+_AT_RANK = re.compile(r"(?<=[a-z1])\((?:k|n|top_?k?) ?= ?(\d{1,5})\)(?=\s*[:=])", re.IGNORECASE)
+"""How far down a ranking is looked: "NDCG(k=20): 0.25"."""
 _DURATION = re.compile(r"(?<=[=: ])(?:\d+ days?,? )?(?:\d+ hours?,? )?(?:\d+ minutes?,? )?(?:and )?[\d.]+ seconds?\b")
 _PART_OF_DURATION = re.compile(r"([\d.]+) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
@@ -51,6 +53,8 @@ def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
     if "**" in line:
         line = _BOLD.sub(r"\1\2", line)
+    if "=" in line and "(" in line:
+        line = _AT_RANK.sub(r"@\1", line)
     if "@" in line:
         line = _THRESHOLDS.sub("50-95", line)
     if " second" in line:
