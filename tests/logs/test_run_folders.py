@@ -280,3 +280,17 @@ def test_a_folder_that_may_not_be_read_is_told_of(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr("mldebug_mcp.folders.entries", refuse)
     assert any("private: this folder may not be read" in note for note in read_run(tmp_path).notes)
+
+
+def test_what_is_logged_at_step_0_again_does_not_draw_a_stretch_to_the_beginning(tmp_path: Path) -> None:
+    for name, steps in (("version_0", range(0, 300, 5)), ("version_1", range(300, 600, 5))):
+        rows = [{"step": 0, "hp_metric": -1.0}, *({"step": step, "loss": 3 - step / 1000} for step in steps)]
+        _jsonl(tmp_path / name / "metrics.jsonl", rows)
+    assert [segment.first_step for segment in read_run(tmp_path).segments] == [0, 300]
+
+
+def test_a_folder_without_a_metric_is_not_counted_among_the_runs(tmp_path: Path) -> None:
+    _jsonl(tmp_path / "run" / "metrics.jsonl", ROWS)
+    (tmp_path / "debug").mkdir()
+    (tmp_path / "debug" / "internal.log").write_text("RuntimeError: connection lost\n")
+    assert not any("longest of" in note for note in read_run(tmp_path).notes)

@@ -235,3 +235,14 @@ def test_a_table_with_decimal_commas_is_no_table_of_thousands(table: str, tmp_pa
     assert run["loss"].value.tolist() == [2.11, 0.966, 0.545]
     assert run["eval_loss"].value.tolist() == [2.21, 1.066, 0.645]
     assert any("decimal commas" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(("measures", "kind"), [(("logloss", "auc"), "boosting"), (("mse", "auc"), "unknown")])
+def test_the_results_of_boosting_say_that_trees_were_boosted(
+    measures: tuple[str, ...], kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "evals.json"
+    path.write_text(json.dumps({part: {key: [0.6, 0.5, 0.4] for key in measures} for part in ("train", "eval")}))
+    run = read_run(path)
+    assert run.kind == kind
+    assert run["eval_loss"].value.tolist() == [0.6, 0.5, 0.4]

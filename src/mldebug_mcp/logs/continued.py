@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.kinds import kind_of_run
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Run, Segment, Series
 from mldebug_mcp.text import figure, shorten
 
 RESULTS = ("loss", "reward", "eval_loss")
@@ -103,9 +103,17 @@ def _concatenated(first: Named, then: Named) -> Run:
         after,
         series=series,
         config=config,
-        segments=(*before.segments, *after.segments),
+        segments=(*before.segments, *_from(begins, after.segments)),
         kind=kind_of_run(series, config),
         records=before.records + after.records,
         messages=(*before.messages, *after.messages),
         notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),
     )
+
+
+def _from(begins: float, segments: Sequence[Segment]) -> list[Segment]:
+    """Return the stretches without what stands before the first result: Lightning logs `hp_metric` at step 0 again."""
+    first, *others = segments
+    series = {name: one.between(begins, np.inf) for name, one in first.series.items()}
+    kept = {name: one for name, one in series.items() if len(one)}
+    return [replace(first, first_step=max(begins, first.first_step), series=kept), *others]

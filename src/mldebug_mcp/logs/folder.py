@@ -115,7 +115,7 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
         )
     notes += [f"not read: {reason}" for reason in refused.of_logs[:REASONS]]
     configs = {place.name: place.config() for place, _ in read}
-    runs = [(place.name, run) for place, run in read]
+    runs = [(place.name, run) for place, run in read if run.series] or [(place.name, run) for place, run in read]
     runs = runs if wanted else joined(runs)
     if len(runs) == 1 and (len(places) == 1 or not wanted):
         return runs[0][1], configs[runs[0][0]]

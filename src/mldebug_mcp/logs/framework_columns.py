@@ -36,6 +36,9 @@ _BOOSTED_LOSSES = (
 )  # fmt: skip
 _BOOSTED_SCORES = ("auc", "aucpr", "map", "ndcg", "average_precision", "accuracy")
 _BOOSTED_ERRORS = ("error", "merror", "binary_error", "multi_error")
+_OF_NETWORKS_TOO = frozenset(
+    {"accuracy", "auc", "mse", "mae", "l1", "l2", "rmse", "cross_entropy", "huber", "mape", "error", "map"}
+)
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
@@ -70,6 +73,11 @@ def episodes(columns: Columns) -> str | None:
         return None
     columns["reward"] = columns.pop(score)
     return f"{score!r} of the episodes is read as the reward"
+
+
+def are_measures_of_boosting(names: set[str]) -> bool:
+    """Say whether XGBoost or LightGBM gives these names to what it measures, and no network's logger one of them."""
+    return names <= {*_BOOSTED_LOSSES, *_BOOSTED_SCORES, *_BOOSTED_ERRORS} and not names <= _OF_NETWORKS_TOO
 
 
 def is_boosted(columns: Columns) -> bool:

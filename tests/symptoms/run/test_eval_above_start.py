@@ -35,3 +35,8 @@ def test_of_a_memorised_training_set_it_says_nothing() -> None:
 
 def test_without_an_evaluation_it_cannot_be_told() -> None:
     assert state("eval_above_start", run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_of_boosted_trees_it_cannot_be_told_as_their_first_loss_is_that_of_a_fitted_tree() -> None:
+    loss, evaluation = [0.5 * 0.97**n + 0.02 for n in range(100)], [0.6 + n / 100 for n in range(100)]
+    assert state("eval_above_start", run_of(loss=loss, eval_loss=evaluation, kind="boosting")) is State.UNKNOWN

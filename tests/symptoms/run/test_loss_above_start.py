@@ -49,3 +49,11 @@ def test_where_the_evaluation_stands_still_batches_that_vary_cannot_tell() -> No
 def test_records_that_scatter_around_one_level_are_not_above_the_first(seed: int) -> None:
     scatter = np.abs(np.random.default_rng(seed).normal(0.11, 0.06, 800))
     assert state("loss_above_start", run_of(loss=scatter)) is not State.PRESENT
+
+
+def test_a_stretch_that_begins_late_has_no_beginning_to_lie_above() -> None:
+    loss = {200.0 + n: 0.3 + 0.3 * (10 < n < 16) for n in range(60)}
+    late = seen("loss_above_start", run_of(loss=loss))
+    assert late.state is State.UNKNOWN
+    assert "begins at step 200" in late.summary
+    assert state("loss_above_start", run_of(loss=list(loss.values()))) is State.PRESENT

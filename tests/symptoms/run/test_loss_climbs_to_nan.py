@@ -29,3 +29,8 @@ def test_nan_from_the_first_record_on_is_not_judged() -> None:
 def test_an_infinity_out_of_nothing_cannot_be_told() -> None:
     loss = [*np.linspace(2.0, 1.0, 20), np.inf, np.nan, np.nan]
     assert state("loss_climbs_to_nan", run_of(loss=loss)) is State.UNKNOWN
+
+
+def test_a_climb_by_powers_of_ten_is_seen_in_fewer_records() -> None:
+    assert state("loss_climbs_to_nan", run_of(loss=[5.7e7, 3e18, 1e29, *[math.nan] * 10])) is State.PRESENT
+    assert state("loss_climbs_to_nan", run_of(loss=[2.0, 9.0, *[math.nan] * 10])) is State.UNKNOWN

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.json_values import cut_off, is_column, objects_in, parse_document
+from mldebug_mcp.logs.framework_columns import are_measures_of_boosting
 from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
 
@@ -63,4 +64,6 @@ def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:
     groups = telling or {key: group for key, group in groups.items() if group}
     if len(groups) == 1:
         return next(iter(groups.values()))
-    return {f"{key}/{name}": column for key, group in groups.items() for name, column in group.items()}
+    # XGBoost's and LightGBM's `evals_result` holds their measures alone; printed, they stand behind a hyphen.
+    between = "-" if are_measures_of_boosting({name for group in groups.values() for name in group}) else "/"
+    return {f"{key}{between}{name}": column for key, group in groups.items() for name, column in group.items()}

@@ -14,7 +14,8 @@ ABOVE = 1.25
 @symptom(
     needs=("loss", "eval_loss"),
     sources=("slavv_37",),
-    not_for=("grpo", "ppo", "rl", "preference", "sft"),  # a fine-tuned model knows something already, and may forget it
+    # A fine-tuned model knows something already, and may forget it; the first tree has fitted the training rows.
+    not_for=("grpo", "ppo", "rl", "preference", "sft", "boosting"),
     whole_run=True,
     background=0.005,
     follows=("loss_divergence", "loss_nonfinite"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, mad, median, noise
@@ -16,6 +17,8 @@ LEAST = 3
 QUIET = 0.15
 """The first records must agree to within this share, or their level is not known."""
 FIRST = 5
+MIDDLE = 0.2
+"""Share of the steps after which a log that begins there, or a stretch after a resume, begins with a trained model."""
 STRETCH, IN_A_ROW = 1.15, 3
 """Times the start that a stretch of the log lies at, or records in a row: less are single batches that stand out."""
 FAR, QUIETER = 6.0, 6.0
@@ -53,6 +56,8 @@ def loss_above_start(run: Run) -> Evidence | None:
         raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
     if not _stays_high(loss.value, start):
         return None
+    if is_late(run, float(loss.step[0]), MIDDLE, 0):
+        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: its start is no beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(FACTOR * start)}, up to "

@@ -12,6 +12,10 @@ LAST = 3
 FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen by hand."""
 
+STEEP = 1e3
+"""Times that each of fewer records stands above the one before: no single batch takes a loss to overflow by powers of
+ten. Chosen by hand."""
+
 
 @symptom(needs=("loss",), sources=("axolotl_stability",), background=0.25, instead=("grad_norm_growing",))
 def loss_climbs_to_nan(run: Run) -> Evidence | None:
@@ -23,7 +27,8 @@ def loss_climbs_to_nan(run: Run) -> Evidence | None:
     loss = run["loss"]
     bad = ~np.isfinite(loss.value)
     first = int(np.argmax(bad)) if bad.any() else 0
-    if not bad.any() or first < LAST + 1:
+    steep = 2 <= first <= LAST and bool(np.all(loss.value[1:first] > STEEP * loss.value[: first - 1]))
+    if not bad.any() or (first < LAST + 1 and not steep):
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
     before = loss.value[:first]
     level, peak = float(before[: max(1, first - LAST)].min()), float(before[-LAST:].max())
