@@ -52,7 +52,7 @@ def test_records_that_scatter_around_one_level_are_not_above_the_first(seed: int
 
 
 def test_a_stretch_that_begins_late_has_no_beginning_to_lie_above() -> None:
-    loss = {200.0 + n: 0.3 + 0.3 * (10 < n < 16) for n in range(60)}
+    loss = {200.0 + n: 0.3 + 0.3 * (10 < n < 14) for n in range(60)}
     late = seen("loss_above_start", run_of(loss=loss))
     assert late.state is State.UNKNOWN
     assert "begins at step 200" in late.summary

@@ -19,6 +19,8 @@ QUIET = 0.15
 FIRST = 5
 MIDDLE = 0.2
 """Share of the steps after which a log that begins there, or a stretch after a resume, begins with a trained model."""
+WIDE = 8
+"""Stretches of a log that begins late, one of which must lie above its start: single batches are no trend."""
 STRETCH, IN_A_ROW = 1.15, 3
 """Times the start that a stretch of the log lies at, or records in a row: less are single batches that stand out."""
 FAR, QUIETER = 6.0, 6.0
@@ -56,7 +58,7 @@ def loss_above_start(run: Run) -> Evidence | None:
         raise CannotTell("the evaluation loss stands still, so what rises here is noise of the batches")
     if not _stays_high(loss.value, start):
         return None
-    if is_late(run, float(loss.step[0]), MIDDLE, 0):
+    if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
         raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: its start is no beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
