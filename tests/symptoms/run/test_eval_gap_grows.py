@@ -118,3 +118,12 @@ def test_a_rise_beside_an_error_rate_that_still_falls_is_remarked_only(last: flo
     evaluation = dict(zip(range(1, 8), [0.40, 0.36, 0.35, 0.36, 0.38, 0.40, 0.41], strict=True))
     loss = dict(zip(range(1, 8), [0.6, 0.3, 0.18, 0.09, 0.05, 0.03, 0.02], strict=True))
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=evaluation, eval_wer=wer)) is expected
+
+
+def test_a_rise_like_those_that_the_evaluation_came_back_from_is_none() -> None:
+    steps = np.arange(300)
+    wandering = 0.4 * np.exp(-steps / 150) + 0.3 + 0.012 * np.sin(steps / 9)
+    loss = noisy(0.4 * np.exp(-steps / 150) + 0.25, 0.1)
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=wandering)) is State.ABSENT
+    rising = wandering + 0.002 * np.clip(steps - 200, 0, None)
+    assert state("eval_gap_grows", run_of(loss=loss, eval_loss=rising)) is State.PRESENT

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.answers import still_gains, worst_written
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import aligned, median, noise_on_slope
+from mldebug_mcp.symptoms.statistics import aligned, median, median_of_three, noise_on_slope
 from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
@@ -34,6 +34,9 @@ IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 SMALL = 0.5
 """Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
 are surer than they should be. Chosen by hand."""
+WANDERS = 2.0
+"""Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
+Chosen by hand."""
 LEAST_POINTS = 3
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
 """... unless the log begins in the later half of the run. Chosen by hand."""
@@ -51,7 +54,8 @@ def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
 
     Not this when: both rise, at the end (`loss_divergence`) or while the evaluation loss does most of its rise; the
-    training loss stands still from epoch to epoch; the rise is one noisy evaluation; of several named evaluation sets
+    training loss stands still from epoch to epoch; the rise is one noisy evaluation, or
+    like those that it came back from; of several named evaluation sets
     only a minority rises; the error rate or BLEU of what is written out still gets better, which is what counts. The
     least rise was chosen by hand.
     """
@@ -78,6 +82,12 @@ def _chance(count: int) -> float:
     return math.sqrt(2 * math.log(count)) + 0.9
 
 
+def _wandered(before: Floats) -> float:
+    """Return by how much the evaluation has risen, and come back, on its way to its minimum."""
+    smooth = median_of_three(before)
+    return float(np.max(smooth - np.minimum.accumulate(smooth)))
+
+
 def _rise(run: Run, evaluation: Series) -> Evidence | None:
     """Return what is seen of one evaluation loss, or None if it does not rise."""
     best = int(np.argmin(evaluation.value))
@@ -93,6 +103,8 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
         0.0 if in_a_row else _chance(len(evaluation)) * noise_on_slope(evaluation.value),
     )
     if rise <= 0 or rise < least or len(after) < 2:
+        return None
+    if not in_a_row and rise < WANDERS * _wandered(evaluation.value[: best + 1]):
         return None
     if best == 0 and len(evaluation) < LEAST_OF_EXCERPT and run.first_step > MIDDLE * run.last_step > 0:
         raise CannotTell("few evaluations from the middle of a run, the first the lowest: a lower one may come before")
