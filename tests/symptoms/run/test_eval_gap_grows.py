@@ -125,5 +125,5 @@ def test_a_rise_like_those_that_the_evaluation_came_back_from_is_none() -> None:
     wandering = 0.4 * np.exp(-steps / 150) + 0.3 + 0.012 * np.sin(steps / 9)
     loss = noisy(0.4 * np.exp(-steps / 150) + 0.25, 0.1)
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=wandering)) is State.ABSENT
-    rising = wandering + 0.002 * np.clip(steps - 200, 0, None)
+    rising = wandering + 0.001 * np.clip(steps - 200, 0, None)
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=rising)) is State.PRESENT
