@@ -159,3 +159,12 @@ def test_a_log_of_one_record_says_so_however_many_metrics_it_has(tmp_path: Path)
 
 def test_a_log_that_can_be_judged_does_not_say_so(tmp_path: Path) -> None:
     assert not any("could be judged" in note for note in diagnosis_of(tmp_path, loss=falling()).notes)
+
+
+def test_a_log_that_tells_next_to_nothing_is_not_called_likely_healthy(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 40, "loss": 1e10}\n', encoding="utf-8")
+    leader = diagnose_run(path).hypotheses[0]
+    assert leader.cause == "healthy"
+    assert leader.probability < 0.56
+    assert any("tells next to nothing" in said for said in leader.against)
