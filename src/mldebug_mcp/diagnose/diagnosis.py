@@ -30,8 +30,8 @@ ENDS_WORSE_BITS = 5.0
 be, if no more than `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is no fault."""
 FEW_SETTINGS = 2
 LITTLE_BITS = -1.0
-"""Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89 of
-faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
+"""Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89
+of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
 
 

@@ -54,3 +54,9 @@ def test_an_accuracy_that_gets_better_by_leaps_does_not_swing() -> None:
     accuracy = [0.025, 0.0, 0.003, 0.03, 0.034, 0.168, 0.13, 0.404, 0.391, 0.644]
     loss = [0.722, 0.691, 0.661, 0.563, 0.406, 0.263, 0.181, 0.136, 0.109, 0.091]
     assert state(NAME, run_of(loss=loss, eval_accuracy=accuracy)) is State.ABSENT
+
+
+def test_a_training_loss_that_falls_fast_is_no_swing_of_its_own() -> None:
+    loss = [2.3 * 0.7**epoch for epoch in range(12)]
+    swinging = [0.49, 0.52, 0.85, 0.5, 0.86, 0.49, 0.88, 0.51, 0.87, 0.5, 0.88, 0.49]
+    assert state(NAME, run_of(loss=loss, eval_accuracy=swinging)) is State.PRESENT

@@ -59,8 +59,7 @@ def eval_metric_swings(run: Run) -> Evidence | None:
         return None
     if typical < least or _randomness(curve[later]) < RANDOM or end_level(loss) >= start_level(loss):
         return None
-    trained = loss[len(loss) // 2 :]
-    if positive(trained) and median(np.abs(np.diff(np.log(trained)))) > math.log(FACTOR) / 2:
+    if _swings(loss[len(loss) // 2 :]):
         return None
     return Evidence(
         f"{name} lies between {figure(float(value[later].min()))} and {figure(float(value[later].max()))} in the later "
@@ -69,6 +68,14 @@ def eval_metric_swings(run: Run) -> Evidence | None:
         steps=(float(series.step[later][0]),),
         values={"typical_change": typical, "lowest": float(value[later].min()), "highest": float(value[later].max())},
     )
+
+
+def _swings(trained: Floats) -> bool:
+    """Say whether the training loss changes by large factors too, beside its trend."""
+    if not positive(trained):
+        return False
+    change = np.diff(np.log(trained))
+    return median(np.abs(change - median(change))) > math.log(FACTOR) / 2
 
 
 def _randomness(curve: Floats) -> float:
