@@ -88,3 +88,23 @@ def test_turns_that_carry_markers_were_rendered_before(family: str | None, asked
         row["messages"][0]["content"] = asked.format(row["messages"][0]["content"])
     assert inspect(rows, tokenizer)["chat_template_mismatch"] == "error"
     assert "chat_template_mismatch" not in inspect([rows[0], *chats()[1:]], tokenizer)
+
+
+def test_answers_that_end_at_one_number_of_characters_were_cut(inspect: Inspect) -> None:
+    long = [{"instruction": sentence(n), "output": f"{n} {sentence(n, 60 + n % 7)}"} for n in range(40)]
+    assert inspect(long) == {}
+    assert inspect([row | {"output": row["output"][:300]} for row in long]) == {"truncated_completion": "warning"}
+    assert inspect([row | {"output": row["output"][:299] + "."} for row in long]) == {}
+    assert inspect([row | {"output": row["output"][:20]} for row in long]) == {}
+
+
+def test_rollouts_whose_advantages_are_all_zero_are_seen(inspect: Inspect) -> None:
+    def rollouts(advantage: float, reward: float = 1.0) -> list[dict[str, Any]]:
+        rows = [{"prompt": sentence(n // 4), "completion": f"{n} {sentence(n + 9)}"} for n in range(16)]
+        return [row | {"reward": 1.0, "advantage": 0.0} for row in rows[:-1]] + [
+            rows[-1] | {"reward": reward, "advantage": advantage}
+        ]
+
+    assert inspect(rollouts(0.0)) == {"advantages_zero": "error"}
+    assert inspect(rollouts(0.5)) == {}
+    assert inspect(rollouts(0.5, reward=float("nan"))) == {"nonfinite_values": "error"}

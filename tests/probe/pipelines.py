@@ -625,6 +625,37 @@ def healthy_contrastive() -> SimpleNamespace:
     )
 
 
+def values_broadcast() -> SimpleNamespace:
+    inputs, _ = data()
+    values = torch.randn(16, generator=torch.Generator().manual_seed(2))
+    return SimpleNamespace(model=nn.Sequential(nn.Linear(FEATURES, 64), nn.Tanh(), nn.Linear(64, 1)),
+                           batch=(inputs, values),
+                           loss=lambda model, batch: (model(batch[0]) - batch[1]).square().mean())  # fmt: skip
+
+
+def healthy_ids_alone() -> SimpleNamespace:
+    """The batch is one tensor of token ids, from which the loss takes inputs and labels, as nanoGPT's data are."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(VOCABULARY, 64), nn.Flatten(), nn.Linear(64 * (LENGTH - 1), VOCABULARY))
+    return SimpleNamespace(
+        model=model, batch=text(), loss=lambda model, ids: functional.cross_entropy(model(ids[:, :-1]), ids[:, -1])
+    )
+
+
+def healthy_next_id_of_ids_alone() -> SimpleNamespace:
+    torch.manual_seed(0)
+    return SimpleNamespace(model=TinyLM(), batch=text(), loss=sliced_loss)
+
+
+def causal_mask_missing_for_ids_alone() -> SimpleNamespace:
+    torch.manual_seed(0)
+    return SimpleNamespace(model=TinyLM(causal=False), batch=text(), loss=sliced_loss)
+
+
+def sliced_loss(model: nn.Module, ids: Tensor) -> Tensor:
+    return functional.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+
+
 BROKEN: dict[str, tuple[str, str]] = {
     "labels_all_masked": ("cannot_learn", "all_labels_masked"),
     "class_labels_all_masked": ("cannot_learn", "all_labels_masked"),
@@ -633,6 +664,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     "labels_shuffled": ("memorised", "no_signal"),
     "rows_contradict": ("cannot_learn", "label_noise"),
     "text_rows_contradict": ("cannot_learn", "label_noise"),
+    "values_broadcast": ("cannot_learn", "wrong_loss"),
     "values_contradict": ("cannot_learn", "label_noise"),
     "inputs_zeroed": ("cannot_learn", "no_signal"),
     "vocabulary_too_small": ("cannot_learn", "tokenizer_mismatch"),
@@ -665,6 +697,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     "head_weights_huge": ("memorised", "bad_init"),
     "activations_saturated": ("too_slow", "vanishing_gradients"),
     "units_dead": ("cannot_learn", "dead_units"),
+    "causal_mask_missing_for_ids_alone": ("memorised", "causal_mask_missing"),
     "causal_mask_missing": ("memorised", "causal_mask_missing"),
     "rows_mixed_by_reshape": ("memorised", "rows_mixed"),
     "softmax_over_the_batch": ("memorised", "rows_mixed"),

@@ -14,6 +14,7 @@ from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
 from mldebug_mcp.batch.nested_text import with_plain_texts
 from mldebug_mcp.batch.part import Part
+from mldebug_mcp.batch.rollouts import rollout_problems
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
 from mldebug_mcp.batch.text_problems import text_problems
@@ -77,7 +78,8 @@ class DataSet:
                 continue
             words = None if context.tokenizer is not None or not is_text(table.columns) else words or Words()
             batch = build(_tokenized(table, context, words), context, words)
-            problems = (*batch.problems, *text_problems(table, context.first))
+            first = context.first
+            problems = (*batch.problems, *text_problems(table, first), *rollout_problems(table, first))
             # All pieces take the purpose of the first; and of the later ones, decoding a part is enough.
             budget = LATER_ROLE_TOKENS if any_rows or first else MAX_ROLE_TOKENS
             context = replace(context, first=context.first + batch.rows, purpose=context.purpose or batch.purpose)

@@ -20,6 +20,11 @@ MOST = 0.5
 LEAST = 2
 ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
+LONGEST = 100
+"""Characters from which on it is no accident that many answers are of the same length, to the character."""
+CUT = 0.05
+"""Share of the answers that end there. Both chosen by hand: natural lengths hardly ever agree at the greatest one."""
+_FINISHED = re.compile(r"[.!?…。！？:;)\]}\"'”’»`>|*]\s*$")
 _REASONING = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>")
 _OPENING = ("user", ASSISTANT)
 
@@ -37,7 +42,8 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
     found: list[Problem] = []
     for check, places, says in (
         ("garbled_text", _rows(texts, _is_garbled), ""),
-        ("truncated_completion", _rows(texts, _breaks_off), "open their reasoning with a tag and never close it"),
+        ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
+        ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
         ("wrong_role_in_loss", _common(texts, _is_exchanged), "open with the assistant's turn and end with the user's"),
         ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
     ):
@@ -110,6 +116,31 @@ def _breaks_off(name: str, value: object) -> bool:
     chats = () if name in ("rejected", "prompt") else tuple(_conversations([value]))
     said = (one.get("content") for _, chat in chats for one in chat if one.get("role") == ASSISTANT)
     return any(isinstance(words, str) and _is_open(words) for words in said)
+
+
+def _cut(texts: Mapping[str, object]) -> list[int]:
+    """Return the places of the answers that a number of characters cut off."""
+    for name, column in texts.items():
+        answers = [(place, words) for place, words in _answers(name, column) if words.strip()]
+        if not answers:
+            continue
+        longest = max(len(words) for _, words in answers)
+        at = [(place, words) for place, words in answers if len(words) == longest]
+        cut = [place for place, words in at if not _FINISHED.search(words)]
+        enough = max(5, CUT * len(answers))
+        if longest >= LONGEST and len(at) >= enough and len(cut) >= MOST * len(at):
+            return cut[:MAX_ROWS]
+    return []
+
+
+def _answers(name: str, column: object) -> Iterator[tuple[int, str]]:
+    """Yield the last words of the model in each row."""
+    if name in ANSWERS and isinstance(column, list):
+        yield from ((place, value) for place, value in enumerate(column) if isinstance(value, str))
+    for place, chat in _conversations(column) if name not in ("rejected", "prompt") else ():
+        words = chat[-1].get("content") if chat else None
+        if isinstance(words, str) and chat[-1].get("role") == ASSISTANT:
+            yield place, words
 
 
 def _is_open(words: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .outputs import Capture, token_ids
+from .outputs import Capture, spans, token_ids
 from .subject import Subject
 from .tree import Path, inputs, labels_path, mapped
 
@@ -63,7 +63,7 @@ def _measure(subject: Subject) -> dict[str, Any]:
             result["rows_mixed"] = _differs(first[:-1], changed[:-1])
             result["row_change"] = _change(first[:-1], changed[:-1])
     ids = token_ids(subject)
-    if ids is not None and ids.shape[1] > 2 and first.ndim == 3 and first.shape[:2] == ids.shape:
+    if ids is not None and ids.shape[1] > 2 and first.ndim == 3 and spans(first, ids):
         middle = ids.shape[1] // 2
         changed = _output(subject, _perturbed(subject.batch, slice(None), middle))
         if changed is not None:

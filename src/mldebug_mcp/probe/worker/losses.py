@@ -21,8 +21,8 @@ def identify(targets: Targets, reported: float, *, known: str | None = None, low
     """Return the name of the formula that gives the reported loss, or None.
 
     The name's parts say how: `cross_entropy`, `binary_cross_entropy`, `squared_error` or `absolute_error`; `shifted`
-    (position t predicts t+1); `softmaxed` (probabilities taken for logits); `negated`; `summed`. Of several
-    that fit, the one that is `known` from another pass stands.
+    (position t predicts t+1); `softmaxed` (probabilities taken for logits); `negated`; `summed`; `broadcast` (each
+    output against every label). Of several that fit, the one that is `known` from another pass stands.
     """
     tolerance = LOW_TOLERANCE if low_precision else TOLERANCE
     fitting = [
@@ -103,3 +103,7 @@ def _of_values(targets: Targets) -> Iterator[tuple[str, float]]:
     yield "squared_error", float(functional.mse_loss(outputs, labels))
     yield "squared_error summed", float(functional.mse_loss(outputs, labels, reduction="sum"))
     yield "absolute_error", float(functional.l1_loss(outputs, labels))
+    if len(labels) == labels.numel() > 1:
+        every, each = outputs.reshape(-1, 1), labels.reshape(1, -1)
+        yield "squared_error broadcast", float((every - each).square().mean())
+        yield "absolute_error broadcast", float((every - each).abs().mean())

@@ -78,6 +78,8 @@ def main_tensor(output: Any) -> torch.Tensor | None:
 def targets_of(subject: Subject, logits: torch.Tensor | None) -> Targets | None:
     """Match the model's output with the labels of the batch; None if they do not fit any known form."""
     path = labels_path(subject.batch)
+    if path is None and logits is not None and isinstance(subject.batch, torch.Tensor):
+        return _next_tokens(logits.float(), subject.batch)
     if path is None or logits is None:
         return None
     labels, logits = at(subject.batch, path).detach(), logits.float()
@@ -96,6 +98,21 @@ def targets_of(subject: Subject, logits: torch.Tensor | None) -> Targets | None:
     return None
 
 
+def _next_tokens(logits: torch.Tensor, ids: torch.Tensor) -> Targets | None:
+    """Take token ids, where they are the whole batch, for labels too: the loss takes inputs and labels from them.
+
+    A model that was shown all but the last id gives no output for that; a place is kept for it, which nothing counts.
+    """
+    if ids.ndim != 2 or ids.is_floating_point() or logits.ndim != 3 or not spans(logits, ids):
+        return None
+    return Targets("tokens", nn.functional.pad(logits, (0, 0, 0, ids.shape[1] - logits.shape[1])), ids.detach())
+
+
+def spans(logits: torch.Tensor, ids: torch.Tensor) -> bool:
+    """Return whether there is an output for each id of each row, or for each but the last."""
+    return len(logits) == len(ids) and ids.shape[1] - logits.shape[1] in (0, 1)
+
+
 def _values(logits: torch.Tensor, labels: torch.Tensor) -> Targets | None:
     labels = labels.float()
     if logits.shape != labels.shape:
@@ -112,7 +129,7 @@ def token_ids(subject: Subject) -> torch.Tensor | None:
         if (
             tensor.ndim == 2
             and tensor.dtype in (torch.int64, torch.int32)
-            and (path == (0,) or str(path[-1]) in ("input_ids", "ids", "tokens", "x", "idx", "inputs", "src"))
+            and (path in ((), (0,)) or str(path[-1]) in ("input_ids", "ids", "tokens", "x", "idx", "inputs", "src"))
         ):
             return tensor
     return None

@@ -35,4 +35,8 @@ def nonfinite_values(batch: Batch) -> BatchEvidence | None:
             said.append(f"{name} holds {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} Inf")
             if len(array) == batch.rows:
                 rows = np.union1d(rows, batch.numbers[wrong.reshape(len(array), -1).any(axis=1)])
+    for problem in batch.problems:
+        if problem.check == "nonfinite_values" and problem.summary.split()[0] not in batch.floats:
+            said.append(problem.summary)
+            rows = np.union1d(rows, problem.rows)
     return BatchEvidence("; ".join(said), rows.astype(np.int64)) if said else None

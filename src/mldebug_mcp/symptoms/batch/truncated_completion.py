@@ -6,7 +6,6 @@ import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.endings import all_endings
-from mldebug_mcp.batch.ragged import Ints
 from mldebug_mcp.models.base import Severity
 from mldebug_mcp.symptoms.batch.registry import (
     NO_ROWS,
@@ -14,7 +13,6 @@ from mldebug_mcp.symptoms.batch.registry import (
     BatchEvidence,
     batch_check,
     of_rows,
-    rows_that,
     spots_at,
 )
 
@@ -34,7 +32,8 @@ from mldebug_mcp.symptoms.batch.registry import (
 def truncated_completion(batch: Batch) -> BatchEvidence | None:
     """Rows fill the greatest length of the batch and their completion does not end with an end token.
 
-    Or the answer opens its reasoning (<think>) and ends without closing it, so that nothing is answered.
+    Or, in text, the answer opens its reasoning (<think>) and ends without closing it, or many answers end in the middle
+    of a sentence at exactly the same number of characters.
 
     Not this when: the row ends with an end token just at the limit; the prompt was cut at its left; rows are packed.
     One full row without an end counts if other rows do end, or if the length is a known or a round limit.
@@ -44,9 +43,10 @@ def truncated_completion(batch: Batch) -> BatchEvidence | None:
         judged += int((found.last >= 0).sum())
         rows = np.union1d(rows, side.numbers[found.cut])
         spots = spots or spots_at(side, found.last[found.cut])
-    unclosed = [row for problem in batch.problems if problem.check == "truncated_completion" for row in problem.rows]
-    if unclosed and not len(rows):
-        return _unclosed(np.unique(unclosed).astype(np.int64), batch.rows)
+    told = next((problem for problem in batch.problems if problem.check == "truncated_completion"), None)
+    if told is not None and not len(rows):
+        cut = np.array(told.rows, np.int64)
+        return BatchEvidence(f"{of_rows(cut, batch.rows)} {told.summary}", cut)
     if not len(rows):
         return None
     # Chosen by hand: below one row in a hundred the lost ends do not matter.
@@ -57,7 +57,3 @@ def truncated_completion(batch: Batch) -> BatchEvidence | None:
         spots,
         severity=severity,
     )
-
-
-def _unclosed(rows: Ints, total: int) -> BatchEvidence:
-    return BatchEvidence(f"{rows_that(rows, total, 'opens', 'open')} the reasoning with a tag and never close it", rows)
