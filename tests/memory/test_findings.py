@@ -136,6 +136,24 @@ def test_outputs_that_an_evaluation_collects_are_a_leak_though_no_other_call_com
     assert "evaluate.py:34" in " ".join(leak.stack)
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_outputs_that_an_evaluation_after_training_collects_are_a_leak(save: Save, kept: bool) -> None:
+    model = scenarios.Decoder(Allocator()).build()
+    for _ in range(5):
+        model.train_step()
+    keep = scenarios.stack(("/home/me/train.py", 44, "evaluate"), ("/home/me/train.py", 70, "main"))
+    for _ in range(12):
+        hidden = [model.gpu.malloc(12 * MIB, scenarios.layer(60, scenarios.EVALUATE)) for _ in range(10)]
+        outputs = model.gpu.malloc(36 * MIB, keep)
+        for address in (*hidden, *(() if kept else (outputs,))):
+            model.gpu.free(address)
+
+    report = check_memory(save(scenarios.snapshot_of(model.gpu)))
+
+    assert ("leak" in found(report)) is kept
+    assert report.devices[0].steps_found == 5
+
+
 def test_the_healthy_answer_does_not_deny_a_leak_that_it_could_not_judge(save: Save) -> None:
     model = scenarios.Decoder(Allocator()).build()
     model.train_step()

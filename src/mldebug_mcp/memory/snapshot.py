@@ -12,7 +12,7 @@ from mldebug_mcp.memory.categories import Category, Sure, categorise
 from mldebug_mcp.memory.holes import FreeMemory, free_at, free_at_end
 from mldebug_mcp.memory.replay import Allocations, Replay, replay
 from mldebug_mcp.memory.stacks import Stack, Stacks
-from mldebug_mcp.memory.steps import Steps, find_steps
+from mldebug_mcp.memory.steps import Steps, find_evaluation, find_steps
 from mldebug_mcp.memory.tables import Action, Bools, DeviceTables, Ints, SnapshotTables
 from mldebug_mcp.progress import checkpoint
 
@@ -60,14 +60,23 @@ class History:
         self.tables = tables
         self.stacks: Stacks = snapshot.stacks
         self.replay: Replay = replay(tables)
-        freed = self.allocations.start[self.allocations.end < len(tables.events)]
         here = [one for one in snapshot.annotations if one.device == tables.device]
-        self.steps: Steps = find_steps(tables.events, freed, snapshot.stacks, here or snapshot.annotations)
+        self.steps: Steps = find_steps(tables.events, self._freed, snapshot.stacks, here or snapshot.annotations)
 
     @property
     def allocations(self) -> Allocations:
         """Every allocation known."""
         return self.replay.allocations
+
+    @property
+    def _freed(self) -> Ints:
+        """The events that allocated what was freed later."""
+        return self.allocations.start[self.allocations.end < len(self.tables.events)]
+
+    @cached_property
+    def evaluation(self) -> Steps | None:
+        """The batches of an evaluation that the history ends with."""
+        return find_evaluation(self.tables.events, self._freed, self.stacks)
 
     @property
     def events(self) -> int:

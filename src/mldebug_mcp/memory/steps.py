@@ -23,6 +23,8 @@ list."""
 BURST = 2.0
 """How many times longer the pause between two steps must be than between two calls of one step. Chosen: within a pass
 calls of one line follow each other layer by layer, and the rest of the step lies between passes."""
+MOSTLY = 0.5
+"""Share of the allocations after the last of a training that an evaluation must have made."""
 MAX_KEYS = 400
 EVALUATION = 2
 """The rank of calls of an evaluation; those of the optimizer have 0, all others 1."""
@@ -85,6 +87,24 @@ def find_steps(events: Events, freed: Ints, stacks: Stacks, annotations: Sequenc
         or _repeated(events, freed, stacks)
         or Steps(np.empty(0, np.int64), "none found")
     )
+
+
+def find_evaluation(events: Events, freed: Ints, stacks: Stacks) -> Steps | None:
+    """Return the batches of an evaluation with which a history ends, after the last of a training; None without one.
+
+    Takes what `find_steps` takes. The steps of the training say nothing of what happens within the last of them.
+    """
+    trained = _trained(events, stacks)
+    if trained is None or not len(trained):
+        return None
+    begin = int(trained[-1]) + 1
+    rest = events.since(begin)
+    evaluation = np.array([one.evaluation for one in stacks.all])[rest.stack]
+    made = rest.action == Action.ALLOC
+    if not made.any() or evaluation[made].mean() <= MOSTLY:
+        return None
+    found = _repeated(rest, freed[freed >= begin] - begin, stacks)
+    return None if found is None else Steps(found.starts + begin, "batches of an evaluation")
 
 
 def _annotated(events: Events, annotations: Sequence[Annotation]) -> Steps | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.memory.snapshot import History
 from mldebug_mcp.memory.stacks import Phase, Stack
+from mldebug_mcp.memory.steps import Steps
 from mldebug_mcp.memory.tables import Ints
 
 LEAST_STEPS = 4
@@ -26,6 +27,7 @@ class Grower:
         per_step: Bytes left per step, the median.
         total: Bytes left so far.
         steps: Steps that left something.
+        of: Steps in all.
     """
 
     stack: Stack
@@ -33,14 +35,14 @@ class Grower:
     per_step: int
     total: int
     steps: int
+    of: int
 
 
-def growers(history: History) -> list[Grower]:
+def growers(history: History, steps: Steps) -> list[Grower]:
     """Return the call sites of which something is left from most steps, largest growth first.
 
     Sites without a stack are told apart by size.
     """
-    steps = history.steps
     if len(steps) < LEAST_STEPS:
         return []
     moment = history.events - 1 if not len(history.failures) else int(history.failures[-1])
@@ -51,16 +53,16 @@ def growers(history: History) -> list[Grower]:
     order = np.argsort(key, kind="stable")
     for group in np.split(left[order], np.flatnonzero(np.diff(key[order])) + 1):
         if len(group) >= LEAST_STEPS - 1:
-            grower = _grower(history, group)
+            grower = _grower(history, steps, group)
             if grower is not None:
                 found.append(grower)
     return sorted(found, key=lambda one: -one.total)
 
 
-def _grower(history: History, group: Ints) -> Grower | None:
+def _grower(history: History, steps: Steps, group: Ints) -> Grower | None:
     allocations = history.allocations
-    count = len(history.steps)
-    per_step = np.bincount(history.steps.of(allocations.start[group]), allocations.size[group], count)
+    count = len(steps)
+    per_step = np.bincount(steps.of(allocations.start[group]), allocations.size[group], count)
     # Neither the first step (state is created there) nor the last two (still in use) say anything.
     inner = per_step[1 : count - 2] if count >= 6 else per_step[1 : count - 1]
     some = inner > 0
@@ -76,6 +78,7 @@ def _grower(history: History, group: Ints) -> Grower | None:
         per_step=int(np.median(inner)),
         total=total,
         steps=int((per_step > 0).sum()),
+        of=count,
     )
 
 

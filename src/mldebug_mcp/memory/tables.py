@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 import numpy as np
@@ -70,6 +70,10 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.action)
+
+    def since(self, first: int) -> Events:
+        """Return the events from one on."""
+        return Events(*(getattr(self, column.name)[first:] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ def leak(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     """Memory allocated at one call site is left behind step after step and never freed.
 
     Not this when: it is allocated once (parameters, optimizer state), or only the last steps' allocations are alive
-    (prefetching). It needs at least 4 steps. The shares were chosen on simulated histories.
+    (prefetching). It needs at least 4 steps, or as many batches of an evaluation that the history ends with. The
+    shares were chosen on simulated histories.
     """
     found = [(device, one) for device in snapshot.recorded for one in worth_telling(device)]
     if not found:
@@ -40,7 +41,7 @@ def leak(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     more = f" ({len(here)} such lines, {size(rate)} per step together)" if len(here) > 1 else ""
     return MemoryEvidence(
         f"device {device.device}: {worst.stack.site} leaves {size(worst.per_step)} behind in {worst.steps} of "
-        f"{len(device.history.steps) if device.history else 0} steps, {size(worst.total)} so far{more}{end}",
+        f"{worst.of} steps, {size(worst.total)} so far{more}{end}",
         bytes=sum(one.total for one in here),
         device=device.device,
         stack=worst.stack.frames,
@@ -57,7 +58,9 @@ def worth_telling(device: DeviceMemory) -> list[Grower]:
     """Return the growing sites of a device, if together they amount to something."""
     if device.history is None:
         return []
-    found = growers(device.history)
+    found = growers(device.history, device.history.steps)
+    if not found and device.history.evaluation is not None:
+        found = growers(device.history, device.history.evaluation)
     total = sum(one.total for one in found)
     return found if total >= max(LEAST_GROWTH, LEAST_SHARE * device.peak_allocated) else []
 
