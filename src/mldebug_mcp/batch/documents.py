@@ -67,6 +67,8 @@ def _separated(batch: Batch, side: Sequences) -> Ints:
         return NOWHERE
     trained = side.trained
     alone = np.flatnonzero(~trained[1:-1] & trained[:-2] & trained[2:]) + 1
+    # What follows has to be content: behind the last token padding may be trained on by mistake.
+    alone = alone[alone + 1 < side.bounds[1][side.ids.row_of(alone)]]
     return _inside(side, alone[np.isin(side.ids.flat[alone - 1], np.fromiter(batch.ends, np.int64))], None)
 
 

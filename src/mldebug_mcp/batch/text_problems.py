@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mldebug_mcp.batch.batch import Problem
+from mldebug_mcp.batch.chat_problems import asks_apart, breaks_calls, image_column, missing_placeholders
 from mldebug_mcp.batch.chats import NotAConversationError, messages_of
 from mldebug_mcp.batch.encoding import is_garbled
 from mldebug_mcp.batch.table import Table
@@ -18,6 +19,7 @@ MAX_ROWS = 1000
 MOST = 0.5
 """Share of the conversations from which on a form of theirs is no accident, as one quoted marker is. Chosen by hand."""
 LEAST = 2
+CHATS = ("messages", "conversations", "conversation")
 ANSWERS = ("completion", "chosen", "response", "output", "answer", "solution")
 """Columns of text that the model is to write. A rejected one may be cut off on purpose."""
 LONGEST = 100
@@ -45,6 +47,9 @@ def text_problems(table: Table, first: int = 0) -> tuple[Problem, ...]:
         ("truncated_completion", _rows(texts, _breaks_off), "open the reasoning of the answer and never close it"),
         ("truncated_completion", _cut(texts), "end unfinished at the same greatest length of the answers"),
         ("wrong_role_in_loss", _common(texts, _is_exchanged), "open with the assistant's turn and end with the user's"),
+        ("prompt_missing", _asking_apart(texts), ""),
+        ("tool_call_invalid", _each_chat(texts, breaks_calls), ""),
+        ("image_tokens_truncated", _unplaced(table), ""),
         ("chat_template_mismatch", _common(texts, _is_marked), "have role markers inside the words of their turns"),
     ):
         if places:
@@ -81,6 +86,29 @@ def _common(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> 
         if len(places) >= max(LEAST, MOST * len(chats)):
             return places[:MAX_ROWS]
     return []
+
+
+def _asking_apart(texts: Mapping[str, object]) -> list[int]:
+    """Return the places of the pairs whose sides answer different questions."""
+    chosen, rejected = texts.get("chosen"), texts.get("rejected")
+    if "prompt" in texts or not isinstance(chosen, list) or not isinstance(rejected, list):
+        return []
+    return [place for place, pair in enumerate(zip(chosen, rejected, strict=False)) if asks_apart(*pair)][:MAX_ROWS]
+
+
+def _each_chat(texts: Mapping[str, object], judge: Callable[[_Messages], bool]) -> list[int]:
+    found = {place for column in texts.values() for place, chat in _conversations(column) if judge(chat)}
+    return sorted(found)[:MAX_ROWS]
+
+
+def _unplaced(table: Table) -> list[int]:
+    """Return the places of the conversations that name more or fewer images than their rows have."""
+    name = image_column(table.columns)
+    chats = next((table.columns[one] for one in CHATS if isinstance(table.columns.get(one), list)), None)
+    images = table.columns[name] if name is not None else None
+    if not isinstance(chats, list) or not isinstance(images, list):
+        return []
+    return missing_placeholders(chats, images)[:MAX_ROWS]
 
 
 def _conversations(column: object) -> Iterator[tuple[int, _Messages]]:

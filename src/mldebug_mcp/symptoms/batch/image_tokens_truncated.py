@@ -37,6 +37,12 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
     Not this when: the batch has no images and no placeholders; images differ in size and the grid sizes account for it.
     """
     token = _placeholder(batch)
+    told = next((problem for problem in batch.problems if problem.check == "image_tokens_truncated"), None)
+    if told is not None:
+        rows = np.array(told.rows, np.int64)
+        return BatchEvidence(
+            f"{rows_that(rows, batch.rows, 'has', 'have')} another number of images than of <image> in the text", rows
+        )
     if token is None:
         return None
     for side in batch.sides:

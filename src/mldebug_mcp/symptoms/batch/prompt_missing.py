@@ -36,6 +36,8 @@ LEAST_SHARED = 2
 def prompt_missing(batch: Batch) -> BatchEvidence | None:
     """The prompt of a pair is empty, or the chosen and the rejected row do not begin alike.
 
+    Nor do they where they share a system turn or a marker, and the user asks something else in each.
+
     Not this when: prompts stand in a column of their own.
     """
     chosen, rejected, prompt = batch.side("chosen"), batch.side("rejected"), batch.side("prompt")
@@ -47,6 +49,8 @@ def prompt_missing(batch: Batch) -> BatchEvidence | None:
             [pair.number for pair in pairs(chosen, rejected) if not pair.same and _begin_apart(batch, chosen, pair)],
             np.int64,
         )
+        asked = [row for problem in batch.problems if problem.check == "prompt_missing" for row in problem.rows]
+        rows = np.union1d(rows, asked).astype(np.int64)
         what = "chosen and rejected of {} do not begin with the same prompt"
     else:
         return None
