@@ -190,3 +190,13 @@ def test_the_module_and_the_line_that_loguru_prints_are_no_metric(tmp_path: Path
     assert (run.step_name, points(run, "eval_loss")) == ("epoch", {1: 2.0, 2: 1.0, 4: 0.5})
     assert points(run, "eval_accuracy") == {1: 0.125, 2: 0.25, 4: 0.5}
     assert set(run.series) == {"loss", "eval_loss", "accuracy", "eval_accuracy"}
+
+
+def test_records_between_two_drawings_of_a_bar_that_lags_keep_steps_of_their_own(tmp_path: Path) -> None:
+    lines = []
+    for step in range(1, 121):
+        lines.append(f"{{'loss': {3 - step / 100:.3f}, 'grad_norm': 1.0, 'epoch': {step / 120:.4f}}}\n")
+        if step % 4 == 0:
+            lines.append(f"  1%|#         | {step}/120 [00:10<1:02:11,  1.31s/it]\n")
+    run = read(tmp_path, "".join(lines))
+    assert run["loss"].step.tolist() == list(range(1, 121))

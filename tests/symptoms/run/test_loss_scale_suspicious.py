@@ -71,3 +71,19 @@ def test_a_loss_that_may_be_summed_over_an_epoch_cannot_be_judged(times: float, 
         {"epoch": 1.0 + at, "loss": times * one, "eval_loss": one, "accuracy": 0.5} for at, one in enumerate(evaluation)
     ]
     assert state("loss_scale_suspicious", run_of_records(rows)) is expected
+
+
+def test_a_training_loss_divided_once_too_often_is_present() -> None:
+    loss = noisy([(10.8 - step / 40) / 16 for step in range(1, 201)], 0.002)
+    evaluation = {step: 10.8 - step / 40 for step in (50, 100, 150, 200)}
+    finding = seen(
+        "loss_scale_suspicious", run_of(loss=loss, eval_loss=evaluation, config={"gradient_accumulation_steps": 16})
+    )
+    assert finding.state is State.PRESENT
+    assert finding.values["number"] == 16
+
+
+def test_a_steady_quotient_between_two_numbers_is_absent() -> None:
+    loss = noisy([3.3 * (1.8 - step / 400) for step in range(1, 201)], 0.01)
+    run = run_of(loss=loss, eval_loss=EVALUATIONS, config={"gradient_accumulation_steps": 4})
+    assert state("loss_scale_suspicious", run) is State.ABSENT

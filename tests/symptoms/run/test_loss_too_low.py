@@ -51,3 +51,11 @@ def test_a_training_loss_from_scratch_that_all_but_vanishes_is_present() -> None
         state("loss_too_low", run_of(loss=decay(200, 10.4, 0.004, 20), config={"vocab_size": 32000})) is State.PRESENT
     )
     assert state("loss_too_low", run_of(loss=decay(200, 10.4, 2.6), config={"vocab_size": 32000})) is State.ABSENT
+
+
+def test_text_from_scratch_at_a_quarter_of_a_nat_is_present_but_not_what_a_tuned_model_answers() -> None:
+    low = dict.fromkeys(range(100, 301, 50), 0.25)
+    assert (
+        state("loss_too_low", run_of(loss=decay(300, 10.8, 0.25), eval_loss=low, kind="pretraining")) is State.PRESENT
+    )
+    assert state("loss_too_low", run_of(loss=decay(300, 1.5, 0.25), eval_loss=low, kind="sft")) is State.ABSENT

@@ -36,3 +36,15 @@ def test_a_schedule_as_long_as_the_run_is_absent(rate: np.ndarray[tuple[int], np
 
 def test_a_few_records_cannot_tell() -> None:
     assert state("lr_schedule_short", run_of(learning_rate=[3.0, 2.0, 1.0, 1.0])) is State.UNKNOWN
+
+
+def test_a_schedule_rounded_to_six_decimals_is_not_taken_for_one_that_ended() -> None:
+    rate = 1e-5 * 0.5 * (1 + np.cos(np.pi * np.arange(100) / 99))
+    assert state("lr_schedule_short", run_of(learning_rate=np.round(rate, 6))) is State.UNKNOWN
+    assert state("lr_zero", run_of(learning_rate=np.round(rate, 6), loss=np.ones(100))) is State.UNKNOWN
+
+
+def test_a_schedule_rounded_to_six_decimals_that_ends_half_way_is_still_seen() -> None:
+    rate = 1e-5 * 0.5 * (1 + np.cos(np.pi * np.minimum(1, np.arange(100) / 50)))
+    assert state("lr_schedule_short", run_of(learning_rate=np.round(rate, 6))) is State.PRESENT
+    assert state("lr_zero", run_of(learning_rate=np.round(rate, 6), loss=np.ones(100))) is State.PRESENT

@@ -16,6 +16,8 @@ _WAITING = 50
 """Dicts that wait for the next drawing."""
 _MAX_BARS = 10_000
 """Bars, told apart by their lengths, that are remembered."""
+ALIKE = 1.1
+"""Times as many steps by the epochs as by the bar: then the bar lags. Chosen by hand."""
 _LONGEST = 5
 """Bars that may be that of training: the longest ones."""
 
@@ -141,7 +143,11 @@ class BarSteps:
         regular = [one.row for one in dicts if one.regular] or [one.row for one in dicts]
         if len(fits.intersection(regular)) * 10 < len(regular) * 9:
             return {}
-        return {
-            one.row: float(one.counts[total]) if one.row in fits else float(round((one.epoch or 0.0) * per_epoch))
-            for one in dicts
-        }
+        counted = {one.row: float(one.counts[total]) for one in dicts if one.row in fits}
+        by_epoch = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
+        # A bar that is drawn more seldom than dicts are printed stands still between two of them; late in the run it is
+        # the smallest share of the steps that it lags by.
+        last = max((one.epoch or 0.0, count / (one.epoch or 1.0)) for one, count in seen)[1]
+        drawn_seldom = {one.row: float(round((one.epoch or 0.0) * last)) for one in dicts}
+        apart = [len({steps[row] for row in fits.intersection(regular)}) for steps in (counted, drawn_seldom)]
+        return drawn_seldom if apart[1] > ALIKE * apart[0] else {**by_epoch, **counted}

@@ -31,7 +31,8 @@ SMALL = 10.0
     sources=("slavv_37",),
     not_for=("grpo", "ppo", "rl"),
     background=0.015,
-    follows=("loss_divergence", "loss_nonfinite"),
+    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious"),
+    instead=("eval_gap_steady",),
 )
 def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.

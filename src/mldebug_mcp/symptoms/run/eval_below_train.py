@@ -32,7 +32,13 @@ SHARE_OF_START = 0.08
     not_for=("grpo", "ppo", "rl", "preference"),
     background=0.05,  # regularisation and a curriculum do it too
     as_chosen=True,
-    follows=("eval_solved_from_start", "loss_falls_back", "loss_scale_suspicious", "train_lags_eval"),
+    follows=(
+        "eval_solved_from_start",
+        "loss_falls_back",
+        "loss_scale_suspicious",
+        "train_far_above_eval",
+        "train_lags_eval",
+    ),
 )
 def eval_below_train(run: Run) -> Evidence | None:
     """The evaluation loss falls far below the training loss, and stays there.

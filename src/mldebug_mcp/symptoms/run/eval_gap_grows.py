@@ -31,6 +31,9 @@ BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
+SLIGHT = 0.03
+"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is `eval_gap_slight`. Most fine-tuning
+over three epochs ends with one. Chosen by hand."""
 SMALL = 0.5
 """Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
 are surer than they should be. Chosen by hand."""
@@ -48,7 +51,7 @@ LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
     not_for=("grpo", "ppo", "rl"),
     background=0.02,
     follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
-    instead=("eval_gap_wide", "eval_gap_at_zero"),
+    instead=("eval_gap_at_zero", "eval_gap_slight", "eval_gap_wide"),
 )
 def eval_gap_grows(run: Run) -> Evidence | None:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
@@ -59,6 +62,18 @@ def eval_gap_grows(run: Run) -> Evidence | None:
     only a minority rises; the error rate or BLEU of what is written out still gets better, which is what counts. The
     least rise was chosen by hand.
     """
+    found = rise_of_evaluation(run)
+    return None if found is None or is_slight(run, found) else found
+
+
+def is_slight(run: Run, rise: Evidence) -> bool:
+    """Say whether a rise of evaluation is by so little of the nats of tokens that sound fine-tuning ends so."""
+    lasting = rise.values["in_a_row"] or not rise.present
+    return predicts_tokens(run) and not lasting and rise.values["relative_rise"] < SLIGHT
+
+
+def rise_of_evaluation(run: Run) -> Evidence | None:
+    """Return what is seen of an evaluation loss that rises, by however little."""
     series = [one.finite for one in evaluation_losses(run)]
     series = [one for one in series if len(one) >= LEAST_POINTS]
     if not series:
@@ -135,6 +150,7 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
             "minimum": lowest,
             "last": last,
             "relative_rise": rise / abs(lowest) if lowest else float("nan"),
+            "in_a_row": in_a_row,
         },
         present=not gains,
     )

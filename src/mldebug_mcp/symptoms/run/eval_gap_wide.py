@@ -32,7 +32,8 @@ LEAST_EVALUATIONS = 4
     not_for=("grpo", "ppo", "rl", "preference", "boosting"),  # trees always know their own rows better
     whole_run=True,
     background=0.01,
-    follows=("eval_above_start", "loss_divergence", "loss_nonfinite"),
+    follows=("eval_above_start", "loss_divergence", "loss_nonfinite", "loss_scale_suspicious"),
+    instead=("eval_gap_steady",),
 )
 def eval_gap_wide(run: Run) -> Evidence | None:
     """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.

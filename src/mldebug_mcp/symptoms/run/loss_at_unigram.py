@@ -55,6 +55,8 @@ def loss_at_unigram(run: Run) -> Evidence | None:
 def uniform_of_tokens(run: Run) -> float:
     """Return ln(vocabulary) of a model that starts at a uniform guess; CannotTell if it does not, or none is known."""
     loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
     step, first = float(loss.step[0]), float(loss.value[0])
     if is_late(run, step, EARLY, 10):
         raise CannotTell(f"the first loss is logged at {run.step_name} {figure(step)}, too late to speak of the start")

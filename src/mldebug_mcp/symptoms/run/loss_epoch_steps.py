@@ -20,7 +20,14 @@ MUCH = 0.125
 SIGMAS = 4.0
 
 
-@symptom(needs=("loss",), sources=("smol_playbook",), points=24, not_for=("grpo", "ppo", "rl"), background=0.08)
+@symptom(
+    needs=("loss",),
+    sources=("smol_playbook",),
+    points=24,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.08,
+    follows=("loss_pattern_by_epoch",),
+)
 def loss_epoch_steps(run: Run) -> Evidence | None:
     """The training loss falls in a step at each epoch boundary and is flat in between.
 
@@ -29,7 +36,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     per epoch. The shares were chosen on synthetic curves.
     """
     loss = run["loss"].finite
-    epoch = _epochs(run, loss)
+    epoch = epochs_of(run, loss)
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
@@ -62,7 +69,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     )
 
 
-def _epochs(run: Run, loss: Series) -> NDArray[np.int64]:
+def epochs_of(run: Run, loss: Series) -> NDArray[np.int64]:
     """Return the epoch that each record belongs to, counted from 0; one that ends an epoch belongs to it."""
     if "epoch" in run and len(series := run["epoch"].finite) > 1:
         value = series.interpolated(loss.step)

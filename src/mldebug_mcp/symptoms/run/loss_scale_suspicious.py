@@ -36,6 +36,7 @@ PLAUSIBLE = (0.3, 4.5)
     sources=("hf_gradacc_blog", "karpathy_recipe"),
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.005,
+    instead=("train_far_above_eval",),
 )
 def loss_scale_suspicious(run: Run) -> Evidence | None:
     """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
@@ -72,7 +73,9 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     factor = median(quotient)
     far = accumulated is None or accumulated > FAR
     near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
-    number = _whole(factor, accumulated, *((NEAR_EVALUATION, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    if number is None and accumulated is not None and accumulated > FAR and np.ptp(np.log(quotient)) < STEADY:
+        number = _whole(1 / factor, accumulated, near, 0.0)  # divided once too often
     steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
     if number is None or (accumulated is None and not steady):
         return False

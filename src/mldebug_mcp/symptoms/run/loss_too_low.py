@@ -16,6 +16,8 @@ from mldebug_mcp.text import figure
 LOW, LOW_OF_ANSWERS = 0.1, 0.02
 """Nats per token on data that is not trained on; the best language models have 0.5 and more on running text. Answers of
 a fixed form, labels and calls of functions, which models are fine-tuned on, may well come to 0.05. Chosen by hand."""
+LOW_OF_TEXT = 0.4
+"""... and for a model from scratch with a vocabulary of text: the best ones have 0.5 on code, 1.5 and more on prose."""
 
 
 @symptom(
@@ -27,19 +29,20 @@ a fixed form, labels and calls of functions, which models are fine-tuned on, may
 def loss_too_low(run: Run) -> Evidence | None:
     """The evaluation loss of a language model ends below a tenth of a nat per token, in fine-tuning below a fiftieth.
 
-    In training from scratch without an evaluation so does the training loss, which is over rows that are new.
+    Below 0.4 where it began as a uniform guess among the tokens of text. In training from scratch without an
+    evaluation so does the training loss, which is over rows that are new.
 
     Not this when: only the training loss is that low, by memorising (`eval_gap_grows`); answers are a word or a label,
     or written by a template; the loss is scaled. The bounds were chosen by hand.
     """
-    if not predicts_tokens(run):
+    if not predicts_tokens(run) and not _starts_at_a_guess(run):
         raise CannotTell("it is not known that this run trains a language model")
     losses = _over_new_rows(run)
     if not losses:
         raise CannotTell("no evaluation loss was logged twice")
     lowest = min(losses, key=lambda series: end_level(series.value))
     end = end_level(lowest.value)
-    low = LOW_OF_ANSWERS if run.kind == "sft" else LOW
+    low = LOW_OF_ANSWERS if run.kind == "sft" else LOW_OF_TEXT if _starts_at_a_guess(run) else LOW
     if not 0 <= end < low or median(lowest.value) == 0:
         return None
     onset = float(lowest.step[int(np.argmax(lowest.value < low))])
@@ -62,8 +65,12 @@ def _over_new_rows(run: Run) -> list[Series]:
 
 
 def _is_from_scratch(run: Run) -> bool:
+    return run.kind == "unknown" and _starts_at_a_guess(run)
+
+
+def _starts_at_a_guess(run: Run) -> bool:
     try:
         uniform_of_tokens(run)
     except CannotTell:
         return False
-    return run.kind == "unknown"
+    return True

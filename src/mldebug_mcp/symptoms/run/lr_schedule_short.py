@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.rounding import ends_by_rounding
 from mldebug_mcp.text import figure
 
 SHARE = 0.1
@@ -36,6 +37,8 @@ def lr_schedule_short(run: Run) -> Evidence | None:
         return None
     if len(np.unique(after[(after > floor + 0.01 * peak) & (after < 0.99 * peak)])) < SMOOTH:
         return None
+    if ends_by_rounding(rate.value, rest / len(rate)):
+        raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
     first = float(rate.step[len(rate) - rest])
     return Evidence(
         f"learning_rate reaches its lowest value, {figure(floor)}, at {run.step_name} {figure(first)} and stays there "

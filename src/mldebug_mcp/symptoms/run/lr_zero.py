@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.rounding import ends_by_rounding
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
@@ -39,6 +40,8 @@ def lr_zero(run: Run) -> Evidence | None:
     first, last = int(starts[long[0]]), int(ends[long[0]]) - 1
     if _few_digits(rate.value) and _learns(run, float(rate.step[first]), float(rate.step[last])):
         raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
+    if last == len(zero) - 1 and ends_by_rounding(rate.value, (last - first + 1) / len(zero)):
+        raise CannotTell("the learning rate is printed with so few decimals that the end of a schedule reads 0")
     return Evidence(
         f"learning_rate is 0 from {run.step_name} {figure(float(rate.step[first]))} to "
         f"{figure(float(rate.step[last]))} ({last - first + 1} records)",

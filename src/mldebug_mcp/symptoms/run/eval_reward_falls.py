@@ -1,0 +1,67 @@
+"""The score of evaluation falls while the reward of training rises."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.statistics import blocks, end_level, median, noise
+from mldebug_mcp.text import figure
+
+LEAST = 6
+SHARE = 0.25
+"""Of its best level that the score of evaluation loses. Chosen by hand."""
+SIGMAS = 4.0
+BEGUN = 0.25
+"""Of the fall: where so much of it has happened, it has begun."""
+_SCORE = re.compile(r"eval_.*(?:reward|score|acc|pass|success|win).*", re.IGNORECASE)
+_SPREAD = re.compile(r"std|length|loss|time", re.IGNORECASE)
+
+
+@symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
+def eval_reward_falls(run: Run) -> Evidence | None:
+    """A score of evaluation falls well below its best for good, while the reward of training does not fall.
+
+    What training pays for and what is wanted come apart. Not this when: both fall (`reward_falls`); the score only
+    scatters; it was best at one lucky evaluation. The share and the number of standard errors were chosen by hand.
+    """
+    scores = [
+        one
+        for name in run.series
+        if _SCORE.fullmatch(name) and not _SPREAD.search(name) and len(one := run[name].finite) >= LEAST
+    ]
+    if not scores:
+        raise CannotTell(f"no score of evaluation has {LEAST} finite values")
+    lost = [(fall, one) for one in scores if (fall := _fall(one)) is not None]
+    if 2 * len(lost) <= len(scores):
+        return None
+    paid = blocks(averaged(run, reward(run)).value, 12).level
+    if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
+        return None
+    (top, end), series = max(lost, key=lambda pair: pair[0][0] - pair[0][1])
+    best = int(np.argmax(_levels(series)))
+    onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * (top - end)))])
+    return Evidence(
+        f"{series.name} falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, while the "
+        f"reward goes from {figure(float(paid[0]))} to {figure(float(paid[-1]))}",
+        steps=(onset,),
+        values={"best": top, "end": end, "reward_at_start": float(paid[0]), "reward_at_end": float(paid[-1])},
+    )
+
+
+def _fall(score: Series) -> tuple[float, float] | None:
+    """Return the best level, of three evaluations, and that at the end, or None where it has not fallen."""
+    levels = _levels(score)
+    top, end = max(levels), levels[-1]
+    if top <= 0 or top - end < max(SHARE * top, SIGMAS * noise(score.value)):
+        return None
+    return top, end
+
+
+def _levels(score: Series) -> list[float]:
+    """Return the medians of three evaluations in a row."""
+    return [median(score.value[at : at + 3]) for at in range(len(score) - 2)]

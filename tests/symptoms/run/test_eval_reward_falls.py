@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+
+def of_scores(score: NDArray[np.float64], reward: NDArray[np.float64]) -> Run:
+    every = len(reward) // len(score)
+    return run_of(
+        {"eval_reward": {every * (place + 1): float(value) for place, value in enumerate(score)}},
+        reward=noisy(reward, 0.02),
+        kind="grpo",
+    )
+
+
+def test_a_score_that_falls_while_the_reward_rises_is_present_from_where_it_falls() -> None:
+    score = np.concatenate([np.linspace(0.4, 0.5, 6), np.linspace(0.48, 0.2, 9)])
+    found = seen("eval_reward_falls", of_scores(score, np.linspace(0.3, 0.9, 150)))
+    assert found.state is State.PRESENT
+    assert 50 <= found.steps[0] <= 100
+
+
+def test_a_score_that_rises_with_the_reward_is_absent() -> None:
+    assert state("eval_reward_falls", of_scores(np.linspace(0.3, 0.6, 15), np.linspace(0.3, 0.9, 150))) is State.ABSENT
+
+
+def test_a_score_that_falls_with_the_reward_is_absent() -> None:
+    run = of_scores(np.linspace(0.6, 0.2, 15), np.linspace(0.9, 0.3, 150))
+    assert state("eval_reward_falls", run) is State.ABSENT
+
+
+def test_one_lucky_evaluation_is_absent() -> None:
+    score = 0.4 + 0.03 * np.random.default_rng(0).standard_normal(15)
+    score[4] = 0.65
+    assert state("eval_reward_falls", of_scores(score, np.linspace(0.3, 0.9, 150))) is State.ABSENT
+
+
+def test_a_few_evaluations_cannot_tell() -> None:
+    run = of_scores(np.array([0.5, 0.3, 0.2]), np.linspace(0.3, 0.9, 150))
+    assert state("eval_reward_falls", run) is State.UNKNOWN
