@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 
 import numpy as np
 
@@ -25,6 +26,9 @@ CHANGE = 0.2
 ERRORS = 5.0
 """A trend over the log of this share of the level at the start, and this many times its error, is a change for good:
 chosen by hand, so that what a fixed policy's rewards and entropies do between the states that it meets is none."""
+_SCORE = re.compile(r"eval_.*(?:reward|score|acc|pass|success|win).*", re.IGNORECASE)
+_NO_SCORE = re.compile(r"std|length|loss|time", re.IGNORECASE)
+"""What evaluation is scored by, and what stands beside that in its names."""
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
 
@@ -50,6 +54,12 @@ def averaged(run: Run, rewards: Series) -> Series:
     first = np.linspace(0, len(rewards), STRETCHES, endpoint=False).astype(np.int64)
     counts = np.diff(np.append(first, len(rewards)))
     return Series(rewards.name, rewards.step[first], np.add.reduceat(rewards.value, first) / counts)
+
+
+def held_out_scores(run: Run, least: int) -> list[Series]:
+    """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
+    names = [name for name in run.series if _SCORE.fullmatch(name) and not _NO_SCORE.search(name)]
+    return [one for one in (run[name].finite for name in names) if len(one) >= least]
 
 
 def from_the_start(rewards: Series) -> bool:

@@ -48,3 +48,18 @@ def test_completions_that_grew_into_the_limit_are_no_sign_of_a_limit_that_was_to
     run = run_of({NAME: length, "completions/clipped_ratio": cut, "reward": length / 12}, kind="grpo")
     ranked = [one.cause for one in diagnose(run).hypotheses]
     assert ranked.index("length_exploitation") < ranked.index("completion_limit_low")
+
+
+def test_growth_far_from_the_limit_is_a_remark_where_scores_of_evaluation_rise_with_it() -> None:
+    length = np.linspace(900, 2100, 100)
+    share = {"completions/clipped_ratio": np.full(100, 0.05)}
+    scores = np.linspace(0.2, 0.5, 10)
+    grows = {"eval_reward": {10 * (place + 1): float(score) for place, score in enumerate(scores)}}
+    stays = {"eval_reward": {10 * (place + 1): 0.3 for place in range(10)}}
+    assert state("completion_length_grows", run_of({**share, **grows}, completion_length=length, kind="grpo")) is (
+        State.ABSENT
+    )
+    assert state("completion_length_grows", run_of({**share, **stays}, completion_length=length, kind="grpo")) is (
+        State.PRESENT
+    )
+    assert state("completion_length_grows", run_of(share, completion_length=length, kind="grpo")) is State.PRESENT

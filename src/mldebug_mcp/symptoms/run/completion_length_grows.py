@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.policy import NOT_POLICY
+from mldebug_mcp.symptoms.policy import NOT_POLICY, held_out_scores, trend
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, monotone, start_level
 from mldebug_mcp.text import figure
@@ -11,6 +11,10 @@ from mldebug_mcp.text import figure
 FACTOR = 2.0
 NEAR_LIMIT = 0.7
 """Growth by half is enough where it ends within this share of the limit."""
+MOST_WITH_SCORES, FEW_CUT = 4.0, 0.2
+"""Growth below this factor is a remark where every score of evaluation rises with it, the length ends below half of the
+limit and no more than this share is cut off: answers to problems that take thought grow so. Chosen by hand."""
+LEAST_SCORES = 4
 CUT = 0.5
 """... or, where the limit is not known, where this share of the completions is cut off by it in the end."""
 STEADY = 0.8
@@ -24,7 +28,7 @@ def completion_length_grows(run: Run) -> Evidence | None:
     """The mean length of completions rises steadily, to a multiple or up to the limit.
 
     Not this when: it wanders; it rises and falls back; it rises and levels off well below the limit after growth of
-    less than a factor of two.
+    less than a factor of two; it stays clear of the limit while all scores of evaluation rise with it (a remark).
     Tasks that need reasoning lengthen answers for good reason: read it with the reward. The factors were chosen by
     hand.
     """
@@ -40,15 +44,33 @@ def completion_length_grows(run: Run) -> Evidence | None:
         return None
     onset = float(length.step[departure(length.value, end)])
     beside = f"; the limit is {figure(limit)}" if limit is not None else ""
+    serves = end < MOST_WITH_SCORES * start and _has_room(run, end, limit) and _scores_rise(run)
+    beside += "; the scores of evaluation rise with it" if serves else ""
     return Evidence(
         f"completions grow from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"
         f"{beside}",
         steps=(onset,),
         values={"start": start, "end": end, "factor": end / start, **({"limit": limit} if limit is not None else {})},
+        present=not serves,
     )
 
 
 def _cut_off(run: Run) -> bool:
     """Say whether most of the last completions ended at the limit."""
+    return (_share_cut(run) or 0.0) >= CUT
+
+
+def _has_room(run: Run, end: float, limit: float | None) -> bool:
+    """Say whether the last completions are known to stay clear of the limit."""
+    share = _share_cut(run)
+    return (limit is None or end < limit / 2) and share is not None and share < FEW_CUT
+
+
+def _scores_rise(run: Run) -> bool:
+    scores = held_out_scores(run, LEAST_SCORES)
+    return bool(scores) and all(trend(one) > 0 for one in scores)
+
+
+def _share_cut(run: Run) -> float | None:
     name = "completions/clipped_ratio"
-    return name in run and len(run[name].finite) > 0 and end_level(run[name].finite.value) >= CUT
+    return end_level(run[name].finite.value) if name in run and len(run[name].finite) else None

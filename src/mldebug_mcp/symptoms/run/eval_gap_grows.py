@@ -31,7 +31,7 @@ BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
-SLIGHT = 0.03
+SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is `eval_gap_slight`. Most fine-tuning
 over three epochs ends with one. Chosen by hand."""
 SMALL = 0.5
@@ -69,7 +69,8 @@ def eval_gap_grows(run: Run) -> Evidence | None:
 def is_slight(run: Run, rise: Evidence) -> bool:
     """Say whether a rise of evaluation is by so little of the nats of tokens that sound fine-tuning ends so."""
     lasting = rise.values["in_a_row"] or not rise.present
-    return predicts_tokens(run) and not lasting and rise.values["relative_rise"] < SLIGHT
+    may_be_tokens = predicts_tokens(run) or run.kind == "unknown"
+    return may_be_tokens and not lasting and rise.values["relative_rise"] < SLIGHT
 
 
 def rise_of_evaluation(run: Run) -> Evidence | None:

@@ -17,7 +17,7 @@ from mldebug_mcp.symptoms.run.eval_gap_grows import is_slight, rise_of_evaluatio
     instead=("eval_gap_grows",),
 )
 def eval_gap_slight(run: Run) -> Evidence | None:
-    """A language model's evaluation loss ends 1 to 3 % above its minimum, while the training loss goes on falling.
+    """A language model's evaluation loss ends 1 to 5 % above its minimum, while the training loss goes on falling.
 
     So much is usual in the third epoch of fine-tuning. Not this when: it rises by more, or at four evaluations in a
     row (`eval_gap_grows`). Judged only where evaluation rises.

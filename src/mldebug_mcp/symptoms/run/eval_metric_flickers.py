@@ -35,7 +35,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     series = [one for one in series if len(one) >= LEAST]
     if not series:
         raise CannotTell(f"no evaluation loss or metric has {LEAST} finite values")
-    found = [(one, *_flicker(one)) for one in series]
+    found = [(one, *flicker(one)) for one in series]
     found = [item for item in found if item[1] > SHARE and item[2] > RANDOM]
     if not found or 2 * len(found) < len(series):
         return None
@@ -48,7 +48,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     )
 
 
-def _flicker(series: Series) -> tuple[float, float]:
+def flicker(series: Series) -> tuple[float, float]:
     """Return the typical change as a share of the level, and how random the curve is, over its later three quarters."""
     values: Floats = series.value[len(series) // 4 :]
     change = np.diff(values)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, averaged, held_out_scores, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, end_level, median, noise
 from mldebug_mcp.text import figure
@@ -18,8 +16,6 @@ SHARE = 0.25
 SIGMAS = 4.0
 BEGUN = 0.25
 """Of the fall: where so much of it has happened, it has begun."""
-_SCORE = re.compile(r"eval_.*(?:reward|score|acc|pass|success|win).*", re.IGNORECASE)
-_SPREAD = re.compile(r"std|length|loss|time", re.IGNORECASE)
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
@@ -29,11 +25,7 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     What training pays for and what is wanted come apart. Not this when: both fall (`reward_falls`); the score only
     scatters; it was best at one lucky evaluation. The share and the number of standard errors were chosen by hand.
     """
-    scores = [
-        one
-        for name in run.series
-        if _SCORE.fullmatch(name) and not _SPREAD.search(name) and len(one := run[name].finite) >= LEAST
-    ]
+    scores = held_out_scores(run, LEAST)
     if not scores:
         raise CannotTell(f"no score of evaluation has {LEAST} finite values")
     lost = [(fall, one) for one in scores if (fall := _fall(one)) is not None]

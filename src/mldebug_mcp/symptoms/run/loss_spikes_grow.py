@@ -17,7 +17,7 @@ FACTOR = 1.8
 """The last third of them are so many times as high as the first third. Chosen by hand."""
 
 
-@symptom(needs=("loss",), sources=("stable_lowprec_clip",), points=20, not_for=("grpo", "ppo", "rl"), background=0.01)
+@symptom(needs=("loss",), sources=("stable_lowprec_clip",), points=20, not_for=("grpo", "ppo", "rl"), background=0.005)
 def loss_spikes_grow(run: Run) -> Evidence | None:
     """The loss jumps again and again, each time higher: the same rows would be better known each time.
 
