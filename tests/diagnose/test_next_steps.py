@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
+from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.diagnose.next_steps import VERBS, applies, order_next_steps, possible_call
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis, NextStep
@@ -76,3 +78,23 @@ def test_the_message_is_looked_for_in_the_log_itself_where_that_is_text() -> Non
         possible_call('explain_error(text="MESSAGE")', "runs/7/train.log") == 'explain_error(text="runs/7/train.log")'
     )
     assert possible_call('explain_error(text="MESSAGE")', "runs/7") == 'explain_error(text="MESSAGE")'
+
+
+def test_a_message_that_no_log_holds_is_looked_up_last() -> None:
+    lookup = step("look up the message", "seconds", 'explain_error(text="MESSAGE")')
+    ordered = order_next_steps([hypothesis("a", 0.5, lookup, step("inspect a batch"))])
+    assert [one.action for one in ordered] == ["inspect a batch", "look up the message"]
+
+
+def looked_up(log: Path) -> bool:
+    return any("explain_error" in (one.call or "") for one in diagnose_run(log).hypotheses[0].next_steps)
+
+
+def test_no_message_is_looked_up_again_in_a_log_that_was_searched(tmp_path: Path) -> None:
+    rows = "".join(f"step {at} loss 2.3026 grad_norm 0.0\n" for at in range(1, 60))
+    text, table = tmp_path / "train.log", tmp_path / "metrics.csv"
+    text.write_text(rows)
+    table.write_text("step,loss,grad_norm\n" + "".join(f"{at},2.3026,0.0\n" for at in range(1, 60)))
+    assert diagnose_run(text).hypotheses[0].cause == diagnose_run(table).hypotheses[0].cause == "params_not_training"
+    assert not looked_up(text)
+    assert looked_up(table)

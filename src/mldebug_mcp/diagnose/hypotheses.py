@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
-from mldebug_mcp.diagnose.next_steps import applies, possible_call
+from mldebug_mcp.diagnose.next_steps import applies, looks_up_a_message, possible_call
 from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, in_bits, rank
 from mldebug_mcp.diagnose.ties import tied
 from mldebug_mcp.knowledge import Catalogue, catalogue
@@ -19,7 +19,9 @@ LEADING = 0.02
 """Hypotheses below this probability are listed without fix, next steps and citations."""
 MAX_STEPS_EACH = 3
 NO_ERROR = "error_message"
-"""The symptom whose absence says that the log was searched for errors, and has none."""
+"""The symptom whose absence says that the log was searched for errors, and has none that is known."""
+UNKNOWN_ERROR = "ends_in_error"
+"""The symptom of one that is not known."""
 
 
 def judge_causes(
@@ -126,7 +128,11 @@ def _hypothesis(
     )
     if item.probability < LEADING:
         return short
-    fitting = [step for step in cause.next_steps if applies(step.action, kind)]
+    # The log was searched for errors and has none: that check has been made.
+    searched = NO_ERROR in absent and UNKNOWN_ERROR not in states[State.PRESENT]
+    fitting = [
+        step for step in cause.next_steps if applies(step.action, kind) and not (searched and looks_up_a_message(step))
+    ]
     return short.model_copy(
         update={
             "summary": plain(cause.summary),

@@ -14,6 +14,8 @@ MAX_STEPS = 5
 COST = {"seconds": 1.0, "minutes": 2.0, "hours": 6.0}
 """What a check costs, relative to one that takes seconds. Chosen by hand: far flatter than time itself, because
 a decisive check that takes minutes beats a weak one that takes seconds."""
+NO_MESSAGE = 3.0
+"""Times the cost of a check that looks up a message, where the log is one of metrics alone and holds none."""
 SENSITIVITY = 0.8
 FALSE_CONFIRMATION = 0.15
 """How often a check confirms a cause that is there, and one that is not. Chosen by hand: checks are read by people."""
@@ -58,11 +60,21 @@ def applies(action: str, kind: str) -> bool:
     return kinds is None or kind in kinds
 
 
+def looks_up_a_message(step: NextStep) -> bool:
+    """Say whether a check asks for an error message of which nothing is known yet."""
+    return step.call is not None and step.call.startswith("explain_error(") and '"MESSAGE"' in step.call
+
+
+def _cost(step: NextStep) -> float:
+    return COST[step.cost] * (NO_MESSAGE if looks_up_a_message(step) else 1.0)
+
+
 def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
     """Return the most useful checks over all hypotheses, best first.
 
     A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
-    divided by its cost. Checks that make the same call are one check about several causes. What to do if nothing is
+    divided by its cost. Checks that make the same call are one check about several causes. One that looks up an error
+    message comes late where the log can hold none. What to do if nothing is
     wrong, or nothing fits, is included only if that leads.
     """
     merged: dict[str, NextStep] = {}
@@ -72,7 +84,7 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
         known = merged.get(key)
         merged[key] = known.model_copy(update={"for_causes": [*known.for_causes, hypothesis.cause]}) if known else step
         mass[key] = mass.get(key, 0.0) + hypothesis.probability
-    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / COST[step.cost] for key, step in merged.items()}
+    worth = {key: float(entropy([mass[key], 1 - mass[key]])) / _cost(step) for key, step in merged.items()}
     return [merged[key] for key in sorted(merged, key=lambda key: -worth[key])][:MAX_STEPS]
 
 
