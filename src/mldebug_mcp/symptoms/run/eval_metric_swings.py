@@ -33,6 +33,7 @@ GONE = 0.05
     whole_run=True,
     background=0.004,
     follows=("loss_divergence", "loss_nonfinite", "loss_noisy"),
+    instead=("eval_tokens_flicker",),
 )
 def eval_metric_swings(run: Run) -> Evidence | None:
     """From one evaluation to the next much of what was right goes wrong or comes back, while the training loss falls.

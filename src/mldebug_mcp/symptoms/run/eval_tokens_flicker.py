@@ -19,7 +19,14 @@ RANDOM = 0.5
     needs=("eval_loss",),
     not_for=("grpo", "ppo", "rl", "preference", "supervised", "diffusion", "boosting"),
     background=0.003,
-    follows=("eval_gap_at_zero", "eval_gap_grows", "eval_gap_wide", "loss_divergence", "loss_nonfinite"),
+    follows=(
+        "eval_gap_at_zero",
+        "eval_gap_grows",
+        "eval_gap_wide",
+        "eval_metric_swings",
+        "loss_divergence",
+        "loss_nonfinite",
+    ),
 )
 def eval_tokens_flicker(run: Run) -> Evidence | None:
     """The evaluation loss of a language model changes by 8 % and more from one evaluation to the next, at random.
