@@ -37,3 +37,8 @@ def test_the_kind_of_a_run_is_told_by_what_it_logs_and_how_it_is_configured(
 ) -> None:
     assert kind_of_run(metrics, config) == kind
     assert kind in (*KINDS, "unknown")
+
+
+def test_a_critic_beside_completions_makes_it_ppo() -> None:
+    assert kind_of_run({"completion_length", "reward", "value_loss"}, {}) == "ppo"
+    assert kind_of_run({"completion_length", "reward"}, {}) == "grpo"

@@ -95,7 +95,7 @@ def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
             return kind
     for kind, marks in _MARKS:
         if any(mark in metrics for mark in marks):
-            return kind
+            return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
     if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
         return "sft"
     return _rewarded(metrics) if "reward" in metrics else _of_its_model(config)

@@ -19,6 +19,11 @@ LEAST_LN_VOCABULARY = math.log(65)
 KNOWS = 0.8
 """Of the loss of a uniform guess: a model that begins below it knows something. Chosen by hand."""
 
+CLASSES, NEAR_GUESS = (2, 3, 4, 5, 10, 100, 1000), 0.03
+"""Usual numbers of classes, and how near their guess a first loss may be to be one."""
+TUNING = (5e-6, 5e-5)
+"""Peaks of the learning rate in full fine-tuning (Axolotl: 1e-5 to 5e-5). Few models from scratch are trained so."""
+
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
 _PERPLEXITY = re.compile(r"(?P<of>eval_)?.*(?:ppl|perplexity)", re.IGNORECASE)
 LEAST_POWERS, NEAR_POWER = 3, 0.05
@@ -48,12 +53,22 @@ def predicts_tokens(run: Run) -> bool:
 def comes_trained(run: Run, start: float) -> bool:
     """Say whether a loss that begins at this level is that of a model which knows something already.
 
-    Where the size of the vocabulary is not known, it is at least that of characters.
+    Where the size of the vocabulary is not known, it is at least that of characters. Where not even the kind of run is,
+    a rate of fine-tuning and a first loss that is no guess among a usual number of classes say so.
     """
     uniform = uniform_loss(run)
+    if uniform is None and run.kind == "unknown":
+        guesses = any(abs(start / math.log(classes) - 1) < NEAR_GUESS for classes in CLASSES)
+        return start < KNOWS * LEAST_LN_VOCABULARY and not guesses and _is_tuned(run)
     if uniform is None and run.kind in LANGUAGE_MODELS:
         uniform = LEAST_LN_VOCABULARY
     return uniform is not None and start < KNOWS * uniform
+
+
+def _is_tuned(run: Run) -> bool:
+    """Say whether the learning rate is one of those that trained models are tuned with."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]
 
 
 def nats_per_unit(run: Run) -> float | None:

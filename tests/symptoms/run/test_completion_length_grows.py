@@ -63,3 +63,12 @@ def test_growth_far_from_the_limit_is_a_remark_where_scores_of_evaluation_rise_w
         State.PRESENT
     )
     assert state("completion_length_grows", run_of(share, completion_length=length, kind="grpo")) is State.PRESENT
+
+
+def test_growth_while_the_reward_rises_near_the_reference_is_a_remark() -> None:
+    metrics = {"completions/clipped_ratio": np.full(100, 0.05), "kl": np.linspace(0.0, 0.05, 100)}
+    length = np.linspace(220, 560, 100)
+    learns = run_of(metrics, completion_length=length, reward=np.linspace(0.2, 0.7, 100), kind="grpo")
+    stands = run_of(metrics, completion_length=length, reward=np.full(100, 0.3), kind="grpo")
+    assert state("completion_length_grows", learns) is State.ABSENT
+    assert state("completion_length_grows", stands) is State.PRESENT

@@ -47,3 +47,10 @@ def test_the_small_steps_of_a_sound_fine_tune_are_a_remark(seed: int) -> None:
     finding = seen("loss_epoch_steps", run_of(loss=stairs, epoch=EPOCH))
     assert finding.state is State.ABSENT
     assert "epoch boundaries" in finding.summary
+
+
+def test_the_steps_of_preference_tuning_over_two_epochs_are_a_remark() -> None:
+    loss = noisy(np.repeat([0.52, 0.4], 60), 0.01)
+    pairs = run_of(loss=loss, epoch=np.arange(1, 121) / 60, kind="preference")
+    assert state("loss_epoch_steps", pairs) is State.ABSENT
+    assert state("loss_epoch_steps", run_of(loss=loss, epoch=np.arange(1, 121) / 60, kind="sft")) is State.PRESENT

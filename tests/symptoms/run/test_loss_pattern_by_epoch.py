@@ -34,3 +34,12 @@ def test_sources_in_another_order_each_epoch_are_absent() -> None:
 
 def test_one_epoch_cannot_tell() -> None:
     assert state("loss_pattern_by_epoch", over_epochs(decay(120, 1.6, 1.1), 200)) is State.UNKNOWN
+
+
+def test_rows_in_the_order_of_their_difficulty_are_present() -> None:
+    saw = np.tile(np.linspace(-0.45, 0.45, 40), 4)
+    assert state("loss_pattern_by_epoch", over_epochs(1.2 + saw)) is State.PRESENT
+
+
+def test_a_loss_that_climbs_through_all_epochs_is_absent() -> None:
+    assert state("loss_pattern_by_epoch", over_epochs(np.linspace(1.2, 5.0, 160))) is State.ABSENT

@@ -87,3 +87,10 @@ def test_a_steady_quotient_between_two_numbers_is_absent() -> None:
     loss = noisy([3.3 * (1.8 - step / 400) for step in range(1, 201)], 0.01)
     run = run_of(loss=loss, eval_loss=EVALUATIONS, config={"gradient_accumulation_steps": 4})
     assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+def test_an_evaluation_that_is_about_as_many_times_worse_is_absent() -> None:
+    loss = noisy([1.2 - step / 1000 for step in range(1, 201)], 0.03)
+    evaluation = dict.fromkeys((50, 100, 150, 200), 3.6)
+    run = run_of(loss=loss, eval_loss=evaluation, config={"gradient_accumulation_steps": 4})
+    assert state("loss_scale_suspicious", run) is State.ABSENT

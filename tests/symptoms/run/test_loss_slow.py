@@ -114,3 +114,13 @@ def test_where_evaluation_creeps_below_a_guess_something_is_learnt(name: str, la
     run = run_of_records(rows, config={"num_labels": 2})
     assert state("loss_slow", run) is State.PRESENT
     assert state(name, run) is expected
+
+
+def test_a_rate_of_fine_tuning_says_that_the_model_may_come_trained() -> None:
+    straight = np.linspace(1.45, 1.3, 100)
+    tuned = run_of(loss=straight, learning_rate=np.full(100, 1e-5), every=10)
+    scratch = run_of(loss=straight, learning_rate=np.full(100, 1e-3), every=10)
+    guess = run_of(loss=np.linspace(2.3026, 2.1, 100), learning_rate=np.full(100, 1e-5), every=10)
+    assert state("loss_slow", tuned) is State.UNKNOWN
+    assert state("loss_slow", scratch) is State.PRESENT
+    assert state("loss_slow", guess) is State.PRESENT

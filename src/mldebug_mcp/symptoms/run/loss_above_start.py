@@ -35,7 +35,7 @@ quieter than the rest: else all scatter around one level, as those of diffusion 
     not_for=("grpo", "ppo", "rl"),
     background=0.01,
     instead=("loss_divergence", "loss_hump"),
-    follows=("accuracy_below_chance",),
+    follows=("accuracy_below_chance", "loss_pattern_by_epoch"),
 )
 def loss_above_start(run: Run) -> Evidence | None:
     """Several records of the training loss lie far above the first ones.

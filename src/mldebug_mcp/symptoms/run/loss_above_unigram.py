@@ -24,7 +24,14 @@ FALLEN = 0.97
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion", "preference", "supervised"),
     background=0.001,
-    follows=("loss_plateau", "loss_at_unigram", "loss_stall", "loss_divergence", "loss_slow"),
+    follows=(
+        "loss_at_unigram",
+        "loss_divergence",
+        "loss_plateau",
+        "loss_scale_suspicious",
+        "loss_slow",
+        "loss_stall",
+    ),
     instead=NO_PROGRESS,
 )
 def loss_above_unigram(run: Run) -> Evidence | None:

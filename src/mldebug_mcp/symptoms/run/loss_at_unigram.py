@@ -27,7 +27,7 @@ EARLY = 0.005
     settled=True,
     not_for=("grpo", "ppo", "rl", "diffusion", "preference", "supervised"),
     background=0.003,
-    follows=("loss_plateau",),
+    follows=("loss_plateau", "loss_scale_suspicious"),
     instead=NO_PROGRESS,
 )
 def loss_at_unigram(run: Run) -> Evidence | None:

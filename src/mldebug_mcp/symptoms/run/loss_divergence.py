@@ -49,10 +49,7 @@ SIGMAS = 6.0
     points=5,
     not_for=("grpo", "ppo", "rl"),
     background=0.01,
-    follows=(
-        "accuracy_below_chance",
-        "loss_falls_back",
-    ),
+    follows=("accuracy_below_chance", "loss_falls_back", "loss_pattern_by_epoch"),
     instead=("logits_grow",),
 )
 def loss_divergence(run: Run) -> Evidence | None:

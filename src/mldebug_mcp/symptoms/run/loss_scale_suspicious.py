@@ -75,7 +75,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
     number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
     if number is None and accumulated is not None and accumulated > FAR and np.ptp(np.log(quotient)) < STEADY:
-        number = _whole(1 / factor, accumulated, near, 0.0)  # divided once too often
+        number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
     steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
     if number is None or (accumulated is None and not steady):
         return False
