@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.text import figure
 
 LEAST = 5
 """Records in a row at zero, from the first on, and then others that are mostly not: what sets in. Chosen by hand."""
@@ -36,6 +38,15 @@ def terms_set_in(run: Run) -> list[SetsIn]:
     """Return the terms of the loss that set in: before and after, the loss is not the same quantity."""
     names = (name for name in run.series if _TERM.search(name) and not _NO_TERM.search(name))
     return [one for name in names if (one := _sets_in(run[name].finite)) is not None]
+
+
+def refuse_new_terms(run: Run) -> None:
+    """Raise CannotTell if a term of the loss sets in during the run: its levels before and after do not compare."""
+    if terms := terms_set_in(run):
+        one = terms[0]
+        raise CannotTell(
+            f"{one.name} sets in at {run.step_name} {figure(one.step)}: the loss is another one from there"
+        )
 
 
 def term_set_in(run: Run, step: float) -> SetsIn | None:

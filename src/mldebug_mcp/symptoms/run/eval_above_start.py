@@ -18,8 +18,8 @@ ABOVE = 1.25
     not_for=("grpo", "ppo", "rl", "preference", "sft", "boosting"),
     whole_run=True,
     background=0.005,
-    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious"),
-    instead=("eval_gap_steady",),
+    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
+    instead=("eval_gap_steady", "eval_bad_from_start"),
 )
 def eval_above_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss, and above what the training loss was at first.

@@ -31,7 +31,7 @@ SMALL = 10.0
     sources=("slavv_37",),
     not_for=("grpo", "ppo", "rl"),
     background=0.015,
-    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious"),
+    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
     instead=("eval_gap_steady",),
 )
 def eval_bad_from_start(run: Run) -> Evidence | None:

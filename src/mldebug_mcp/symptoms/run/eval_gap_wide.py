@@ -32,8 +32,14 @@ LEAST_EVALUATIONS = 4
     not_for=("grpo", "ppo", "rl", "preference", "boosting"),  # trees always know their own rows better
     whole_run=True,
     background=0.01,
-    follows=("eval_above_start", "loss_divergence", "loss_nonfinite", "loss_scale_suspicious"),
-    instead=("eval_gap_steady",),
+    follows=(
+        "eval_above_start",
+        "loss_divergence",
+        "loss_nonfinite",
+        "loss_scale_suspicious",
+        "loss_never_below_first",
+    ),
+    instead=("eval_gap_steady", "eval_bad_from_start"),
 )
 def eval_gap_wide(run: Run) -> Evidence | None:
     """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.

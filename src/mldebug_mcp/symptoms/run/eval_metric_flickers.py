@@ -18,7 +18,16 @@ RANDOM = 0.5
 """Half the mean squared change over the variance: 1 for pure chance, near 0 for a trend."""
 
 
-@symptom(needs=(), not_for=("grpo", "ppo", "rl"), background=0.03, as_chosen=True, follows=("eval_metric_swings",))
+@symptom(
+    needs=(),
+    not_for=("grpo", "ppo", "rl"),
+    background=0.03,
+    as_chosen=True,
+    follows=(
+        "loss_never_below_first",
+        "eval_metric_swings",
+    ),
+)
 def eval_metric_flickers(run: Run) -> Evidence | None:
     """A metric or loss of evaluation jumps up and down from one evaluation to the next without a trend.
 

@@ -32,7 +32,7 @@ GONE = 0.05
     not_for=("grpo", "ppo", "rl", "preference", "boosting"),
     whole_run=True,
     background=0.004,
-    follows=("loss_divergence", "loss_nonfinite", "loss_noisy"),
+    follows=("loss_divergence", "loss_nonfinite", "loss_noisy", "loss_never_below_first"),
     instead=("eval_tokens_flicker",),
 )
 def eval_metric_swings(run: Run) -> Evidence | None:

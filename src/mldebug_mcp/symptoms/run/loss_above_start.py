@@ -9,6 +9,7 @@ from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, mad, median, noise
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 FACTOR = 1.4
@@ -35,7 +36,7 @@ quieter than the rest: else all scatter around one level, as those of diffusion 
     not_for=("grpo", "ppo", "rl"),
     background=0.01,
     instead=("loss_divergence", "loss_hump"),
-    follows=("accuracy_below_chance", "loss_pattern_by_epoch"),
+    follows=("accuracy_below_chance", "loss_pattern_by_epoch", "loss_spike_single"),
 )
 def loss_above_start(run: Run) -> Evidence | None:
     """Several records of the training loss lie far above the first ones.
@@ -43,6 +44,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     Not this when: the first records vary widely themselves; single batches stand out (`loss_spike`); the log begins
     with a model that is already trained; the evaluation loss stands still. Factor and number were chosen by hand.
     """
+    refuse_new_terms(run)
     loss = run["loss"].finite
     first = loss.value[:FIRST]
     start = median(first)

@@ -13,8 +13,9 @@ from mldebug_mcp.symptoms.statistics import aligned, blocks, median
 from mldebug_mcp.text import figure
 
 LEAST = 8
-NEAR = 0.03
-"""How far from 1 the level may be, all over the later three quarters."""
+NEAR, STILL = 0.07, 0.04
+"""How far from 1 the level may be, as the variance of some thousand rows is, and how far it moves in the later three
+quarters."""
 RATIO = (0.68, 0.9)
 """The mean absolute error over the root of the squared one: 0.71 for Laplace's distribution, 0.80 for a normal one,
 0.87 for a uniform one. Beside it the loss is known to be a squared error. All chosen by hand."""
@@ -43,7 +44,7 @@ def loss_at_unit_variance(run: Run) -> Evidence | None:
         raise CannotTell("nothing says that the loss is a squared error")
     later = loss.value[len(loss) // 4 :]
     level = blocks(later, 5).level
-    if float(np.abs(level - 1).max()) > NEAR:
+    if float(np.abs(level - 1).max()) > NEAR or float(np.ptp(level)) > STILL:
         return None
     return Evidence(
         f"loss is {figure(median(later))} over the later three quarters of {len(loss)} records{beside}: predicting the "

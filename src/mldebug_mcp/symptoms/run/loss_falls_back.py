@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
-from mldebug_mcp.symptoms.terms import terms_set_in
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 SIGMAS = 7.0
@@ -37,7 +37,7 @@ that it takes grow with the square of the points."""
     not_for=("grpo", "ppo", "rl"),
     whole_run=True,
     background=0.01,
-    follows=("loss_spikes_recur",),
+    follows=("loss_spikes_recur", "loss_spike_single"),
 )
 def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.
@@ -50,8 +50,7 @@ def loss_falls_back(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
         raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
-    if terms := terms_set_in(run):
-        raise CannotTell(f"{terms[0].name} sets in at {run.step_name} {figure(terms[0].step)}: the loss is another one")
+    refuse_new_terms(run)
     stride = -(-len(loss) // MOST)
     curve = _thinned(loss.value, stride)
     falls: dict[int, tuple[float, float]] = {}

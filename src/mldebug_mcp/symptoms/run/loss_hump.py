@@ -5,6 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 HEIGHT = 1.4
@@ -15,13 +16,21 @@ WAY_BACK = 0.5
 """At least this share of the climb is lost again by the end; else it is a divergence."""
 
 
-@symptom(needs=("loss",), points=12, not_for=("grpo", "ppo", "rl"), background=0.004, instead=("loss_divergence",))
+@symptom(
+    needs=("loss",),
+    points=12,
+    not_for=("grpo", "ppo", "rl"),
+    background=0.004,
+    instead=("loss_divergence",),
+    follows=("loss_spike_single",),
+)
 def loss_hump(run: Run) -> Evidence | None:
     """The training loss climbs far above the level at which it began, for a stretch, and comes back down.
 
     Not this when: it stays up (`loss_divergence`); it rose from a good level, and not above the start (`loss_spike`);
     one or two records stand out. The multiples were chosen on runs trained at 10 to 400 times a good learning rate.
     """
+    refuse_new_terms(run)
     loss = run["loss"].finite
     cut = blocks(loss.value)
     top = int(cut.level.argmax())

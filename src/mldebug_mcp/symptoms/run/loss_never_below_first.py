@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.beginning import PASSES
 from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
-from mldebug_mcp.symptoms.terms import terms_set_in
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 LEAST = 6
@@ -25,7 +25,7 @@ DONE = 0.85
     needs=("loss",),
     points=LEAST,
     not_for=("grpo", "ppo", "rl", "preference", "diffusion"),
-    background=0.002,
+    background=0.0007,
     follows=(
         "accuracy_below_chance",
         "loss_divergence",
@@ -77,6 +77,5 @@ def _by_steps(run: Run, loss: Series) -> bool:
         raise CannotTell("the records are no means over whole epochs, and too few to tell without")
     if not whole and begin > float(loss.step[1]) - begin:
         raise CannotTell(f"the log begins at step {figure(begin)}")
-    if terms := terms_set_in(run):
-        raise CannotTell(f"{terms[0].name} sets in at {run.step_name} {figure(terms[0].step)}: the loss is another one")
+    refuse_new_terms(run)
     return not whole

@@ -9,6 +9,7 @@ from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import comes_trained
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, monotone, start_level
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 LEAST, MOST = 0.005, 0.4
@@ -58,6 +59,7 @@ def loss_slow(run: Run) -> Evidence | None:
     all (`loss_plateau`). Time counts by the learning rate spent, where it is logged, so that a decay of the rate does
     not bend the curve. The shares were chosen on synthetic curves.
     """
+    refuse_new_terms(run)
     loss = _before_decay(run)
     few = len(loss) < POINTS
     if few and run.step_name != "epoch":

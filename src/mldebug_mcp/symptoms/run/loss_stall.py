@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.symptoms.statistics import blocks, end_level, start_level
+from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 STILL = 0.02
@@ -71,6 +72,7 @@ def loss_stall(run: Run) -> Evidence | None:
     (`loss_plateau`). Where it should be is known only if the number of classes or tokens is; the shares were chosen
     by hand.
     """
+    refuse_new_terms(run)
     stall = stalled(run["loss"].finite)
     if stall is None:
         return None
