@@ -69,6 +69,19 @@ def test_labels_that_were_permuted_for_evaluation_are_no_lack_of_signal(tmp_path
     assert leading.cause == "train_eval_mismatch"
 
 
+def test_a_classifier_that_memorises_shuffled_labels_lacks_signal(tmp_path: Path) -> None:
+    columns = _epochs(
+        40,
+        loss=decay(40, 2.31, 0.3, 3),
+        accuracy=decay(40, 0.1, 0.95, 3),
+        val_loss=2.303 + 0.05 * np.arange(40),
+        val_accuracy=noisy(np.full(40, 0.1), 0.03),
+    )
+    ranked = _diagnosed(tmp_path, columns)
+    assert "no_signal" in [one.cause for one in ranked[:2]]
+    assert ranked[0].probability < 0.95
+
+
 def test_a_training_that_broke_down_is_not_blamed_on_evaluation(tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     columns = _epochs(

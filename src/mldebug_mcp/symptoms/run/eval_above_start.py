@@ -18,7 +18,13 @@ ABOVE = 1.25
     not_for=("grpo", "ppo", "rl", "preference", "sft", "boosting"),
     whole_run=True,
     background=0.005,
-    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
+    follows=(
+        "loss_divergence",
+        "loss_nonfinite",
+        "loss_scale_suspicious",
+        "loss_never_below_first",
+        "eval_learns_nothing",
+    ),
     instead=("eval_gap_steady", "eval_bad_from_start"),
 )
 def eval_above_start(run: Run) -> Evidence | None:

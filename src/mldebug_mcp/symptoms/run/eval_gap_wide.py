@@ -38,6 +38,7 @@ LEAST_EVALUATIONS = 4
         "loss_nonfinite",
         "loss_scale_suspicious",
         "loss_never_below_first",
+        "eval_learns_nothing",
     ),
     instead=("eval_gap_steady", "eval_bad_from_start"),
 )

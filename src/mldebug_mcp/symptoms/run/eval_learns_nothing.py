@@ -61,7 +61,7 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         f"{len(loss)} evaluations, eval_accuracy {figure(early)} and {figure(late)}, while the training loss goes from "
         f"{figure(start)} to {figure(end)}",
         steps=(float(both.steps[0]),),
-        values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late},
+        values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late, "guess": guess},
     )
 
 
