@@ -28,8 +28,9 @@ hand."""
 def first_pass_learns(run: Run) -> Evidence | None:
     """Within the first epoch, before any row comes again, training does clearly better than a guess.
 
-    Then the inputs do tell something of the labels, which rows learnt by heart do not show. Judged only where
-    evaluation learns nothing from the first to the last (`eval_learns_nothing`). The shares were chosen by hand.
+    Then the inputs do tell something of the labels, which rows learnt by heart do not show. Not this when: training
+    gains only once rows come again. Judged only where evaluation learns nothing from the first to the last
+    (`eval_learns_nothing`). The shares were chosen by hand.
     """
     nothing = eval_learns_nothing(run)
     if nothing is None:
