@@ -40,3 +40,10 @@ def test_noise_and_single_outliers_are_absent(tails: str) -> None:
 def test_of_a_handful_of_records_and_of_a_policy_it_cannot_be_told() -> None:
     assert state("loss_hump", run_of(loss=[4.0, 9.0, 9.0, 3.0])) is State.UNKNOWN
     assert state("loss_hump", run_of(loss=hump(50), kind="ppo")) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_wide_noise_from_the_first_record_on_is_no_hump(seed: int) -> None:
+    """As in tuning a diffusion model, where each record is one batch at other noise levels."""
+    loss = np.clip(np.exp(-2.3 + 0.8 * np.random.default_rng(seed).standard_normal(500)), 0, 1)
+    assert state("loss_hump", run_of(loss=loss)) is State.ABSENT

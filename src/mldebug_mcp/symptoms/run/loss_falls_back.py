@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.symptoms.cycles import rate_comes_back
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
 from mldebug_mcp.symptoms.terms import refuse_new_terms
@@ -43,9 +44,10 @@ def loss_falls_back(run: Run) -> Evidence | None:
     """The training loss falls at one step to a lower level, and climbs back from there over many steps.
 
     This happens where the data start over, with rows that were seen before or are easier.
-    Not this when: the learning rate is cut there; the fall is the end of a spike or of a stretch of bad data; it is at
-    an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays low. Unknown where a
-    term of the loss sets in during the run. The numbers were chosen by hand.
+    Not this when: the learning rate is cut there, or comes back later, with which the loss climbs; the fall is the end
+    of a spike or of a stretch of bad data; it is at an epoch boundary (`loss_epoch_steps`), as where each record is the
+    mean of one; the loss stays low. Unknown where a term of the loss sets in during the run. The numbers were chosen by
+    hand.
     """
     loss = run["loss"].finite
     if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
@@ -132,12 +134,14 @@ def _peaks(drop: Floats, seen: NDArray[np.bool_], width: int) -> list[int]:
 
 
 def _explained(run: Run, loss: Series, place: int) -> bool:
-    """Say whether the learning rate is cut, or an epoch ends, about where the loss falls."""
+    """Say whether the rate is cut, or an epoch ends, about where the loss falls, or the rate comes back after it."""
     first, last = float(loss.step[max(0, place - 4)]), float(loss.step[min(len(loss) - 1, place + 4)])
     if "learning_rate" in run:
         rate = run["learning_rate"].finite
         near = rate.value[(rate.step >= first) & (rate.step <= last)]
         if (near[1:] < CUT * near[:-1]).any():
+            return True
+        if any(step >= first for step in rate_comes_back(run)):
             return True
     if "epoch" in run:
         epoch = run["epoch"].finite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.symptoms.cycles import rate_comes_back
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import last_decimal, mad, median, positive, row_medians
 from mldebug_mcp.text import figure
@@ -21,6 +22,8 @@ LEAST_PATTERN = 0.5
 MOST_LEVEL = 0.6
 """... and this share of its periods is level from end to end. Both chosen on synthetic curves."""
 
+SAME = 0.1
+"""Share of a period by which that of the learning rate may differ. Chosen by hand."""
 ROUNDED = 2.0
 """Units of the last digit up to which a pattern is that of rounding: a smooth curve goes down it like stairs."""
 
@@ -31,7 +34,7 @@ def loss_periodic(run: Run) -> Evidence | None:
 
     Not this when: the noise has a memory but no period (a running mean); the pattern repeated fewer than 4 times; the
     records are not evenly spaced; the loss only steps down once a period and is level in between (`loss_epoch_steps`);
-    the pattern is no higher than the last digit.
+    the pattern is no higher than the last digit. Unknown where the learning rate has the same period.
     Judged on the autocorrelation of the loss without its trend; the thresholds were chosen on synthetic curves.
     """
     loss = run["loss"].finite
@@ -49,6 +52,8 @@ def loss_periodic(run: Run) -> Evidence | None:
     lag = _period(correlation, len(rest))
     if lag is None or _is_staircase(values, rest, lag):
         return None
+    if _is_that_of_the_rate(run, lag * spacing):
+        raise CannotTell("the learning rate comes back with the same period, which the loss follows")
     folded = np.array([median(values[phase::lag]) for phase in range(lag)])
     swing = float(folded.max() - folded.min())
     if swing <= ROUNDED * last_decimal(values):
@@ -59,6 +64,12 @@ def loss_periodic(run: Run) -> Evidence | None:
         steps=(float(loss.step[-len(values)]),),
         values={"period": lag * spacing, "autocorrelation": float(correlation[lag]), "swing": swing},
     )
+
+
+def _is_that_of_the_rate(run: Run, period: float) -> bool:
+    """Say whether the learning rate restarts or goes round with the period of the loss."""
+    between = np.diff(rate_comes_back(run))
+    return len(between) > 0 and abs(median(between) - period) <= SAME * period
 
 
 def _without_trend(values: Floats) -> Floats:
