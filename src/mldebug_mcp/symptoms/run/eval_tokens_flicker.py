@@ -19,6 +19,7 @@ RANDOM = 0.5
     needs=("eval_loss",),
     not_for=("grpo", "ppo", "rl", "preference", "supervised", "diffusion", "boosting"),
     background=0.003,
+    as_chosen=True,  # few of the healthy runs that were counted train language models
     follows=(
         "eval_gap_at_zero",
         "eval_gap_grows",
