@@ -15,6 +15,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import LogTail, Run, read_run
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.watching import News
+from mldebug_mcp.symptoms.beginning import has_finished
 from mldebug_mcp.text import counted, figure, percent
 
 EVERY = 30.0
@@ -90,7 +91,7 @@ class Watch:
         news = [_read_so_far(run, diagnosis)] if first else []
         news += self._findings(run, diagnosis)
         news += self._leading(run, diagnosis, at_once=first)
-        if any(name.startswith("summary/train_runtime") for name in run.series):
+        if has_finished(run):
             self.finished = True
             news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
         return news

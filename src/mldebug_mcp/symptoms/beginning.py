@@ -24,6 +24,11 @@ def is_young(run: Run) -> bool:
     return 2 * evaluations < len(run["loss"])
 
 
+def has_finished(run: Run) -> bool:
+    """Say whether the log holds the record that the Trainer writes when training has ended."""
+    return any(name.startswith("summary/train_runtime") for name in run.series)
+
+
 def epoch_at(run: Run, step: float) -> float | None:
     """Return the epoch of a step, or None if the log does not tell."""
     if run.step_name == "epoch":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import has_finished
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
@@ -44,7 +45,7 @@ def log_stops(run: Run) -> Evidence | None:
     missing = plan.planned - plan.reached
     if missing <= max(SLACK * plan.planned, 2 * plan.interval):
         return None
-    if "hf_trainer_state" in run.formats and not _finished(run):
+    if "hf_trainer_state" in run.formats and not has_finished(run):
         raise CannotTell(
             f"the state ends at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, but it is written with "
             "each checkpoint: where the run ended is not seen"
@@ -99,12 +100,8 @@ def _interval(steps: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
     return median(np.diff(steps)) if len(steps) > 1 else float(steps[0])
 
 
-def _finished(run: Run) -> bool:
-    return any(name.startswith("summary/train_runtime") for name in run.series)
-
-
 def _harmless(run: Run) -> str:
-    if _finished(run):
+    if has_finished(run):
         return ", and the closing record of a finished run follows"
     if any("early_stop" in name.lower() or name.lower() == "patience" for name in run.config):
         return "; the configuration asks for early stopping"
