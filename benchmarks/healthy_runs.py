@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Run, Scalar, Segment, Series
+from mldebug_mcp.logs.settings import Settings
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -156,7 +157,7 @@ def make_run(metrics: Mapping[str, Series], kind: str, config: Mapping[str, Scal
         path="simulated",
         formats=("simulated",),
         series=metrics,
-        config=config or {},
+        settings=Settings.of(config or {}),
         segments=(Segment(1.0, last, metrics),),
         kind=kind,
         records=len(metrics["loss"]),

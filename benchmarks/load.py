@@ -1,15 +1,16 @@
 """Thousands of mixed calls to one server: does one fail, does memory grow, do small diagnoses become slow?
 
-    python benchmarks/load.py [--calls 10000] [--http [--at-once 100]]
+    python -m benchmarks.load [--calls 10000] [--hostile] [--http [--at-once 100]]
 
 All cheap tools, small diagnoses, resources, errors, unknown tools, bad arguments and cancelled calls are mixed by a
 fixed seed. Over stdio they go through one session, one after another, and a small diagnosis in the mix is compared with
 the median of the same call alone in the same session: by the wall clock, and by the CPU time of the server, for on a
-busy machine the wall clock says more about the machine. With --http many sessions call at once.
+busy machine the wall clock says more about the machine. With --http many sessions call at once. With --hostile every
+tenth call names a file that was made to stop or fill the server (`tests/hostile`), and memory may grow by a tenth.
 
 Exits with 1 if a call did not end as it should, if the resident memory after the warm-up and at the end differ by more
-than 5 %, or if (over stdio) the 99th percentile of the small diagnosis is more than 3 times the call alone by both
-clocks.
+than 5 %, or if (over stdio, without --hostile) the 99th percentile of the small diagnosis is more than 3 times the call
+alone by both clocks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +42,9 @@ ALONE = 50
 WARM_UP = 0.2
 """Part of the calls after which memory should have stopped growing: by then each kind was called often."""
 MEMORY_GROWTH, SLOWDOWN = 1.05, 3.0
+HOSTILE_GROWTH = 1.1
+HOSTILE = 10
+"""Calls of which one is hostile, with --hostile."""
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "load", "version": "0"}}
 MESSAGE = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
 
@@ -145,12 +149,34 @@ def small_diagnosis() -> Call:
     return tool("diagnose_run", kind="small diagnosis", path=str(EXAMPLES / "overfit" / "metrics.csv"))
 
 
-def mixed(folder: Path, count: int) -> Iterator[Call]:
-    """Yield calls: every fourth a small diagnosis, the others of all kinds."""
+def hostile_calls(folder: Path) -> list[Call]:
+    """Return calls that name hostile files; these are written into a folder."""
+    from tests.hostile.files import BATCHES, LOGS, SNAPSHOTS
+    from tests.hostile.yaml_texts import TEXTS
+
+    made = []
+    for name, files in (("inspect_batch", BATCHES), ("diagnose_run", LOGS), ("check_memory", SNAPSHOTS)):
+        for what, make in files.items():
+            (folder / what).mkdir()
+            made.append(tool(name, "refused", f"hostile {name}", **make(folder / what)))
+    for number, (what, text) in enumerate(TEXTS.items()):
+        config = folder / f"hostile{number}.yaml"
+        config.write_text(text)
+        arguments = {"path": str(EXAMPLES / "overfit" / "metrics.csv"), "config": str(config)}
+        made.append(tool("diagnose_run", "answer" if what == "a call" else "refused", "hostile YAML", **arguments))
+    return made
+
+
+def mixed(folder: Path, count: int, *, hostile: bool = False) -> Iterator[Call]:
+    """Yield calls: every fourth a small diagnosis, the others of all kinds, if wished every tenth hostile."""
     chance = random.Random(0)  # noqa: S311 - the same mix at each run
     kinds = kinds_of_calls(folder)
+    attacks = hostile_calls(folder) if hostile else []
     for number in range(count):
-        yield chance.choice(kinds[0] if number % 4 == 0 else chance.choice(kinds))
+        if attacks and number % HOSTILE == HOSTILE - 1:
+            yield chance.choice(attacks)
+        else:
+            yield chance.choice(kinds[0] if number % 4 == 0 else chance.choice(kinds))
 
 
 def outcome_of(answer: dict[str, Any]) -> str:
@@ -218,7 +244,7 @@ class StdioSession:
         return Timed(outcome, wall, max(0.0, cpu_milliseconds(self.process.pid) - cpu))
 
 
-def over_stdio(count: int, folder: Path) -> Load:
+def over_stdio(calls: Iterable[Call], count: int, folder: Path) -> Load:
     """Make calls one after another through one session."""
     found = Load()
     command = [
@@ -230,7 +256,7 @@ def over_stdio(count: int, folder: Path) -> Load:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         session = StdioSession(process)
         found.alone = [session.timed(small_diagnosis()) for _ in range(ALONE)]
-        for number, call in enumerate(mixed(folder, count)):
+        for number, call in enumerate(calls):
             timed = session.timed(call)
             found.note(call, timed.outcome, timed.wall)
             if call.kind == "small diagnosis":
@@ -299,14 +325,14 @@ def http_server(folder: Path) -> Iterator[tuple[int, str, str]]:
             process.terminate()
 
 
-async def over_http(count: int, at_once: int, folder: Path) -> Load:
+async def over_http(calls: Iterable[Call], count: int, at_once: int, folder: Path) -> Load:
     """Make calls from many sessions at once."""
     found = Load()
     limits = httpx2.Limits(max_connections=2 * at_once)
     with http_server(folder) as (process, url, token):
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=120) as client:
-            waiting = enumerate(mixed(folder, count))
+            waiting = enumerate(calls)
 
             async def work() -> None:
                 session = HttpSession(url, client)
@@ -332,21 +358,21 @@ def percentile(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
 
-def report(found: Load) -> bool:
+def report(found: Load, *, hostile: bool) -> bool:
     """Print what was measured, and tell whether it is as it should be."""
     print(f"{'call':<18} {'count':>6} {'median ms':>10} {'p99 ms':>10}")
     for kind, values in sorted(found.milliseconds.items()):
         print(f"{kind:<18} {len(values):>6} {statistics.median(values):>10.1f} {percentile(values, 0.99):>10.1f}")
-    growth = found.end_bytes / found.warm_bytes
+    growth, most_growth = found.end_bytes / found.warm_bytes, HOSTILE_GROWTH if hostile else MEMORY_GROWTH
     checks = [
         (f"calls that did not end as they should: {len(found.failures)}", not found.failures),
         (
             f"memory after warm-up {found.warm_bytes / 1e6:.0f} MB, at the end {found.end_bytes / 1e6:.0f} MB: "
-            f"x {growth:.3f} (at most {MEMORY_GROWTH})",
-            growth <= MEMORY_GROWTH,
+            f"x {growth:.3f} (at most {most_growth})",
+            growth <= most_growth,
         ),
     ]
-    if found.alone:
+    if found.alone and not hostile:  # a call behind a hostile one waits for a new helper
         checks.append(slowdown(found))
     for told, holds in checks:
         print(f"{'ok  ' if holds else 'FAIL'} {told}")
@@ -372,16 +398,18 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--hostile", action="store_true", help="let every tenth call name a hostile file")
     parser.add_argument("--http", action="store_true", help="over HTTP, from many sessions at once")
     parser.add_argument("--at-once", type=int, default=100, help="sessions that call at once over HTTP (default 100)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        calls = mixed(folder, options.calls, hostile=options.hostile)
         if options.http:
-            found = asyncio.run(over_http(options.calls, options.at_once, folder))
+            found = asyncio.run(over_http(calls, options.calls, options.at_once, folder))
         else:
-            found = over_stdio(options.calls, folder)
-    return 0 if report(found) else 1
+            found = over_stdio(calls, options.calls, folder)
+    return 0 if report(found, hostile=options.hostile) else 1
 
 
 if __name__ == "__main__":

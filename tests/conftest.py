@@ -19,6 +19,8 @@ def may_read_everything() -> Iterator[None]:
     """Let servers read the temporary folders of tests; those about allowed roots set their own."""
     with pytest.MonkeyPatch.context() as session:
         session.setenv("MLDEBUG_MCP_ROOTS", os.sep)
+        # What entries of tests read, and the watch on sockets: probes pass on what they are told to.
+        session.setenv("MLDEBUG_MCP_PASS_ENV", "PROBE_TEST_CHILD,SOCKETS_TRIED,WATCHED")
         yield
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
@@ -57,7 +58,7 @@ def run_of_records(
     builder.configure(config or {})
     for record in records:
         builder.record(record)
-    run = builder.build("run")
+    run = concluded(builder.build("run"))
     return run if kind is None else replace(run, kind=kind)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mldebug_mcp.cli import main
+from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.knowledge import catalogue
 
 
@@ -244,3 +245,76 @@ def test_a_folder_given_for_an_error_message_is_refused_with_what_to_name(
 ) -> None:
     assert main(["error", str(examples)]) == 2
     assert "a folder; name the log file" in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(tmp_path: Path, examples: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("the old page")
+    full = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); import signal; "
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); from mldebug_mcp.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-B", "-c", full, "diagnose", str(examples / "overfit"), "--html", str(page)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "cannot be written" in done.stderr
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["the old page"]
+
+
+def test_a_page_is_replaced_with_its_permissions_and_through_a_link(tmp_path: Path, examples: Path) -> None:
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    page.write_text("the old page")
+    page.chmod(0o640)
+    link.symlink_to(page)
+
+    assert main(["diagnose", str(examples / "overfit"), "--html", str(link)]) == 0
+
+    assert page.read_text().startswith("<!doctype html>")
+    assert page.stat().st_mode & 0o777 == 0o640
+    assert link.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_picture_leaves_nothing_in_the_home_of_the_user(tmp_path: Path, examples: Path) -> None:
+    pytest.importorskip("matplotlib")
+    home = tmp_path / "home"
+    home.mkdir()
+    hidden = {name: value for name, value in os.environ.items() if name != "MPLCONFIGDIR" and "XDG" not in name}
+    command = [sys.executable, "-m", "mldebug_mcp", "diagnose", str(examples / "overfit"), "--png",
+               str(tmp_path / "curves.png")]  # fmt: skip
+
+    done = subprocess.run(command, env={**hidden, "HOME": str(home)}, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+    assert list(home.rglob("*")) == []
+
+
+def test_reading_a_database_with_a_journal_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    script = (
+        "import json, os, sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('PRAGMA journal_mode=WAL'); "
+        "d.execute('CREATE TABLE metrics (run_name, step, metrics)'); "
+        "[d.execute('INSERT INTO metrics VALUES (?, ?, ?)', ('r', i, json.dumps({'loss': 4 / (i + 1)}))) "
+        "for i in range(50)]; d.commit(); os.unlink(sys.argv[1] + '-shm'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    before = sorted(one.name for one in tmp_path.iterdir())
+    assert before == ["run.db", "run.db-wal"]
+
+    assert diagnose_run(path).run.records == 50
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == before
+
+
+def test_what_the_locale_cannot_show_is_shown_as_a_question_mark(examples: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "mldebug_mcp", "diagnose", str(examples / "loss_spike")]
+
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert b"loss_spike" in done.stdout

@@ -27,7 +27,7 @@ from mldebug_mcp.diagnose.memory import check_memory
 from mldebug_mcp.diagnose.probe import interpret
 from mldebug_mcp.errors import InputError, MLDebugError
 from mldebug_mcp.logs import read_run
-from mldebug_mcp.logs.config import read_config
+from mldebug_mcp.logs.settings.files import read_settings
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.models.base import Model
@@ -224,7 +224,7 @@ def test_a_yaml_bomb_is_answered_or_refused_soon(text: str, tmp_path: Path) -> N
     path = tmp_path / "args.yaml"
     path.write_text(text)
     begun = time.process_time()
-    assert outcome(lambda: read_config(path))
+    assert outcome(lambda: read_settings(path))
     assert time.process_time() - begun < 20
 
 
@@ -234,7 +234,7 @@ def test_a_yaml_bomb_is_answered_or_refused_soon(text: str, tmp_path: Path) -> N
 def test_deep_json_and_huge_numbers_are_answered_or_refused(text: str, tmp_path: Path) -> None:
     for name in ("train.json", "train.jsonl", "config.json"):
         (tmp_path / name).write_text(text)
-        reads: tuple[Callable[[Path], object], ...] = (read_run, read_config, inspect_batch)
+        reads: tuple[Callable[[Path], object], ...] = (read_run, read_settings, inspect_batch)
         for read in reads:
             assert outcome(partial(read, tmp_path / name))
 

@@ -7,6 +7,8 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,9 +162,15 @@ def test_a_large_body_is_refused_before_it_is_read(server: HttpServer, mode: str
     assert unending.startswith("HTTP/1.1 413")
 
 
+@pytest.mark.parametrize("port", ["5.evil.example", "5@evil.example", "5/x", "x", "123456"])
+def test_what_only_begins_like_a_name_of_the_loopback_is_refused(server: HttpServer, port: str) -> None:
+    assert hello(server, Origin=f"http://127.0.0.1:{port}").status_code == 403
+    assert hello(server, Host=f"127.0.0.1:{port}").status_code in (400, 403)
+
+
 def test_large_headers_are_refused(server: HttpServer) -> None:
     assert hello(server, Filler="x" * 20_000).status_code == 431
-    assert raw(server, "GET /mcp HTTP/1.1\nFiller: " + "x" * 300_000).startswith("HTTP/1.1 4")
+    assert raw(server, "GET /mcp HTTP/1.1\nFiller: " + "x" * 300_000).startswith("HTTP/1.1 400")
 
 
 def test_what_is_no_request_is_answered_in_one_line(server: HttpServer) -> None:
@@ -358,3 +366,33 @@ def test_the_loopback_of_ipv6_is_served() -> None:
     with http_server("--host", "::1") as server:
         assert server.url.startswith("http://[::1]:")
         assert hello(server).status_code == 200
+
+
+LOST = """
+import asyncio, sys
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+async def main(url, token, mode, entry):
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=600) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        await client.call_tool("probe_overfit", {"entry": entry, "device": "cpu", "time_limit": 600})
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@eras
+@pytest.mark.anyio
+async def test_a_client_that_is_lost_frees_its_probe(server: HttpServer, tmp_path: Path, mode: str) -> None:
+    pytest.importorskip("torch")
+    command = [sys.executable, "-c", LOST, server.url, TOKEN, mode, waiting_entry(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as client:
+        pid = await started(tmp_path)
+        client.kill()
+    async with asyncio.timeout(PATIENCE):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.05)

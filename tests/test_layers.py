@@ -14,13 +14,29 @@ SOURCE = Path(__file__).parent.parent / "src" / "mldebug_mcp"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = (
-    {"access", "config_json", "errors", "files", "folders", "lazy", "models", "offline", "paths", "progress", "text"},
+    {
+        "access",
+        "config_json",
+        "errors",
+        "files",
+        "folders",
+        "lazy",
+        "sandbox",
+        "limits",
+        "models",
+        "offline",
+        "paths",
+        "progress",
+        "text",
+        "yaml_text",
+    },
     {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
     {"symptoms"},
     {"diagnose"},
     {"report"},
     {"server", "cli", "__main__"},
 )
+WITHOUT_CIRCLES = ("batch", "cli", "clients", "knowledge", "memory", "models", "probe", "report", "server", "symptoms")
 OBSERVERS = {"logs", "batch", "probe", "memory"}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
 
@@ -56,6 +72,35 @@ def test_a_module_imports_only_from_its_own_layer_and_those_below(path: Path) ->
             assert layer(other) <= layer(own), f"{own} imports {module}"
             assert not (own in OBSERVERS and other in OBSERVERS), f"observers do not import each other: {module}"
             assert not {own, other} <= {"cli", "server"} or own == "cli", "the server does not import the command line"
+
+
+def _named(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports_within(package: str) -> dict[str, set[str]]:
+    """Return what each module of a package imports of it, for its types or inside of functions too."""
+    paths = {_named(path): path for path in MODULES if f"{_named(path)}.".startswith(f"mldebug_mcp.{package}.")}
+    found: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        named = [
+            (node.module, name.name)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for name in node.names
+        ]
+        names = {whole if (whole := f"{where}.{name}") in paths else where for where, name in named}
+        found[module] = {name for name in names if name in paths and name != module}
+    return found
+
+
+@pytest.mark.parametrize("package", WITHOUT_CIRCLES)
+def test_no_modules_of_a_package_import_each_other_in_a_circle(package: str) -> None:
+    graph = _imports_within(package)
+    while leaves := {module for module, used in graph.items() if not used & graph.keys()}:
+        graph = {module: used for module, used in graph.items() if module not in leaves}
+    assert not graph, f"in circles, or above one: {sorted(graph)}"
 
 
 def test_only_the_server_imports_mcp_and_only_the_worker_imports_torch() -> None:
@@ -97,3 +142,22 @@ def test_a_start_loads_nothing_heavy(start: str) -> None:
     code = f"import sys; {start}; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def _modules_of(path: Path) -> set[str]:
+    """Return what a file imports, type-checking blocks included, `from package import module` as the module."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.update(f"{node.module}.{name.name}" for name in node.names)
+            found.add(node.module)
+    return found
+
+
+def test_no_modules_of_the_logs_import_each_other_in_a_circle() -> None:
+    files = {".".join(("mldebug_mcp", *path.relative_to(SOURCE).with_suffix("").parts)): path
+             for path in (SOURCE / "logs").rglob("*.py") if path.name != "__init__.py"}  # fmt: skip
+    left = {name: _modules_of(path) & files.keys() - {name} for name, path in files.items()}
+    while leaves := {name for name, needed in left.items() if not needed}:
+        left = {name: needed - leaves for name, needed in left.items() if name not in leaves}
+    assert not left, f"in a circle, or above one: {sorted(left)}"

@@ -14,12 +14,12 @@ def test_the_mix_holds_every_kind_of_call(tmp_path: Path) -> None:
 
 
 def test_mixed_calls_through_one_session_all_end_as_they_should(tmp_path: Path) -> None:
-    found = over_stdio(300, tmp_path)
+    found = over_stdio(mixed(tmp_path, 300), 300, tmp_path)
     assert found.failures == []
     assert sum(map(len, found.milliseconds.values())) == 300
 
 
 def test_mixed_calls_of_many_sessions_at_once_all_end_as_they_should(tmp_path: Path) -> None:
-    found = asyncio.run(over_http(200, 50, tmp_path))
+    found = asyncio.run(over_http(mixed(tmp_path, 200), 200, 50, tmp_path))
     assert found.failures == []
     assert sum(map(len, found.milliseconds.values())) == 200

@@ -12,12 +12,16 @@ import pytest
 
 from mldebug_mcp.probe.job import clean_environment
 
-from .test_stdio import Process
+from .stdio_process import Process
 
 WATCH = """
 import os, socket, sys
 
 def watch(event, arguments):
+    if event in PROGRAMS:
+        with open(os.environ["WATCHED"] + ".programs", "a") as file:
+            file.write(f"{os.path.basename(os.fsdecode(arguments[0] or arguments[1][0]))}\\n")
+        return
     if event not in EVENTS:
         return
     about = arguments[0]
@@ -29,6 +33,7 @@ def watch(event, arguments):
 
 EVENTS = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo",
           "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
+PROGRAMS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
 sys.addaudithook(watch)
 with open(os.environ["WATCHED"], "a") as file:
     file.write(" ".join(sys.orig_argv) + "\\n")
@@ -59,11 +64,32 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     return files
 
 
-def test_the_watch_sees_and_stops_a_socket(watched: dict[str, Path]) -> None:
-    code = "import urllib.request; urllib.request.urlopen('http://localhost:9')"
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import urllib.request; urllib.request.urlopen('http://localhost:9')",
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
+        "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendmsg([b'x'], [], 0, ('127.0.0.1', 9))",
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', "
+        "'import socket; socket.create_connection((\"127.0.0.1\", 9))'], check=True)",
+    ],
+    ids=["http", "udp", "udp message", "child"],
+)
+def test_the_watch_sees_and_stops_a_socket(watched: dict[str, Path], code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "is not allowed here" in done.stderr
     assert "socket." in watched["SOCKETS_TRIED"].read_text()
+
+
+def test_the_watch_sees_a_program_that_is_no_python(watched: dict[str, Path]) -> None:
+    subprocess.run([sys.executable, "-c", "import subprocess; subprocess.run(['true'])"], check=True)
+    assert programs(watched) == {"true"}
+
+
+def programs(watched: dict[str, Path]) -> set[str]:
+    """Return the programs that were started, in which the watch is not if they are no Python."""
+    told = watched["WATCHED"].with_name("WATCHED.programs")
+    return set(told.read_text().split()) if told.exists() else set()
 
 
 def tokenizer(folder: Path) -> Path:
@@ -117,6 +143,8 @@ def test_no_verb_opens_a_socket_or_loads_a_tracker(watched: dict[str, Path], tmp
     assert done.stderr.endswith("True True\n")
     started = watched["WATCHED"].read_text()
     assert "worker/__main__.py" in started
+    # Each of these is in the watch, but the supervisor, which imports no module that has sockets.
+    assert all(name.startswith("python") for name in programs(watched)), programs(watched)
     assert not watched["SOCKETS_TRIED"].exists(), watched["SOCKETS_TRIED"].read_text()
 
 

@@ -4,45 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-
-class Process:
-    """The server and hand-written JSON-RPC, one message per line."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mldebug_mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        self.number = 0
-
-    def send(self, line: bytes) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, **params: object) -> dict[str, Any]:
-        self.number += 1
-        self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}).encode())
-        assert self.process.stdout
-        for line in self.process.stdout:
-            answer: dict[str, Any] = json.loads(line)  # anything else on stdout fails here
-            if answer.get("id") == self.number:
-                return answer
-        raise AssertionError("the server closed its output")
-
-    def start(self) -> dict[str, Any]:
-        answer = self.ask(
-            "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "test", "version": "0"}
-        )
-        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        return answer
+from tests.stdio_process import Process
 
 
 @pytest.fixture
@@ -118,6 +85,27 @@ def test_what_is_no_message_is_answered_with_what_is_wrong(
     assert answer["id"] == number
     assert says in answer["error"]["message"]
     assert server.ask("ping")["result"] is not None
+
+
+@pytest.mark.parametrize("number", ["1.5", "1.0", "true", "null", "{}", "[1]", "1e400"])
+def test_a_request_whose_id_is_no_string_or_integer_is_answered_with_what_is_wrong(
+    server: Process, number: str
+) -> None:
+    server.start()
+    server.send(b'{"jsonrpc":"2.0","id":%s,"method":"tools/list","params":{}}' % number.encode())
+    assert server.process.stdout
+    answer = json.loads(server.process.stdout.readline())
+    assert answer["id"] is None
+    assert "a string or an integer" in answer["error"]["message"]
+    assert server.ask("ping")["result"] is not None
+
+
+def test_a_tool_that_there_is_not_is_answered_with_those_that_there_are(server: Process) -> None:
+    server.start()
+    answer = server.ask("tools/call", name="x" * 100_000, arguments={})["result"]
+    assert answer["isError"]
+    assert "diagnose_run" in answer["content"][0]["text"]
+    assert len(answer["content"][0]["text"]) < 400
 
 
 def test_text_that_was_cut_inside_an_emoji_is_answered(server: Process) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.faults.figures import Rows
+from benchmarks.faults.figures import Rows, share
 from benchmarks.faults.others import PACKAGES, TOOLS, Said, lacking
-from benchmarks.faults.report import share
 from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.logs import Run, read_run

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
 
 FILE = Path(__file__).parent / "figures.json"
 
@@ -28,3 +31,30 @@ def table(rows: Rows) -> str:
     """Return a table in Markdown."""
     lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in lines)
+
+
+def share(right: Sequence[bool]) -> str:
+    """Return the share that is true, in words that suit a table."""
+    return f"{np.mean(right):.3f}" if right else "no such runs"
+
+
+class _Answer(Protocol):
+    @property
+    def probability(self) -> float:
+        """The probability of the first cause."""
+
+    def right(self, places: int) -> bool:
+        """Say whether a right cause stands among the first places."""
+
+
+def calibration_error(ones: Sequence[_Answer], bins: int = 10) -> float:
+    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, by size of bin."""
+    if not ones:
+        return float("nan")
+    confidence = np.array([one.probability for one in ones])
+    right = np.array([one.right(1) for one in ones])
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [
+        abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())
+    ]
+    return float(sum(gaps))

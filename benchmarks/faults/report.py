@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import numpy as np
-
-from benchmarks.faults.figures import Rows, table
+from benchmarks.faults.figures import Rows, calibration_error, share, table
 from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose_run
 from mldebug_mcp.models import Diagnosis, State
@@ -125,24 +123,6 @@ def _measures(ones: Sequence[Judged]) -> dict[str, str]:
         "onset within 2 % of the run, or in its record": share([one.onset_found for one in timed]),
         "expected calibration error": f"{calibration_error([*faulty, *healthy]):.3f}",
     }
-
-
-def share(right: Sequence[bool]) -> str:
-    """Return the share that is true, in words that suit a table."""
-    return f"{np.mean(right):.3f}" if right else "no such runs"
-
-
-def calibration_error(ones: Sequence[Judged], bins: int = 10) -> float:
-    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, by size of bin."""
-    if not ones:
-        return float("nan")
-    confidence = np.array([one.probability for one in ones])
-    right = np.array([one.right(1) for one in ones])
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [
-        abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())
-    ]
-    return float(sum(gaps))
 
 
 def per_cause(ones: Sequence[Judged]) -> Rows:

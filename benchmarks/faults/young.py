@@ -11,7 +11,7 @@ from benchmarks.faults.figures import Rows
 from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.logs.run import Segment, Series
+from mldebug_mcp.logs.run import Ending, Segment, Series
 from mldebug_mcp.models import Diagnosis
 
 LENGTHS = (5, 10, 20, 40, 80, 160)
@@ -45,7 +45,8 @@ def cut(run: Run, records: int) -> Run:
         if one.first_step <= last
     )
     messages = tuple(one for one in run.messages if one.records <= records)
-    return replace(run, series=_until(run.series, last), segments=segments, records=records, messages=messages)
+    kept = _until(run.series, last)
+    return replace(run, series=kept, segments=segments, records=records, messages=messages, ending=Ending())
 
 
 def _until(series: Mapping[str, Series], last: float) -> dict[str, Series]:

@@ -44,15 +44,26 @@ class Mutator:
         seeds: Inputs of the format as it should be.
         seed: Where its random numbers begin.
         in_place: Whether most changes should leave everything else where it is.
+        maker: Makes inputs of a grammar; every other one is its, as it is.
     """
 
-    def __init__(self, seeds: Sequence[bytes], seed: str, *, in_place: bool = False) -> None:
+    def __init__(
+        self,
+        seeds: Sequence[bytes],
+        seed: str,
+        *,
+        in_place: bool = False,
+        maker: Callable[[Random], bytes] | None = None,
+    ) -> None:
         self._random = Random(seed)  # noqa: S311 - repeatable, not secret
         self._pool = [seed[:LONGEST] for seed in seeds]
         self._in_place = in_place
+        self._maker = maker
 
     def make(self) -> bytes:
-        """Return the next input: one of the pool with one to eight changes."""
+        """Return the next input: one of the pool with one to eight changes, or one of the grammar."""
+        if self._maker is not None and self._random.random() < 0.5:
+            return self._maker(self._random)
         data = bytearray(self._random.choice(self._pool))
         changes = IN_PLACE if self._in_place and self._random.random() < 0.8 else MUTATIONS
         for _ in range(self._random.choice((1, 1, 1, 2, 2, 4, 8))):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import pickle
 import sqlite3
 import struct
+import sys
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +43,25 @@ TALK = [{"messages": [{"role": "user", "content": "two and two"}, {"role": "assi
 def text_logs() -> list[bytes]:
     """Return the text logs of many trainers, their first lines."""
     return [path.read_bytes()[:1500] for path in sorted(SAMPLES.glob("*.log"))]
+
+
+def compressed_logs() -> list[bytes]:
+    """Return text logs of some trainers, compressed in each way that can be read here."""
+    packers: list[Callable[[bytes], bytes]] = [gzip.compress, bz2.compress, lzma.compress]
+    with suppress(ImportError):
+        module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+        packers.append(import_module(module).compress)
+    return [pack(text) for text in text_logs()[:4] for pack in packers]
+
+
+def notebooks() -> list[bytes]:
+    """Return notebooks with what their cells printed."""
+    return [path.read_bytes() for path in sorted((SAMPLES / "notebook").glob("*.ipynb"))]
+
+
+def evaluations() -> list[bytes]:
+    """Return the evaluations that Stable-Baselines3 keeps of an agent."""
+    return [(SAMPLES / "stable_baselines3" / "evaluated" / "evaluations.npz").read_bytes()]
 
 
 def log_lines() -> list[bytes]:

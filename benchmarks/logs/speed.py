@@ -1,6 +1,6 @@
 """How fast and in how much memory large logs are read, beside the readers that people would use otherwise.
 
-    python benchmarks/logs/speed.py [--scale 1.0] [--repeat 3] [--folder FOLDER]
+    python -m benchmarks.logs.speed [--scale 1.0] [--repeat 3] [--folder FOLDER]
 
 The data is made once, from a fixed seed: a million JSONL records, a Megatron log and a TensorBoard event file. Each
 command runs in a process of its own, in turn with what it is compared with, after one start that does not count; the
@@ -23,7 +23,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from make_logs import make_events, make_jsonl, make_megatron, make_steps
+from benchmarks.logs.make_logs import make_events, make_jsonl, make_megatron, make_steps
 
 MEASURED = """
 import sys, time

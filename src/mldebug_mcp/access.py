@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from mldebug_mcp import limits
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
@@ -119,7 +120,9 @@ def open_input(path: Path, buffering: int = -1) -> BinaryIO:
     require(path)
     descriptor = _open_held(path, folder=False) if _BY_PLACE else _open_and_compare(path)
     try:
-        _check_content(path, os.fstat(descriptor))
+        status = os.fstat(descriptor)
+        _check_content(path, status)
+        limits.reading(status.st_size, (status.st_dev, status.st_ino))
         return os.fdopen(descriptor, "rb", buffering)
     except BaseException:
         os.close(descriptor)

@@ -9,35 +9,47 @@ import unicodedata
 # ANSI and OSC sequences are removed whole: without their escape character they would leave "[31m" and the like.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _KEPT = "\n\t"
-# Cc control, Cf format (bidi, zero width), Cs surrogate, Co private use, Zl/Zp line and paragraph separators.
-_DROPPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Characters that nothing shows though Python calls them printable: variation selectors, fillers, the grapheme joiner
+(those of Default_Ignorable_Code_Point in DerivedCoreProperties.txt, Unicode 16), and the blank of braille."""
 WHOLE = 1e9
 """Whole numbers below this are written out: no run has more steps, and bytes read better as powers."""
 
+LONGEST_ERROR = 2000
+"""Characters of an error message: enough for two of the longest paths that are shown, and what to do."""
+
 
 def clean(text: str) -> str:
-    """Return `text` without escape sequences, control and invisible characters and lone surrogates.
+    """Return `text` with what can be seen in it, and no other character that could carry a hidden message.
 
-    Newlines and tabs are kept. A lone surrogate (an undecodable byte) becomes U+FFFD.
+    Escape sequences, control, bidirectional, joining, private-use, unassigned and default-ignorable characters go; of
+    an emoji its parts stay. Newlines and tabs are kept, every other space becomes a plain one. A lone surrogate (an
+    undecodable byte) becomes U+FFFD.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
-    text = _ESCAPE.sub("", text)
+    text = _INVISIBLE.sub("", _ESCAPE.sub("", text))
     return "".join(map(_clean_character, text))
 
 
 def _clean_character(character: str) -> str:
+    """Return what stands for a character: Python calls all of Unicode's "Other" and "Separator" unprintable."""
     if character in _KEPT or character.isprintable():
         return character
-    category = unicodedata.category(character)
-    if category == "Cs":
-        return "\ufffd"
-    return "" if category in _DROPPED_CATEGORIES else character
+    return {"Cs": "\ufffd", "Zs": " "}.get(unicodedata.category(character), "")
+
+
+def cut(text: str, limit: int) -> str:
+    """Return `text` cleaned, with its lines, cut to at most `limit` characters with an ellipsis."""
+    # Cut generously first, so that a megabyte of text is not cleaned for its first hundred characters.
+    text = clean(text if len(text) <= limit else text[: limit * 8])
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def shorten(text: str, limit: int) -> str:
     """Return `text` cleaned, on one line, cut to at most `limit` characters with an ellipsis."""
-    # Cut generously first, so that a megabyte of text is not cleaned for its first hundred characters.
     line = " ".join(clean(text[: limit * 8]).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.batch.kit import Maker
 
-from mldebug_mcp.batch import overlap
+from mldebug_mcp.batch import fingerprints
 from mldebug_mcp.batch.formats import arrow
 from mldebug_mcp.batch.read import open_data
 from mldebug_mcp.cli import main
@@ -97,8 +97,8 @@ def test_passes_over_parts_add_up_to_the_pass_over_all(
     from datasets import Dataset
     from pyarrow import parquet
 
-    monkeypatch.setattr(overlap, "MAX_KEYS", 50)
-    monkeypatch.setattr(overlap, "MAX_ANCHORS", 500)
+    monkeypatch.setattr(fingerprints, "MAX_KEYS", 50)
+    monkeypatch.setattr(fingerprints, "MAX_ANCHORS", 500)
     rows = random_rows(60)
     for row in (7, 44):
         rows[row]["labels"] = [-100] * len(rows[row]["labels"])
@@ -240,6 +240,6 @@ def test_the_command_line_takes_a_sample_and_another_split(
     path = as_parquet(random_rows(30), tmp_path / "train.parquet")
     arguments = ["batch", str(path), "--model", str(config), "--sample", "10", "--against", str(path), "--check"]
     assert main(arguments) == 1
-    assert "are here too" in capsys.readouterr().out
+    assert "are here too" in " ".join(capsys.readouterr().out.split())
     assert main(["batch", str(path), "--sample", "0"]) == 2
     assert "ask for 1 or more" in capsys.readouterr().err

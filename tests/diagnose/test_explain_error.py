@@ -170,7 +170,10 @@ def test_a_traceback_without_a_known_message_gets_a_class_and_something_to_try(l
     answer = explain_error(TRACEBACK + line)
     assert answer.matches == []
     assert answer.problem.startswith(problem)
-    assert "/home/me/proj/train.py:20" in answer.advice
+    assert answer.error is not None
+    assert "/home/me/proj/train.py:20" in answer.error.user_frame
+    assert "`error.user_frame`" in answer.advice
+    assert "train.py" not in answer.advice
 
 
 def test_text_without_an_error_says_so() -> None:

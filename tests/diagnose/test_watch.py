@@ -146,3 +146,16 @@ def test_a_time_that_is_none_is_refused(every: str, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["watch", "log.jsonl", "--every", every])
     assert "no number above 0" in capsys.readouterr().err
+
+
+def test_another_run_that_is_written_to_the_same_file_is_told_anew(log: Log) -> None:
+    diverged = [{"step": step, "loss": float("nan")} for step in range(60, 90)]
+    first = log.look([*falling(0, 60), *diverged])
+    assert "loss_nonfinite" in {one.symptom for one in first}
+
+    second = log.look(falling(0, 40))
+    assert second[0].what == "reading"
+    assert second[0].step == 39
+
+    again = log.look([{"step": step, "loss": float("nan")} for step in range(40, 60)])
+    assert "loss_nonfinite" in {one.symptom for one in again}

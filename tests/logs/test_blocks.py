@@ -24,7 +24,6 @@ def read(path: Path, *, fast: bool) -> Run | str:
     with (
         patch.object(blocks, "FAST_BYTES", 1 if fast else NEVER),
         patch.object(blocks, "BLOCK_BYTES", 2000),
-        patch.object(blocks, "_EDGE_BYTES", 300),
         patch.object(fast_jsonl, "PIECE_BYTES", 300),
     ):
         try:

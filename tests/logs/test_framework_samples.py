@@ -181,8 +181,8 @@ def test_what_keras_prints_is_its_table_rounded(name: str) -> None:
 def test_a_table_of_keras_that_was_appended_to_holds_two_runs() -> None:
     table = pd.read_csv(SAMPLES / "keras" / "appended.csv")
     run = read_run(SAMPLES / "keras" / "appended.csv")
-    assert [(segment.first_step, segment.last_step) for segment in run.segments] == [(0, 5), (0, 3)]
-    assert [one for segment in run.segments for one in segment.series["loss"].value.tolist()] == table["loss"].tolist()
+    assert [(attempt.first_step, attempt.last_step) for attempt in run.attempts] == [(0, 5), (0, 3)]
+    assert run["loss"].value.tolist() == table["loss"].tolist()[6:]
 
 
 LIGHTNING = {"train_loss_step": "loss", "val_loss": "eval_loss", "val_acc": "eval_accuracy", "lr-Adam": "learning_rate"}

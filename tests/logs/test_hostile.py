@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
-import lzma
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -90,10 +86,6 @@ def test_one_line_of_ten_megabytes_is_skipped_and_told() -> None:
 def test_deep_json_is_refused() -> None:
     assert _read_bytes(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "a.json") is None
     assert _read_bytes(b"[" * 100_000, "a.json") is None
-
-
-def test_gzip_is_refused_as_binary() -> None:
-    assert _read_bytes(gzip.compress(TEXT.encode()), "train.log") is None
 
 
 def test_a_sparse_gigabyte_of_zeros_is_refused_without_reading_it(tmp_path: Path) -> None:
@@ -196,18 +188,6 @@ def test_other_bytes_with_nul_are_no_log(content: bytes, tmp_path: Path) -> None
     path = tmp_path / "train.log"
     path.write_bytes(content)
     with pytest.raises(InputError, match="binary file"):
-        read_run(path)
-
-
-@pytest.mark.parametrize(
-    ("pack", "program"), [(gzip.compress, "gunzip"), (bz2.compress, "bunzip2"), (lzma.compress, "unxz")]
-)
-def test_a_compressed_log_is_refused_with_what_unpacks_it(
-    pack: Callable[[bytes], bytes], program: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "train.log.packed"
-    path.write_bytes(pack(TEXT.encode()))
-    with pytest.raises(InputError, match=rf"compressed file; unpack it first \({program}\)"):
         read_run(path)
 
 

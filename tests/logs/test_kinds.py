@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mldebug_mcp.logs.kinds import KINDS, kind_of_run
-from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.logs.settings import Scalar, Settings
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,26 @@ from mldebug_mcp.logs.run import Scalar
         (("loss", "eval_accuracy"), {"model_name_or_path": "Qwen/Qwen2.5-0.5B"}, "supervised"),
         (("loss",), {"model_name_or_path": "google-bert/bert-base-uncased"}, "unknown"),
         (("loss", "learning_rate"), {}, "unknown"),
+        (("loss", "eval_accuracy"), {"task": "language_modelling", "num_classes": 10}, "pretraining"),
+        (("loss", "eval_accuracy"), {"task": "image_classification"}, "supervised"),
+        (("loss",), {"task": "causal_lm", "lora_r": 8}, "sft"),
+        (("loss",), {"task": "causal_lm", "model_name_or_path": "Qwen/Qwen2.5-0.5B"}, "sft"),
+        (("loss",), {"model/architectures": "BertForSequenceClassification", "vocab_size": 30522}, "supervised"),
+        (("loss",), {"model": "GPT2LMHeadModel"}, "pretraining"),
+        (("loss",), {"vocab_size": 96, "block_size": 32}, "pretraining"),
+        (("loss", "reward"), {"framework": "trl GRPOTrainer"}, "grpo"),
+        (("loss", "explained_variance"), {"algo": "PPO", "env": "CartPole-v1"}, "rl"),
+        (("loss",), {"trainer": "DPOTrainer", "model_type": "causal lm"}, "preference"),
+        (("loss", "skipped_iterations"), {"model_name_or_path": "facebook/opt-1.3b"}, "sft"),
     ],
 )
 def test_the_kind_of_a_run_is_told_by_what_it_logs_and_how_it_is_configured(
     metrics: tuple[str, ...], config: dict[str, Scalar], kind: str
 ) -> None:
-    assert kind_of_run(metrics, config) == kind
+    assert kind_of_run(metrics, Settings.of(config)) == kind
     assert kind in (*KINDS, "unknown")
 
 
 def test_a_critic_beside_completions_makes_it_ppo() -> None:
-    assert kind_of_run({"completion_length", "reward", "value_loss"}, {}) == "ppo"
-    assert kind_of_run({"completion_length", "reward"}, {}) == "grpo"
+    assert kind_of_run({"completion_length", "reward", "value_loss"}, Settings()) == "ppo"
+    assert kind_of_run({"completion_length", "reward"}, Settings()) == "grpo"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.logs.names import canonical, is_part_of_loss, is_training_loss, normal
-from mldebug_mcp.logs.spellings import FACTORS, SPELLINGS
+from mldebug_mcp.logs.names import canonical, factor, is_part_of_loss, is_telling, is_training_loss
 
-EVERY_SPELLING = [spelling for spellings in SPELLINGS.values() for spelling in spellings]
+SPELLINGS: dict[str, list[str | float]] = json.loads(Path(__file__).with_name("spellings.json").read_text("utf-8"))
+"""Names that frameworks log: name → canonical name, factor."""
 
 
-def test_every_spelling_stands_once_in_the_table_as_names_are_looked_up() -> None:
-    assert [spelling for spelling, times in Counter(EVERY_SPELLING).items() if times > 1] == []
-    assert [spelling for spelling in EVERY_SPELLING if normal(spelling) != spelling] == []
-    assert [spelling for spelling in FACTORS if spelling not in EVERY_SPELLING] == []
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_what_a_framework_logs_has_its_canonical_name(spelling: str) -> None:
+    assert [canonical(spelling), factor(spelling)] == SPELLINGS[spelling]
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,8 @@ def test_a_name_has_the_canonical_one_of_what_it_means(spelling: str, name: str)
 )
 def test_a_loss_of_training_and_its_parts_are_known_by_their_names(name: str, *, loss: bool, part: bool) -> None:
     assert (is_training_loss(name), is_part_of_loss(name)) == (loss, part)
+
+
+@pytest.mark.parametrize("name", ["loss_weight", "reward_scale", "accuracy_threshold", "lr_decay", "learning_rate"])
+def test_a_setting_is_no_result_of_training(name: str) -> None:
+    assert not is_telling(name)

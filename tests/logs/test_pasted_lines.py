@@ -69,7 +69,7 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "2020-10-26 13:29:54.%f train.py:215[276] INFO Train epoch: 17 [400/400]\tAccuracy: 50.5%\tLoss: 0.625\n"
         "2020-10-26 13:30:38.%f train.py:254[276] INFO Test set: Loss: 0.875, Accuracy: 49.75%)\n",
         "step",
-        {"loss": {6600: 0.75, 6800: 0.625}, "eval_loss": {6800: 0.875}, "eval_accuracy": {6800: 49.75}},
+        {"loss": {6600: 0.75, 6800: 0.625}, "eval_loss": {6800: 0.875}, "eval_accuracy": {6800: 0.4975}},
     ),
     "a measure of CatBoost that is best high": (
         "34:     learn: 0.9375   test: 0.75      best: 0.875 (1)  total: 17.5s    remaining: 1h 39m 38s\n"
@@ -86,7 +86,7 @@ PASTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "Epoch [1] Batch [0/50] Loss: 2.5 Acc@1: 62%\nEpoch [1] Train Loss: 2.0, Train Acc@1: 50.5%, Val Acc@1: 40%\n"
         "Epoch [2] Batch [0/50] Loss: 1.5 Acc@1: 75%\nEpoch [2] Train Loss: 1.0, Train Acc@1: 60.5%, Val Acc@1: 45%\n",
         "step",
-        {"loss": {0: 2.0, 50: 1.0}, "Loss": {0: 2.5, 50: 1.5}, "accuracy": {0: 50.5, 50: 60.5}},
+        {"loss": {0: 2.0, 50: 1.0}, "Loss": {0: 2.5, 50: 1.5}, "accuracy": {0: 0.505, 50: 0.605}},
     ),
     "a verb for evaluation": (
         "[250] train loss: 0.5\n[250] validate loss: 0.75\n[251] train loss: 0.25\n[251] validate loss: 0.625\n",

@@ -225,7 +225,7 @@ LOG (nnet3-train:nnet-training.cc:121) Average objective function for 'out' for 
         {
             "loss": {10: 2.5, 20: 2.25},
             "eval_loss": {10: 2.75, 20: 2.5},
-            "acc (top1)": {10: 0.25, 20: 0.3},
+            "accuracy": {10: 0.25, 20: 0.3},
             "f1": {10: 0.5, 20: 0.55},
         },
     ),

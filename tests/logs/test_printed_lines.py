@@ -114,6 +114,15 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
             "eval_mrr@10": {0: 0, 1: 1 / 32, 2: 2 / 32},
         },
     ),
+    "evaluations under headings in stars": (
+        "".join(
+            f"***** Evaluating perplexity, Epoch {epoch}/2 *****\nppl: {8 / 2**epoch}\n"
+            f"epoch {epoch + 1}: loss: {2 - epoch}\n"
+            for epoch in range(3)
+        ),
+        "epoch",
+        {"loss": {1: 2, 2: 1, 3: 0}, "eval_ppl": {0: 8, 1: 4, 2: 2}},
+    ),
     "Chinese": (
         "第 1 轮: 训练损失：2.5，验证损失：2.75，准确率：0.25\n第 2 轮: 训练损失：2.25，验证损失：2.5，准确率：0.5\n",
         "epoch",
@@ -140,7 +149,7 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         {
             "loss": {0: 3.5, 6400: 3.25, 60000: 2.5, 66400: 2.25},
             "eval_loss": {6400: 3, 66400: 2},
-            "eval_accuracy": {6400: 41.5, 66400: 42.5},
+            "eval_accuracy": {6400: 0.415, 66400: 0.425},
         },
     ),
     "training and evaluation under headings": (
@@ -158,7 +167,7 @@ PRINTED: dict[str, tuple[str, str, Mapping[str, Points]]] = {
         "Epoch: 01 | Epoch Time: 0m 3s\n\tTrain Loss: 2.5 | Train Acc: 30.5%\n\t Val. Loss: 2.75 |  Val. Acc: 25.5%\n"
         "Epoch: 02 | Epoch Time: 0m 3s\n\tTrain Loss: 2.0 | Train Acc: 50.5%\n\t Val. Loss: 2.25 |  Val. Acc: 45.5%\n",
         "epoch",
-        {"loss": {1: 2.5, 2: 2.0}, "eval_loss": {1: 2.75, 2: 2.25}, "eval_accuracy": {1: 25.5, 2: 45.5}},
+        {"loss": {1: 2.5, 2: 2.0}, "eval_loss": {1: 2.75, 2: 2.25}, "eval_accuracy": {1: 0.255, 2: 0.455}},
     ),
     "scikit-learn with a validation score": (
         "Iteration 1, loss = 2.50000000\nValidation score: 0.250000\n"

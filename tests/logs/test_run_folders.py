@@ -57,18 +57,19 @@ def test_a_run_that_is_not_there_is_an_error_that_lists_those_that_are(tmp_path:
         read_run(tmp_path, run="c")
 
 
-def test_a_run_asked_for_in_a_log_of_one_run_is_told_to_be_not_looked_for(tmp_path: Path) -> None:
+def test_a_run_asked_for_in_a_log_of_one_run_is_an_error_unless_it_is_that(tmp_path: Path) -> None:
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
     for path in (tmp_path, tmp_path / "metrics.jsonl"):
-        assert [note for note in read_run(path, run="c").notes if "single run" in note and "'c'" in note]
-        assert not any("single run" in note for note in read_run(path).notes)
+        with pytest.raises(InputError, match=r"no run 'c'; there is only metrics.jsonl"):
+            read_run(path, run="c")
+        assert read_run(path, run="metrics").records == 5
 
 
 def test_a_run_asked_for_beside_folders_that_hold_no_log_is_an_error(tmp_path: Path) -> None:
     _jsonl(tmp_path / "a" / "metrics.jsonl", ROWS)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "log.csv").write_text("name,city\nann,rome\n")
-    with pytest.raises(InputError, match=r"no run 'b'; there are a \(5\)"):
+    with pytest.raises(InputError, match=r"no run 'b'; there is only a \(5\)"):
         read_run(tmp_path, run="b")
 
 
@@ -103,10 +104,10 @@ def test_hydra_keeps_the_configuration_in_a_hidden_folder(tmp_path: Path) -> Non
     assert run.config["num_train_epochs"] == 3
 
 
-def test_a_pickled_configuration_is_never_opened(tmp_path: Path) -> None:
+def test_nothing_in_a_pickled_configuration_is_run(tmp_path: Path) -> None:
     _jsonl(tmp_path / "metrics.jsonl", ROWS)
     (tmp_path / "training_args.bin").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
-    assert "training_args.bin" not in " ".join(read_run(tmp_path).notes)
+    assert "training_args.bin: no settings in it" in " ".join(read_run(tmp_path).notes)
     assert not Path("owned").exists()
 
 
@@ -148,7 +149,8 @@ def test_nothing_is_taken_from_another_run_in_the_same_folder(tmp_path: Path) ->
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     run = read_run(tmp_path)
     assert set(run.series) == {"loss"}
-    assert "of another run, as the results differ: b.jsonl; name one to read it" in run.notes
+    assert any("a.jsonl, which is read; other runs in it: b.jsonl" in note for note in run.notes)
+    assert set(read_run(tmp_path, run="b").series) == {"loss", "eval_loss", "grad_norm"}
 
 
 def test_two_logs_of_one_run_are_merged_also_where_one_is_rounded(tmp_path: Path) -> None:

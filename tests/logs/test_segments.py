@@ -35,10 +35,16 @@ def test_a_resume_that_goes_back_further_than_the_one_before_replaces_what_both_
     assert run["loss"].value.tolist() == [1.0] * 20 + [3.0] * 40
 
 
-def test_a_log_that_restarts_two_thousand_times_is_read_by_its_stretches(tmp_path: Path) -> None:
+def test_a_log_that_starts_again_two_thousand_times_is_read_by_its_last_attempt(tmp_path: Path) -> None:
     run = _jsonl(tmp_path, [{"step": index % 10, "loss": 1.0 + index % 10} for index in range(20_000)])
-    assert len(run.segments) == 2000
-    assert all(segment.series["loss"].step.tolist() == list(range(10)) for segment in run.segments)
+    assert len(run.attempts) == 2000
+    assert run["loss"].step.tolist() == list(range(10))
+
+
+def test_a_log_of_more_attempts_than_are_told_apart_is_judged_by_its_last_too(tmp_path: Path) -> None:
+    run = _jsonl(tmp_path, [{"step": index % 10, "loss": 1.0 + index % 10} for index in range(30_000)])
+    assert run.records == 10
+    assert run["loss"].step.tolist() == list(range(10))
 
 
 def test_a_resume_that_repeats_a_single_record_is_a_segment_too(tmp_path: Path) -> None:
@@ -71,11 +77,11 @@ def test_two_writers_of_one_log_are_no_restarts(tmp_path: Path) -> None:
     assert any("several writers" in note for note in run.notes)
 
 
-def test_runs_appended_to_one_text_are_segments(tmp_path: Path) -> None:
+def test_runs_appended_to_one_text_are_attempts(tmp_path: Path) -> None:
     one = "".join(f"Epoch {epoch}/5: Loss={2.0 / epoch:.4f}\n" for epoch in range(1, 6))
     run = read(tmp_path, one * 3)
-    assert len(run.segments) == 3
-    assert run.records == 15
+    assert [attempt.records for attempt in run.attempts] == [5, 5, 5]
+    assert (run.records, len(run.segments)) == (5, 1)
 
 
 def test_a_step_that_starts_again_with_each_epoch_is_counted_on(tmp_path: Path) -> None:

@@ -67,13 +67,14 @@ def test_ultralytics_results_count_epochs_and_their_time_is_a_clock(tmp_path: Pa
     assert "time" not in run
 
 
-def test_a_keras_log_with_several_runs_has_several_segments(tmp_path: Path) -> None:
+def test_a_keras_log_with_several_runs_has_several_attempts(tmp_path: Path) -> None:
     run = _read(
         tmp_path,
         "training.csv",
         "epoch,accuracy,loss,val_loss\n0,0.5,1.5,1.6\n1,0.6,1.4,1.5\n2,0.7,1.3,1.4\nepoch,accuracy,loss,val_loss\n0,0.4,1.7,1.8\n1,0.5,1.6,1.7\n",
     )
-    assert [segment.series["loss"].value.tolist() for segment in run.segments] == [[1.5, 1.4, 1.3], [1.7, 1.6]]
+    assert [attempt.records for attempt in run.attempts] == [3, 2]
+    assert run["loss"].value.tolist() == [1.7, 1.6]
 
 
 def test_a_batch_counter_inside_epochs_is_counted_on(tmp_path: Path) -> None:

@@ -3,16 +3,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import LogTail, Run, read_run
+from mldebug_mcp.logs import FolderTail, LogTail, Run, read_run
 from mldebug_mcp.logs import tail as tail_module
 from mldebug_mcp.logs.decoding.blocks import whole_lines
 from mldebug_mcp.logs.formats import tensorboard, text_log
+from mldebug_mcp.logs.source import LogFile
 
 
 def append(path: Path, text: str) -> None:
@@ -254,3 +256,28 @@ def test_a_growing_log_whose_numbers_turn_out_to_have_decimal_commas_is_read_ane
     grown = tail.read()
     assert grown["loss"].value.tolist() == [2.5, 0.75, 0.5]
     assert tail.read() is grown
+
+
+def test_a_folder_that_is_watched_is_read_on_where_it_grew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    still = tmp_path / "eval.csv"
+    still.write_text("step,eval_loss\n10,3.1\n20,3.0\n30,2.9\n")
+    growing = tmp_path / "train.log"
+    growing.write_text("".join(f"step {step}: loss {4 - step / 100:.2f}\n" for step in range(10, 60, 10)))
+    (tmp_path / "config.json").write_text('{"learning_rate": 0.125, "max_steps": 100}')
+    tail = FolderTail(tmp_path)
+    first = tail.read()
+    assert (first["loss"].step.tolist(), first["eval_loss"].step.tolist()) == ([10, 20, 30, 40, 50], [10, 20, 30])
+    stream = LogFile.stream
+    with growing.open("a") as log:
+        log.write("step 60: loss 3.40\n")
+
+    def opened(file: LogFile) -> BinaryIO:
+        assert file.path.name != "eval.csv", "what has not changed is read again"
+        return stream(file)
+
+    monkeypatch.setattr(LogFile, "stream", opened)
+    second = tail.read()
+    monkeypatch.undo()
+    assert second["loss"].step.tolist() == [10, 20, 30, 40, 50, 60]
+    assert second.setting("learning_rate") == 0.125
+    assert read_run(tmp_path)["loss"].value.tolist() == second["loss"].value.tolist()

@@ -42,7 +42,7 @@ def test_an_offline_wandb_file_is_read_with_its_configuration() -> None:
     assert run.formats == ("wandb",)
     assert_is_the_sample(run)
     assert run["nested/a"].value.tolist() == STEPS
-    assert run.config == {"learning_rate": 0.001, "optimizer/name": "adamw"}
+    assert run.config == {"learning_rate": 0.001, "optim": "adamw", "adam_beta1": 0.9, "adam_beta2": 0.95}
 
 
 @pytest.mark.parametrize("name", ["mlflow.db", "mlruns", "mlruns/1"])

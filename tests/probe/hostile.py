@@ -62,6 +62,44 @@ def waits_with_a_child() -> Any:
     time.sleep(600)
 
 
+def leaves_a_process_in_a_session_of_its_own() -> Any:
+    script = "import os, time; os.setsid(); os.fork() and os._exit(0); print(os.getpid(), flush=True); time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
+    Path(os.environ["PROBE_TEST_CHILD"]).write_text(f"{os.getpid()} {child.stdout.readline().strip()}")
+
+
+def leaves_a_session_and_fails() -> Any:
+    leaves_a_process_in_a_session_of_its_own()
+    raise ValueError("done")
+
+
+def leaves_a_session_and_waits() -> Any:
+    leaves_a_process_in_a_session_of_its_own()
+    time.sleep(600)
+
+
+def puts_a_pipe_for_the_result() -> Any:
+    Path(sys.argv[2]).unlink()
+    os.mkfifo(sys.argv[2])
+    os._exit(0)
+
+
+def puts_an_endless_file_for_the_result() -> Any:
+    Path(sys.argv[2]).unlink()
+    Path(sys.argv[2]).symlink_to("/dev/zero")
+    os._exit(0)
+
+
+def puts_a_number_for_the_result() -> Any:
+    Path(sys.argv[2]).write_text("[" * 100_000)
+    os._exit(0)
+
+
+def shows_the_environment() -> Any:
+    raise ValueError(f"given: {' '.join(sorted(os.environ))}")
+
+
 def aborts() -> Any:
     os.abort()
 
@@ -98,6 +136,18 @@ def uses_the_network() -> Any:
     import socket
 
     socket.create_connection(("192.0.2.1", 80), timeout=2)
+
+
+def sends_a_datagram() -> Any:
+    import socket
+
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendmsg([b"x"], [], 0, ("192.0.2.1", 53))
+
+
+def shows_its_memory_limit() -> Any:
+    import resource
+
+    raise ValueError(f"limit: {resource.getrlimit(resource.RLIMIT_DATA)[0]} bytes")
 
 
 def shows_a_token() -> Any:

@@ -65,6 +65,7 @@ def test_what_user_code_prints_does_not_disturb_the_answer_and_progress_is_told(
         ("raises", "the tokenizer is missing"),
         ("reads_stdin", "EOF"),
         ("uses_the_network", "the probe has no network"),
+        ("sends_a_datagram", "the probe has no network"),
         ("returns_nothing", "it must return"),
         ("missing", "has no function 'missing'"),
         ("loss_is_no_scalar", "not a scalar tensor"),
@@ -99,6 +100,67 @@ def test_secrets_do_not_reach_user_code(monkeypatch: pytest.MonkeyPatch) -> None
     result = run("shows_a_token")
 
     assert "token: None" in result.summary
+
+
+SECRETS = (
+    "DATABASE_URL", "GITHUB_PAT", "OPENAI_KEY", "WANDB_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN", "KUBECONFIG", "REDIS_URL", "SENTRY_DSN", "SLACK_WEBHOOK", "SSH_AUTH_SOCK", "STRIPE_SK",
+    "NPM_CONFIG__AUTH", "PGPASSWORD", "MONGO_URI", "AZURE_STORAGE_CONNECTION_STRING", "GOOGLE_APPLICATION_CREDENTIALS",
+    "HTTPS_PROXY", "CONDA_TOKEN", "SLURM_JWT", "MLDEBUG_MCP_TOKEN", "COOKIE", "MY_OWN_THING",
+)  # fmt: skip
+
+
+def test_of_the_environment_user_code_gets_what_training_needs_and_what_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (*SECRETS, "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MY_DATA", "LC_ALL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("MLDEBUG_MCP_PASS_ENV", "MY_DATA, OTHER")
+
+    given = run("shows_the_environment").summary
+
+    assert [name for name in SECRETS if name in given.split()] == []
+    assert {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MY_DATA", "LC_ALL", "PATH"} <= set(given.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt the children of others")
+@pytest.mark.parametrize("name", ["leaves_a_session_and_fails", "leaves_a_session_and_waits"])
+def test_a_process_that_left_the_session_ends_with_the_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    pids = tmp_path / "pids"
+    monkeypatch.setenv("PROBE_TEST_CHILD", str(pids))
+
+    result = run(name, time_limit=20)
+
+    assert result.verdict == "failed"
+    assert [pid for pid in map(int, pids.read_text().split()) if alive(pid)] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt the children of others")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_left_the_session_ends_with_the_host(tmp_path: Path, number: signal.Signals) -> None:
+    pids, folders = tmp_path / "pids", tmp_path / "temporary"
+    folders.mkdir()
+    command = [sys.executable, "-m", "mldebug_mcp", "probe", "--entry", f"{HOSTILE}:leaves_a_session_and_waits"]
+    environment = os.environ | {"PROBE_TEST_CHILD": str(pids), "TMPDIR": str(folders)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as host:
+        assert wait_until(lambda: pids.exists() and " " in pids.read_text())
+        host.send_signal(number)
+        host.wait(PATIENCE)
+
+    assert wait_until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()))
+    assert wait_until(lambda: not list(folders.glob("mldebug-probe-*")))
+
+
+@pytest.mark.parametrize(
+    "name", ["puts_a_pipe_for_the_result", "puts_an_endless_file_for_the_result", "puts_a_number_for_the_result"]
+)
+def test_what_user_code_puts_in_the_place_of_the_result_is_an_answer(name: str) -> None:
+    result = run(name)
+
+    assert result.verdict == "failed"
+    assert "did not run the probe" in result.summary or "no result" in result.summary
 
 
 def test_cancelling_ends_the_worker_and_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +202,7 @@ def test_nothing_is_left_when_the_host_is_ended_by_a_signal(tmp_path: Path, numb
 def test_nothing_is_left_when_the_host_is_killed_while_c_code_hangs(tmp_path: Path) -> None:
     pid_file = tmp_path / "child"
     command = [sys.executable, "-m", "mldebug_mcp", "probe", "--entry", f"{HOSTILE}:hangs_in_c_with_a_child",
-               "--time-limit", "8"]  # fmt: skip
+               "--time-limit", "30"]  # fmt: skip
     environment = os.environ | {"PROBE_TEST_CHILD": str(pid_file)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as host:
         assert wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")

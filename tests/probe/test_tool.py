@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -141,3 +143,13 @@ async def test_a_third_probe_waits_for_one_of_two_and_says_so(client: Client, tm
         results = await asyncio.gather(*calls)
     assert all("went on" in str(result.structured_content) for result in results)
     assert len(list(tmp_path.glob("*.pid"))) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is the kernel's")
+async def test_two_probes_that_run_at_once_share_the_memory_that_one_may_take(client: Client) -> None:
+    result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:shows_its_memory_limit", "device": "cpu"})
+
+    found = re.search(r"limit: (\d+) bytes", json.dumps(result.structured_content))
+    assert found
+    limit = int(found[1])
+    assert 0.35 < limit / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) <= 0.4

@@ -9,11 +9,11 @@ from itertools import islice
 import numpy as np
 
 from mldebug_mcp.batch import columns as names
-from mldebug_mcp.batch.batch import Batch, Problem, Purpose
+from mldebug_mcp.batch.batch import Batch, Problem
 from mldebug_mcp.batch.boxes import boxes_of
 from mldebug_mcp.batch.cells import LEAST_ROWS, cells_of, is_numeric
 from mldebug_mcp.batch.columns import Kind, depth, find, row_count
-from mldebug_mcp.batch.model_config import ModelConfig
+from mldebug_mcp.batch.context import Context
 from mldebug_mcp.batch.other_columns import decoder_inputs, float_columns, integer_columns, rest_of
 from mldebug_mcp.batch.padding import padding_token
 from mldebug_mcp.batch.pair_scores import exchanged_pairs
@@ -23,7 +23,6 @@ from mldebug_mcp.batch.ragged import Bools, Ints, Ragged
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.batch.table import Column, Table
 from mldebug_mcp.batch.targets import are_classes, are_targets, of_speech, target_rows, with_usual_names
-from mldebug_mcp.batch.tokenizer import Tokenizer
 from mldebug_mcp.batch.words import Words
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import shorten
@@ -33,25 +32,6 @@ MAX_PROBLEM_ROWS = 1000
 MAX_NAMES = 1000
 MAX_NAME = 80
 """Columns that answers name, and characters of a name."""
-
-
-@dataclass(slots=True)
-class Context:
-    """What is known besides the file's content: the same for each piece of a large file.
-
-    Args:
-        path: As the user gave it.
-        formats: The readers used.
-        purpose: As the user gave it, or None to infer it.
-        first: The number of the piece's first row.
-    """
-
-    path: str
-    formats: tuple[str, ...] = ()
-    purpose: Purpose | None = None
-    tokenizer: Tokenizer | None = None
-    model: ModelConfig = field(default_factory=ModelConfig)
-    first: int = 0
 
 
 @dataclass(slots=True)

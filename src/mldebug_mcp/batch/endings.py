@@ -10,9 +10,9 @@ import numpy as np
 from mldebug_mcp.batch.agreement import shift_of
 from mldebug_mcp.batch.batch import Batch
 from mldebug_mcp.batch.documents import holds_documents
+from mldebug_mcp.batch.other_templates import rows_of_another_template
 from mldebug_mcp.batch.ragged import Bools, Ints, Runs
 from mldebug_mcp.batch.role_losses import role_losses
-from mldebug_mcp.batch.roles import rows_of_another_template
 from mldebug_mcp.batch.sequences import Sequences
 
 LOOK_BACK = 3

@@ -10,7 +10,7 @@ from mldebug_mcp.batch.ragged import Ints, Ragged
 from mldebug_mcp.batch.sequences import IGNORE
 
 if TYPE_CHECKING:
-    from mldebug_mcp.batch.build import Context
+    from mldebug_mcp.batch.context import Context
 
 LEAST_RUN = 3
 """Equal tokens at the edge of a row that look like padding if nothing else tells. Chosen by hand: text sometimes

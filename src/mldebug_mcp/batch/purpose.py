@@ -16,7 +16,7 @@ from mldebug_mcp.batch.templates import ASSISTANT
 
 if TYPE_CHECKING:
     from mldebug_mcp.batch.batch import Purpose
-    from mldebug_mcp.batch.build import Context
+    from mldebug_mcp.batch.context import Context
 
 FEW_CLASSES = 64
 """Labels of tokens below this number, and equal to hardly any token, are classes of tokens, not tokens."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import get_args
 
 from mldebug_mcp.batch.batch import MAX_ROLE_TOKENS, PURPOSES, Batch, Purpose
-from mldebug_mcp.batch.build import Context, build
+from mldebug_mcp.batch.build import build
 from mldebug_mcp.batch.columns import is_text
+from mldebug_mcp.batch.context import Context
 from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
 from mldebug_mcp.batch.nested_text import with_plain_texts

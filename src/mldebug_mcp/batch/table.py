@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mldebug_mcp.batch.ragged import Ints, Ragged
+from mldebug_mcp.text import shorten
 
 Column = Ragged | npt.NDArray[np.generic] | list[object]
 
@@ -31,6 +32,13 @@ class Table:
     notes: list[str] = field(default_factory=list)
     numbers: Ints | None = None
     others: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        scalars = [name for name, column in self.columns.items() if getattr(column, "shape", None) == ()]
+        for name in scalars:
+            del self.columns[name]
+        told = (f"{shorten(name, 60)}: left out, as it is one value and not one for each row" for name in scalars)
+        self.notes = [*self.notes, *told]
 
 
 MISSING_SHOWN = 1000

@@ -13,7 +13,7 @@ from mldebug_mcp.batch.sequences import IGNORE, Sequences
 from mldebug_mcp.batch.table import Column, Table
 
 if TYPE_CHECKING:
-    from mldebug_mcp.batch.build import Context
+    from mldebug_mcp.batch.context import Context
 
 SPEECH = ("input_features", "input_values")
 LOOKED_AT = 32

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,20 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mldebug_mcp.access import (
-    Access,
-    EmptyFileError,
-    confined,
-    current,
-    is_file,
-    is_folder,
-    read_bytes,
-    require,
-)
+from mldebug_mcp.access import is_file, is_folder, require
 from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.batch.time_limit import template_limit
+from mldebug_mcp.batch.tokenizer_files import NAMES, WHOLE, copied
 from mldebug_mcp.errors import InputError, MissingExtraError, is_failure
-from mldebug_mcp.folders import entries
+from mldebug_mcp.limits import unhurried
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
@@ -37,12 +27,6 @@ _ENDS = frozenset(
     }
 )  # fmt: skip
 """Tokens that end a text or a turn in the models that people fine-tune."""
-_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
-_SUFFIXES = frozenset({".json", ".jinja", ".model", ".tiktoken", ".txt"})
-_TEMPLATES = "additional_chat_templates"
-MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of one file of a tokenizer."""
-
 HFTokenizer: TypeAlias = Any
 """A `PreTrainedTokenizerBase`; transformers is optional and imported late."""
 
@@ -201,6 +185,8 @@ def quiet() -> Iterator[None]:
 def load_tokenizer(path: str | Path) -> Tokenizer:
     """Load a tokenizer from a folder or a `tokenizer.json`.
 
+    The library that loads it is given copies of ours (`tokenizer_files`), never the folder itself.
+
     Raises:
         InputError: there is none, it is broken, or it needs code of its own; the message says which.
         MissingExtraError: transformers is not installed.
@@ -211,62 +197,23 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     is_whole = is_folder(place)
     if not is_whole and not is_file(place):
         raise InputError(f"{name}: no such tokenizer; give a local folder or a tokenizer.json (nothing is downloaded)")
-    folder = place if is_whole else place.parent
-    if is_whole and not any(is_file(place / file) for file in _FILES):
+    if is_whole and not any(is_file(place / file) for file in NAMES):
         raise InputError(f"{name}: no tokenizer in this folder; it should hold tokenizer.json or tokenizer_config.json")
-    with _held(folder) as held:
-        _refuse_code(held / "tokenizer_config.json", name)
-        return Tokenizer(_load(held if is_whole else held / place.name, name), name)
+    with copied(place, name) as copy:
+        return Tokenizer(_load(copy, name), name)
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[Path]:
-    """Yield a tokenizer's folder; where not all may be read, a copy of what may: the library opens files by name."""
-    if current().roots is None:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="mldebug-tokenizer-") as copy:
-        for place in (folder, folder / _TEMPLATES):
-            target = Path(copy) / place.relative_to(folder)
-            target.mkdir(exist_ok=True)
-            for file in entries(place) if is_folder(place) else []:
-                if file.suffix in _SUFFIXES and is_file(file):
-                    (target / file.name).write_bytes(_content(file))
-        with confined(Access()):
-            yield Path(copy)
-
-
-def _content(file: Path) -> bytes:
+def _load(folder: Path, name: str) -> HFTokenizer:
+    """Load what was copied; only where there is no tokenizer.json does a configuration choose the class."""
     try:
-        return read_bytes(file, MAX_BYTES)
-    except EmptyFileError:
-        return b""
-
-
-def _refuse_code(config: Path, name: str) -> None:
-    try:
-        settings = json.loads(read_bytes(config, MAX_BYTES)) if config.is_file() else {}
-    except InputError:
-        raise InputError(f"{name}: tokenizer_config.json is empty or too large; save the tokenizer again") from None
-    except (OSError, ValueError, RecursionError):
-        raise InputError(f"{name}: tokenizer_config.json is not JSON; save the tokenizer again") from None
-    if isinstance(settings, dict) and settings.get("auto_map"):
-        raise InputError(
-            f"{name}: this tokenizer asks to run code of its own (auto_map), which is never done; "
-            "remove auto_map from tokenizer_config.json if its tokenizer.json is enough, or give another tokenizer"
-        )
-
-
-def _load(place: Path, name: str) -> HFTokenizer:
-    try:
-        from transformers import AutoTokenizer, PreTrainedTokenizerFast
+        with unhurried():
+            from transformers import AutoTokenizer, PreTrainedTokenizerFast
     except ImportError:
         raise MissingExtraError("transformers", "batch") from None
     with quiet():
         try:
-            if place.is_file() and not (place.parent / "tokenizer_config.json").is_file():
-                return PreTrainedTokenizerFast(tokenizer_file=str(place))
-            folder = place if place.is_dir() else place.parent
+            if (folder / WHOLE).is_file():
+                return PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
             return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         except BaseException as error:
             if not is_failure(error):

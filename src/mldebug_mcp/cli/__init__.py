@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from mldebug_mcp.cli.commands import DONE, UNUSABLE, do_probe, do_serve
 from mldebug_mcp.cli.parser import make_parser
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.offline import OFFLINE
-from mldebug_mcp.text import clean
+from mldebug_mcp.text import LONGEST_ERROR, shorten
 
 _LIGHT = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1"}
 """Settings that let numpy and pydantic start faster: no threads for linear algebra, no search for plugins."""
@@ -25,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     # Most of what is imported and read lives until the end: collecting garbage takes a twentieth of the time ...
     gc.set_threshold(250_000)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # in the C locale a step's mark would end the command
+            stream.reconfigure(errors="replace")
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
@@ -41,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = command(options)
         sys.stdout.flush()  # here and not at exit, where a closed pipe could not be told from an error
     except MLDebugError as error:
-        print(f"mldebug-mcp: {clean(str(error))}", file=sys.stderr)
+        print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
         # The reader (such as `head`) has seen enough. With stderr closed the interpreter does not complain at exit.

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
     from mldebug_mcp.access import Access
+    from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Model
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
@@ -33,7 +35,7 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
     with shown_progress():
         with _preparing_diagnosis():
-            run = read_run(options.path, options.config, options.run)
+            run = _run_of(options)
         from mldebug_mcp.diagnose import diagnose
 
         reference = read_run(options.reference) if options.reference else None
@@ -54,6 +56,18 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         print_diagnosis(console_for(), answer, run)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+
+
+def _run_of(options: argparse.Namespace) -> Run:
+    """Read the run that is to be diagnosed: a path, or `-` for standard input."""
+    from mldebug_mcp.logs import read_run
+
+    if options.path != "-":
+        return read_run(options.path, options.config, options.run, options.names)
+    from mldebug_mcp.cli.standard_input import STANDARD_INPUT, kept_input
+
+    with kept_input() as path:
+        return replace(read_run(path, options.config, options.run, options.names), path=STANDARD_INPUT)
 
 
 @contextmanager
@@ -85,7 +99,7 @@ def do_watch(options: argparse.Namespace) -> int:
     from mldebug_mcp.diagnose.watch import Watch
     from mldebug_mcp.report.watch_terminal import print_news, what_now
 
-    watch = Watch(options.path, options.config, options.run)
+    watch = Watch(options.path, options.config, options.run, names=options.names)
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
         while True:
@@ -298,7 +312,7 @@ def do_serve(options: argparse.Namespace) -> int:
 
 
 def _serve_http(access: Access, settings: dict[str, Any]) -> None:
-    from mldebug_mcp.server import make_server
+    from mldebug_mcp.server import helpers, make_server
     from mldebug_mcp.server.http import serve_http
     from mldebug_mcp.server.listener import listen
 
@@ -308,7 +322,11 @@ def _serve_http(access: Access, settings: dict[str, Any]) -> None:
         lines.append(f"clients send the header Authorization: Bearer {listener.token} (new at each start, shown once)")
     for line in lines:
         print(f"mldebug-mcp: {line}", file=sys.stderr, flush=True)
-    serve_http(make_server(access), listener)
+    pool = helpers(access)
+    try:
+        serve_http(make_server(access, pool), listener)
+    finally:
+        pool.close()
 
 
 def _print_json(answer: Model) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
 from mldebug_mcp.clients.table import CLIENTS
+from mldebug_mcp.text import LONGEST_ERROR, shorten
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are safe to print: a shell may have put the name of any file into its arguments."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(shorten(message, LONGEST_ERROR))
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser; each command sets `command` to the function that does it."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="mldebug-mcp",
         description="Why did my loss spike? Ranked, cited hypotheses for a training run that went wrong. "
         "Without a command: the MCP server over stdio.",
@@ -68,9 +76,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 
 def _add_diagnose(verbs: Commands) -> None:
     diagnose = _verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
-    diagnose.add_argument("path", metavar="PATH", help="a log file or a run folder")
-    diagnose.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    diagnose.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    _add_run(diagnose, "a log file or a run folder; - reads standard input")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
     diagnose.add_argument(
         "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
@@ -83,11 +89,27 @@ def _add_diagnose(verbs: Commands) -> None:
     diagnose.set_defaults(command=commands.do_diagnose)
 
 
+def _add_run(verb: argparse.ArgumentParser, what: str) -> None:
+    """Add what says which run is read, and how."""
+    verb.add_argument("path", metavar="PATH", help=what)
+    verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    verb.add_argument(
+        "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
+        help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",
+    )  # fmt: skip
+
+
+def _names(text: str) -> dict[str, str]:
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
+    if not all(name.strip() and metric.strip() for name, _, metric in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=METRIC,NAME=METRIC, such as L=loss")
+    return {name.strip(): metric.strip() for name, _, metric in pairs}
+
+
 def _add_watch(verbs: Commands) -> None:
     watch = _verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
-    watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
-    watch.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    watch.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    _add_run(watch, "a log file or a run folder; it may come into being later")
     watch.add_argument(
         "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mldebug_mcp.batch import Batch
-from mldebug_mcp.batch.overlap import Fingerprints, Overlap
+from mldebug_mcp.batch.fingerprints import Fingerprints
+from mldebug_mcp.batch.overlap import Overlap
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.batch.words import Encoder
 from mldebug_mcp.diagnose.batch_rows import spot_place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,15 @@ from mldebug_mcp.diagnose.known_errors import told_by_errors
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
+from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.run_summary import run_summary
 from mldebug_mcp.diagnose.ties import describe_ties
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.models import Comparison, Diagnosis, Finding
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, State
 from mldebug_mcp.symptoms import examine, symptoms
+from mldebug_mcp.symptoms.scale import knows_nothing
 from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0
@@ -32,6 +35,12 @@ FEW_SETTINGS = 2
 LITTLE_BITS = -1.0
 """Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89
 of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
+NO_RESULT_BITS = 10.0
+"""Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
+by hand."""
+OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
+NO_RESUME_BITS = 3.0
+"""Bits against causes that need a resume where a log shows none: one may be silent. Chosen by hand."""
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
 
 
@@ -43,6 +52,7 @@ def diagnose_run(
     run: str = "",
     *,
     outcomes: Mapping[str, Outcome] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Diagnosis:
     """Say what is seen in a training log, which causes fit it, and what to check next.
 
@@ -54,6 +64,7 @@ def diagnose_run(
         run: Which run to read, if the path holds several; by default the one with most records.
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
+        names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
 
     Returns:
         Every symptom with its state, every cause with its probability, best first, and the next steps in order.
@@ -62,7 +73,7 @@ def diagnose_run(
         InputError: a path cannot be used, or a check does not exist; the message says why and what to do.
     """
     good = read_run(reference) if reference is not None else None
-    return diagnose(read_run(path, config, run), good, findings, outcomes)
+    return diagnose(read_run(path, config, run, names), good, findings, outcomes)
 
 
 def diagnose(
@@ -88,7 +99,12 @@ def diagnose(
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
         comparison=evidence.comparison,
-        notes=[*([HARDLY_JUDGED] if hardly_judged(seen, run) else []), *run.notes, *evidence.problems],
+        notes=[
+            *without_result(run),
+            *([HARDLY_JUDGED] if hardly_judged(seen, run) else []),
+            *run.notes,
+            *evidence.problems,
+        ],
     )
 
 
@@ -116,13 +132,40 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    told = together(_told(comparison), told_by_errors(run), _told_by_little(seen, run))
+    told = together(
+        _told(comparison),
+        told_by_errors(run),
+        _told_by_little(seen, run),
+        _told_by_no_result(run),
+        _told_by_no_resume(seen, run),
+    )
     return Evidence(run.kind, seen, told, comparison, problems)
 
 
 def _told_by_little(findings: Sequence[Finding], run: Run) -> dict[str, dict[str, float]]:
     """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
     return {"healthy": {"the log tells next to nothing": LITTLE_BITS}} if hardly_judged(findings, run) else {}
+
+
+def _told_by_no_result(run: Run) -> dict[str, dict[str, float]]:
+    """Return what it says that no loss, score or reward is among what was logged.
+
+    It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
+    """
+    if not names_nothing(run):
+        return {}
+    told = "no loss, score or reward was found"
+    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in ("healthy", "unknown"))
+    return {"healthy": {told: -NO_RESULT_BITS}, "unknown": {told: math.log2(healthy / unknown)}}
+
+
+def _told_by_no_resume(findings: Sequence[Finding], run: Run) -> dict[str, dict[str, float]]:
+    """Return what it says that a run begins with a model that knows nothing and shows no resume: none went wrong."""
+    shows_none = any(one.symptom == "loss_jump_at_resume" and one.state is State.UNKNOWN for one in findings)
+    first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
+    if not shows_none or not first or not knows_nothing(run, first[0]):
+        return {}
+    return {cause: {"it starts from nothing and shows no resume": -NO_RESUME_BITS} for cause in OF_RESUMES}
 
 
 def prepare() -> None:

@@ -172,11 +172,13 @@ def _explanation(first: _Judged, judged: Sequence[_Judged], log: FailureLog) -> 
         user_frame=shorten(str(failure.user_frame), 300) if failure.user_frame else "",
     )
     matches = [_match(row) for row in first.known[:MAX_MATCHES]]
+    # The frame itself is text of the log's, and what stands in an advice is taken for ours.
+    where = " The line of your code is in `error.user_frame`." if error.user_frame else ""
     return ErrorExplanation(
         error=error,
         problem="known message" if first.known else problem.name,
         matches=matches,
-        advice=_advice(first, problem.advice),
+        advice=(first.known[0].fix if first.known else problem.advice) + where,
         next_step=after_error(error, matches),
         notes=_notes(first, same, judged, log, ranks),
     )
@@ -189,11 +191,6 @@ def _same(one: _Judged, first: _Judged) -> bool:
 
 
 _DIGITS = str.maketrans("", "", "0123456789")
-
-
-def _advice(first: _Judged, of_class: str) -> str:
-    where = f" Your code is at {shorten(str(first.failure.user_frame), 200)}." if first.failure.user_frame else ""
-    return (first.known[0].fix if first.known else of_class) + where
 
 
 def _notes(

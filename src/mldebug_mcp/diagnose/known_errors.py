@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding
-from mldebug_mcp.symptoms.messages import fatal
 
 FIRST, LESS = 6.0, 1.5
 """Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
@@ -27,7 +26,7 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
     `unknown`.
     """
     known = [
-        (message, row) for message in fatal(run) if (row := _row(match(message.text, code=message.code))) is not None
+        (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
     if not known:
         return {}

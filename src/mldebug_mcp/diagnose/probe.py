@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -46,19 +46,27 @@ async def probe(
     *,
     memory_gb: float | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    read: Callable[[str], Awaitable[ProbeBatch]] | None = None,
     **settings: object,
 ) -> ProbeResult:
-    """Do what `probe_overfit` does, inside an event loop; cancelling it ends the worker at once."""
+    """Do what `probe_overfit` does, inside an event loop; cancelling it ends the worker at once.
+
+    `read` reads the batch, where that is not to be done in this process.
+    """
     _check_combination(batch, model, entry)
-    # In a thread, because a large file must not block the event loop.
-    read = await asyncio.to_thread(read_probe_batch, batch) if batch is not None else None
-    job = _job(read, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
+    found = await (read or _read_in_thread)(str(batch)) if batch is not None else None
+    job = _job(found, model, entry, {"device": device, "memory_bytes": memory_limit(memory_gb), **settings})
     raw = await run_probe(job, find_python(python), on_progress)
-    raw.notes[:0] = read.notes if read is not None else []
+    raw.notes[:0] = found.notes if found is not None else []
     answer = interpret(raw)
     given = {"batch": batch, "model": model, "entry": entry, "python": python}
     again = _with_more_time(raw, answer, given, {**settings, "time_limit": job.time_limit})
     return answer if again is None else answer.model_copy(update={"next_step": again})
+
+
+async def _read_in_thread(batch: str) -> ProbeBatch:
+    """Read in a thread, because a large file must not block the event loop."""
+    return await asyncio.to_thread(read_probe_batch, batch)
 
 
 def probe_overfit(
@@ -94,7 +102,7 @@ def probe_overfit(
         InputError: an argument cannot be used.
     """
     return asyncio.run(
-        probe(batch, model, entry, python, device, memory_gb=memory_gb, on_progress=on_progress, **settings)
+        probe(batch, model, entry, python, device, memory_gb=memory_gb, on_progress=on_progress, read=None, **settings)
     )
 
 

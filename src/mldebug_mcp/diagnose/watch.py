@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -12,7 +12,9 @@ from typing import Any
 from mldebug_mcp.access import is_file
 from mldebug_mcp.diagnose.diagnosis import diagnose
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import LogTail, Run, read_run
+from mldebug_mcp.logs import FolderTail, LogTail, Run
+from mldebug_mcp.logs.roles.given import given_names
+from mldebug_mcp.logs.run import require_logged
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.watching import News
 from mldebug_mcp.symptoms.beginning import has_finished
@@ -30,7 +32,12 @@ GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is
 
 
 def watch_run(
-    path: str | Path, config: str | Path | None = None, run: str = "", *, every: float = EVERY
+    path: str | Path,
+    config: str | Path | None = None,
+    run: str = "",
+    *,
+    every: float = EVERY,
+    names: Mapping[str, str] | None = None,
 ) -> Iterator[News]:
     """Yield what is new in a run, as it comes: findings, other leading hypotheses, silence. Ends when the run does.
 
@@ -39,8 +46,9 @@ def watch_run(
         config: The training configuration (JSON or YAML), if it is not beside the log.
         run: Which run to watch, if the path holds several.
         every: Seconds between two looks.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
     """
-    watch = Watch(path, config, run)
+    watch = Watch(path, config, run, names=names)
     while not watch.finished:
         yield from watch.look()
         if not watch.finished:
@@ -60,12 +68,18 @@ class Watch:
         config: str | Path | None = None,
         run: str = "",
         *,
+        names: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._names = names or {}
+        with given_names(self._names):
+            pass  # refused at once, not at the first look
         self._path, self._config, self._name, self._clock = path, config, run, clock
         self._tail: LogTail | None = None
+        self._folder = FolderTail(path, config, run, self._names)
         self._grew: list[float] = []
         self._come: tuple[int, float] | None = None
+        self._resumes = 0
         self._told: dict[str, float] = {}
         self._leader = self._candidate = ""
         self._last = ""
@@ -83,6 +97,9 @@ class Watch:
         come = (run.records, run.last_step)
         if come == self._come:
             return self._silence(run)
+        if self._began_anew(run):
+            self._told, self._leader, self._candidate, self._come = {}, "", "", None
+        self._resumes = len(run.resumes)
         first, self._come = self._come is None, come
         self._grew = [*self._grew[-20:], self._clock()]
         self._last = ""
@@ -96,11 +113,18 @@ class Watch:
             news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
         return news
 
+    def _began_anew(self, run: Run) -> bool:
+        """Return whether another run now writes here: the counter fell back, and no line tells of a resume."""
+        return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
+
     def _read(self) -> Run:
         if self._config is None and not self._name and is_file(Path(self._path)):
             self._tail = self._tail or LogTail(self._path)
-            return self._tail.read()
-        return read_run(self._path, self._config, self._name)
+            with given_names(self._names):
+                run = self._tail.read()
+            require_logged(self._names, run, str(self._path))
+            return run
+        return self._folder.read()
 
     def _once(self, news: News) -> list[News]:
         """Return news unless they were the last."""

@@ -1,18 +1,20 @@
 """Log files and run folders → `Run`.
 
-- A path → the logs of a run: `folder`, `run_folders`, `several` (which run), `merge`, `tail` (a log that grows).
+- A path → the logs of a run: `folder`, `run_folders`, `same_run` (which logs belong together), `siblings`, `several`
+  (which run), `merge`, `tail` (logs that grow).
 - A file → its reader: `source` opens it, `readers` lists the modules of `formats`, one per format.
 - Text → records: `formats.text_log`, and `lines` with one module per shape that a printed record takes.
-- Records → a run: `builder` gathers them into `columns`, `naming` gives those canonical names (`names`, by the table in
-  `spellings`), `conventions` and `framework_columns` say what they mean beyond those, `steps` where the run is at each
-  record, `series` makes series and segments, `kinds` says what is trained, `config` how.
-- What went wrong: `error_lines` for a run's messages, `failures` for tracebacks.
+- Records → a run: `builder` gathers them into what was `recorded`; `attempts` splits that where the program started
+  again (`process_starts`), `naming` gives its `columns` canonical names (`names`, by the grammar in `roles`),
+  `conventions` and `framework_columns` say what they mean beyond those, `steps` makes the axis, `segments` and `series`
+  what stands on it. `settings` says how it was trained, `kinds` what, `plan` how far.
+- How it ends: `endings`. What went wrong: `error_lines` for a run's messages, `failures` for tracebacks.
 """
 
 from __future__ import annotations
 
 from mldebug_mcp.logs.folder import read_run
 from mldebug_mcp.logs.run import Message, Run, Segment, Series
-from mldebug_mcp.logs.tail import LogTail
+from mldebug_mcp.logs.tail import FolderTail, LogTail
 
-__all__ = ["LogTail", "Message", "Run", "Segment", "Series", "read_run"]
+__all__ = ["FolderTail", "LogTail", "Message", "Run", "Segment", "Series", "read_run"]

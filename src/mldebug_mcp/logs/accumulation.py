@@ -46,7 +46,7 @@ def _levels(run: Run) -> list[tuple[float, float, str]]:
         )
         if min(train, other) > 0:
             found.append((train, other, f"it stands at {figure(train / other)} x eval_loss"))
-    size = run.setting("vocab_size") or run.setting("num_labels")
+    size = run.facts.classes or run.facts.tokens
     if size is not None and size >= 2 and len(loss) and loss.value[0] > 0:
         first, uniform = float(loss.value[0]), math.log(size)
         found.append((first, uniform, f"it begins at {figure(first / uniform)} x ln({figure(size)})"))

@@ -6,23 +6,30 @@ Columns are gathered as they come; names and steps are settled once everything h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.attempt import Message, severity_of
+from mldebug_mcp.logs.attempts import split
+from mldebug_mcp.logs.beside import Single, is_of_evaluation, named_of_evaluation, numbers_in, single_in
+from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
+from mldebug_mcp.logs.endings import Tail
 from mldebug_mcp.logs.error_lines import is_error
-from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import COUNTERS, canonical, of_evaluation
 from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
-from mldebug_mcp.logs.run import Floats, Message, Run, Scalar
+from mldebug_mcp.logs.process_starts import Start
+from mldebug_mcp.logs.recorded import Recorded
+from mldebug_mcp.logs.run import Floats, Run, Segment
+from mldebug_mcp.logs.segments import segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
-from mldebug_mcp.logs.steps import segment_starts, step_axis
+from mldebug_mcp.logs.settings import Settings, settings_printed_in
+from mldebug_mcp.logs.several import choose_run
+from mldebug_mcp.logs.steps import step_axis
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
@@ -31,13 +38,12 @@ MAX_METRICS = 2000
 """Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
 KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learning_rate"})
 """... and metrics that are kept beyond that, however late their columns come in a wide table."""
-MAX_DEPTH = 8
-"""Levels of nesting read from a record."""
-
 MAX_JOINS = 8
 """Restarts of which the notes name the step."""
 MAX_MESSAGES = 100
-"""Error lines kept per run."""
+"""Error lines kept per run ..."""
+MAX_NOISE = 20
+"""... and those among them that are retries and the like: they never take the place of an error."""
 MAX_MESSAGE = 1000
 """Characters of an error line: an out-of-memory message of a GPU with several processes ends with what is unused."""
 
@@ -56,14 +62,13 @@ class RunBuilder:
     """
 
     def __init__(self) -> None:
-        self._columns: Columns = {}
-        self._rows = 0
-        self._events = 0
-        self._breaks: list[int] = []
-        self._resumes: list[int] = []
+        self._recorded = Recorded()
         self._left_out: Counter[str] = Counter()
-        self._config: dict[str, Scalar] = {}
-        self._messages: list[Message] = []
+        self._noise = 0
+        self._single: tuple[int, dict[str, float]] = (0, {})
+        self.failed = False
+        """Whether an error line was taken that is no mere warning."""
+        self._settings = Settings()
         self.formats: list[str] = []
         self.wanted_run = ""
         self.holds_runs = False
@@ -72,51 +77,81 @@ class RunBuilder:
     @property
     def records(self) -> int:
         """Records taken so far."""
-        return self._rows - self._events or self._rows
+        return self._recorded.records
 
     @property
     def rows(self) -> int:
         """Records and events taken so far: the index of the next one."""
-        return self._rows
+        return self._recorded.rows
 
     def record(self, values: Mapping[str, object]) -> bool:
         """Take one record; nested mappings become `outer/inner`. Return False if it holds no number."""
-        numbers = dict(self._flatten(values))
+        single = single_in(values)
+        if single is not None:
+            return self._take_single(single)
+        numbers = dict(numbers_in(values))
+        if is_of_evaluation(values):
+            numbers = {named_of_evaluation(name): value for name, value in numbers.items()}
         for key in MESSAGES & values.keys():
             if isinstance(text := values[key], str) and is_error(text):
-                self.message(self._rows + 1, text)
+                self.message(self.rows + 1, text)
         if not numbers:
             return False
         if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
             # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
             numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
-        elif "eval_runtime" in numbers and "loss" not in numbers:
-            numbers = {of_evaluation(name): value for name, value in numbers.items()}
+        else:
+            numbers = {name_in_record(name, numbers): value for name, value in numbers.items()}
         self.numbers(numbers)
+        return True
+
+    def _take_single(self, single: Single) -> bool:
+        """Take a record of one metric; those at one place, one after another, make one record."""
+        number = to_number(single.value)
+        if number is None:
+            return False
+        where = {name: value for name, value in numbers_in(single.rest) if canonical(name) in COUNTERS}
+        metric = named_of_evaluation(single.metric) if is_of_evaluation(single.rest) else single.metric
+        end, before = self._single
+        open_here = where and end == self.rows and metric not in before
+        if open_here and where.items() <= before.items() and (column := self._column(metric)) is not None:
+            column.append(self.rows - 1, number)
+        else:
+            before = where
+            self.numbers({**where, metric: number})
+        self._single = (self.rows, {**before, metric: number})
         return True
 
     def numbers(self, values: Mapping[str, float], *, event: bool = False) -> None:
         """Take one record of nothing but numbers. An event, such as a skipped step, does not count as a record."""
-        row = self._rows
+        recorded = self._recorded
+        row = recorded.rows
         for name, value in values.items():
-            column = self._columns.get(name)
+            column = recorded.columns.get(name)
             if column is None:
                 column = self._column(name)
             if column is not None:
                 column.append(row, value)
-        self._rows += 1
-        self._events += event
-        if self._rows % ROWS_BETWEEN_CHECKPOINTS == 0:
-            checkpoint(f"{self._rows:,} records read")
+        recorded.rows += 1
+        if event:
+            recorded.events.append(row)
+        if recorded.rows % ROWS_BETWEEN_CHECKPOINTS == 0:
+            checkpoint(f"{recorded.rows:,} records read")
 
-    def overwrite(self, name: str, values: Mapping[int, float]) -> None:
-        """Set a metric at some records, by their index: what only became known once later records were seen."""
-        column = self._columns.get(name)
-        at, value = column.arrays() if column is not None else (np.empty(0, dtype=np.int64), np.empty(0))
-        merged = {**dict(zip(at.tolist(), value.tolist(), strict=True)), **values}
-        rows = np.array(sorted(merged), dtype=np.int64)
-        self._columns[name] = Column()
-        self._columns[name].extend(stretches_of(rows), np.array([merged[row] for row in rows.tolist()]))
+    def overwrite(self, name: str, rows: Rows, values: Floats) -> None:
+        """Set a metric at some records, by their index: what only became known once later records were seen.
+
+        Args:
+            name: The metric.
+            rows: Indexes of the records, shape (n,); of one that comes twice the last value counts.
+            values: Its value at each of them, shape (n,).
+        """
+        columns = self._recorded.columns
+        at, value = columns[name].arrays() if name in columns else (rows[:0], values[:0])
+        both = np.concatenate([at, rows])[::-1]
+        kept, first = np.unique(both, return_index=True)
+        columns[name] = Column()
+        columns[name].extend(stretches_of(kept), np.concatenate([value, values])[::-1][first])
 
     def columns(self, values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]]) -> None:
         """Take many records at once.
@@ -128,20 +163,21 @@ class RunBuilder:
         """
         size = len(next(iter(values.values()), ()))
         held = {id(mask): np.flatnonzero(mask) for mask in logged.values()}
-        parts = {key: stretches_of(at + self._rows) for key, at in held.items()}
+        row = self.rows
+        parts = {key: stretches_of(at + row) for key, at in held.items()}
         for name, column_values in values.items():
             key = id(logged.get(name))
             count = len(held[key]) if key in held else size
             if count and (column := self._column(name)) is not None:
                 if count == size:
-                    column.extend([range(self._rows, self._rows + size)], column_values)
+                    column.extend([range(row, row + size)], column_values)
                 else:
                     column.extend(parts[key], column_values, held[key])
-        self._rows += size
+        self._recorded.rows += size
 
     def column(self, name: str) -> list[tuple[int, float]]:
         """Return the records of a metric as they came: (index of the record, value)."""
-        column = self._columns.get(name)
+        column = self._recorded.columns.get(name)
         if column is None:
             return []
         at, value = column.arrays()
@@ -149,13 +185,26 @@ class RunBuilder:
 
     def new_part(self) -> None:
         """Say that what follows is another file or another run of the same training."""
-        if self._rows and (not self._breaks or self._breaks[-1] != self._rows):
-            self._breaks.append(self._rows)
+        breaks = self._recorded.breaks
+        if self.rows and (not breaks or breaks[-1] != self.rows):
+            breaks.append(self.rows)
 
     def resumed(self) -> None:
         """Say that the log tells of a resume here, between records."""
-        if self._rows:
-            self._resumes.append(self._rows)
+        self._recorded.resumes.append(self.rows)
+
+    def started(self, start: Start) -> None:
+        """Say that the program started again."""
+        self._recorded.starts.append(start)
+
+    def ends(self, tail: Tail) -> None:
+        """Take the end of the text, which tells how the log ends."""
+        self._recorded.tail = tail
+
+    def choose(self, where: str, points: Mapping[str, int], labels: Mapping[str, str]) -> str:
+        """Return the id of the run to read of several; see `choose_run`."""
+        self.holds_runs = True
+        return choose_run(self.wanted_run, where, points, labels, self.note)
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -164,38 +213,83 @@ class RunBuilder:
 
     def message(self, line: int, text: str, code: str = "") -> None:
         """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
-        self._messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code)]
+        severity = severity_of(text)
+        messages = self._recorded.messages
+        self._noise += severity == "noise"
+        if severity == "noise" and self._noise > MAX_NOISE:
+            return
+        if severity != "error" and len(messages) == MAX_MESSAGES and messages[-1].severity == "error":
+            return
+        self.failed = self.failed or severity == "error"
+        messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code, severity)]
 
     def message_goes_on(self, text: str) -> None:
         """Add a line, without the rank before it, to the message that was kept last."""
-        last = self._messages[-1]
-        self._messages[-1] = replace(last, text=shorten(f"{last.text} {text.rpartition(']:')[2].strip()}", MAX_MESSAGE))
+        messages = self._recorded.messages
+        if messages:
+            whole = f"{messages[-1].text} {text.rpartition(']:')[2].strip()}"
+            messages[-1] = replace(messages[-1], text=shorten(whole, MAX_MESSAGE))
 
-    def configure(self, values: Mapping[str, Scalar]) -> None:
+    def configure(self, values: Settings | Mapping[str, object], source: str = "the log") -> None:
         """Add configuration; what was known before stays."""
-        self._config = {**values, **self._config}
+        more = values if isinstance(values, Settings) else Settings.of(values, source)
+        self._settings = Settings.merged(self._settings, more)
 
     def copy(self) -> RunBuilder:
         """Return a builder of its own with what was taken so far: building settles names, units and notes."""
-        other = copy(self)
-        other._columns = {name: column.copy() for name, column in self._columns.items()}
-        other.notes, other._left_out = list(self.notes), self._left_out.copy()
-        other.formats, other._messages, other._breaks = list(self.formats), list(self._messages), list(self._breaks)
-        other._resumes = list(self._resumes)
+        other = RunBuilder()
+        other._recorded, other._left_out, other._noise = self._recorded.copy(), self._left_out.copy(), self._noise
+        other._single = self._single
+        other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
+        other.failed = self.failed
+        other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
 
     def build(self, path: str) -> Run:
-        """Make the Run from everything taken."""
-        conventions.apply(self, self._columns)
-        join_counters(self._columns)
-        join_cut_box(self._columns)
-        named = named_columns(self, self._columns)
-        step, step_name = step_axis(self, named)
+        """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
+        whole = split(self._recorded)
+        recorded = whole.judged
+        named = self._named(recorded)
+        step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)
         metrics = {name: column for name, column in named.items() if name not in COUNTERS}
-        starts = segment_starts(self, step, self._breaks, metrics)
+        starts = segment_starts(step, recorded.breaks, metrics, self.note)
         made = SeriesOfRun({name: one for name, one in named.items() if name != step_name}, step, starts)
         series = made.whole()
         segments = made.segments(series)
+        self._note_segments(segments, step_name)
+        made.remark(self.note)
+        self._note_left_out()
+        settings = Settings.merged(settings_printed_in(whole.head), self._settings)
+        resumes = [row for row in recorded.resumes if 0 < row < len(step)]
+        if note := whole.note(step_name):
+            self.notes.insert(0, note)
+        return Run(
+            path=path,
+            formats=tuple(dict.fromkeys(self.formats)),
+            series=series,
+            settings=settings,
+            segments=segments,
+            step_name=step_name,
+            records=recorded.records,
+            messages=tuple(recorded.messages),
+            resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
+            attempts=whole.attempts,
+            ending=next(one.ending for one in whole.attempts if one.judged),
+            notes=tuple(self.notes),
+        )
+
+    def _named(self, recorded: Recorded) -> Columns:
+        """Return the columns of an attempt under their canonical names."""
+        held = conventions.apply(recorded.columns, lambda sizes: self.choose("the export", sizes, {}))
+        self.configure(held.settings)
+        join_counters(recorded.columns)
+        join_cut_box(recorded.columns)
+        named, chosen = named_columns(recorded.columns)
+        for note in (*held.notes, *chosen):
+            self.note(note)
+        return named
+
+    def _note_segments(self, segments: Sequence[Segment], step_name: str) -> None:
         if len(segments) > 1:
             joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1 : MAX_JOINS + 1])
             joins += ", …" if len(segments) - 1 > MAX_JOINS else ""
@@ -203,45 +297,26 @@ class RunBuilder:
                 f"the {step_name} counter restarts {len(segments) - 1} time(s) (at {joins}): "
                 "each stretch is judged by itself"
             )
-        made.remark(self)
+
+    def _note_left_out(self) -> None:
         if self._left_out:
             some = ", ".join(repr(name) for name, _ in self._left_out.most_common(3))
             self.note(
                 f"left out {len(self._left_out):,} of more than {MAX_METRICS} metrics in one log: {some}"
                 f"{', …' if len(self._left_out) > 3 else ''}"
             )
-        return Run(
-            path=path,
-            formats=tuple(dict.fromkeys(self.formats)),
-            series=series,
-            config=self._config,
-            segments=segments,
-            step_name=step_name,
-            kind=kind_of_run(series, self._config),
-            records=self.records,
-            messages=tuple(self._messages),
-            resumes=tuple(dict.fromkeys(float(step[row]) for row in self._resumes if row < len(step))),
-            notes=tuple(self.notes),
-        )
-
-    def _flatten(self, values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
-        for key, value in values.items():
-            name = f"{prefix}{key}"
-            if isinstance(value, Mapping):
-                if depth < MAX_DEPTH:
-                    yield from self._flatten(value, f"{name}/", depth + 1)
-                continue
-            if isinstance(value, str) and "/" in value and canonical(name) == "step":
-                value = value.partition("/")[0]  # noqa: PLW2901 - ms-swift: "5/100"
-            number = to_number(value)
-            if number is not None:
-                yield name, number
 
     def _column(self, name: str) -> Column | None:
-        column = self._columns.get(name)
+        columns = self._recorded.columns
+        column = columns.get(name)
         if column is None:
-            if len(self._columns) >= (2 * MAX_METRICS if canonical(name) in KEPT else MAX_METRICS):
+            if len(columns) >= (2 * MAX_METRICS if canonical(name) in KEPT else MAX_METRICS):
                 self._left_out[shorten(name, 60)] += 1
                 return None
-            column = self._columns[name] = Column()
+            column = columns[name] = Column()
         return column
+
+
+def name_in_record(name: str, names: Container[str]) -> str:
+    """Return the name that a metric gets in a record of all these names: those of the Trainer's evaluations."""
+    return of_evaluation(name) if "eval_runtime" in names and "loss" not in names else name

@@ -30,6 +30,8 @@ class Column:
         self._count = 0  # values in the room
         self._lent = False  # whether somebody else reads what is in the room
         self._stretches: tuple[range, ...] | None = None
+        self.logged_as = ""
+        """The name that it was logged with, where it has got another."""
 
     def __len__(self) -> int:
         return len(self._new_values) + self._count
@@ -40,6 +42,7 @@ class Column:
         other = Column()
         other._rows, other._room, other._count = list(self._rows), self._room, self._count
         self._lent = other._lent = True
+        other.logged_as = self.logged_as
         return other
 
     def append(self, row: int, value: float) -> None:
@@ -145,12 +148,21 @@ Columns = dict[str, Column]
 
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     """Return ascending rows as stretches, or as they are if those would be short."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        return [range(int(rows[0]), int(rows[-1]) + 1)]
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     if (len(breaks) + 1) * _SPARSE > len(rows) and len(breaks):
         return [rows]
     starts = rows[np.append(0, breaks)].tolist() if len(rows) else []
     stops = (rows[np.append(breaks - 1, -1)] + 1).tolist() if len(rows) else []
     return [range(start, stop) for start, stop in zip(starts, stops, strict=True)]
+
+
+def carried_forward(at: Rows, value: Floats, rows: int) -> Floats:
+    """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
+    held = np.diff(np.append(at, rows))
+    held[0] += at[0]
+    return np.repeat(value, held)
 
 
 def _spelled_out(parts: Sequence[Rows | range]) -> Rows:

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.run import Run, Segment, Series
+from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.text import figure, shorten
 
 RESULTS = ("loss", "reward", "eval_loss")
@@ -94,7 +94,7 @@ def _concatenated(first: Named, then: Named) -> Run:
         kept = one.where(one.step < begins)
         more = series.get(name, Series(name, np.empty(0), np.empty(0)))
         series[name] = Series(name, np.append(kept.step, more.step), np.append(kept.value, more.value))
-    config = {**before.config, **after.config}
+    settings = Settings.merged(after.settings, before.settings)
     note = (
         f"{shorten(there, 80)} goes on at {after.step_name} {figure(begins)}, where {shorten(here, 80)} ends "
         f"at {figure(before.last_step)}: they are read as one run that was resumed"
@@ -102,9 +102,8 @@ def _concatenated(first: Named, then: Named) -> Run:
     return replace(
         after,
         series=series,
-        config=config,
+        settings=settings,
         segments=(*before.segments, *_from(begins, after.segments)),
-        kind=kind_of_run(series, config),
         records=before.records + after.records,
         messages=(*before.messages, *after.messages),
         notes=tuple(dict.fromkeys((*before.notes, *after.notes, note))),

@@ -6,56 +6,50 @@ Each is a function that changes the columns where its convention holds, and says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
-from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS, is_boosted
+from mldebug_mcp.logs.framework_columns import OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.kinds import BOOSTER
-from mldebug_mcp.logs.names import canonical, is_telling, normal
+from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
+from mldebug_mcp.logs.roles import Quantity, role_of
+from mldebug_mcp.logs.roles.grammar import MAX_NAME
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.logs.several import choose_run
-
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.builder import RunBuilder
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 HELD = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
 LEAST_HELD = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
-_EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 
 
-def apply(builder: RunBuilder, columns: Columns) -> None:
-    """Apply every convention to the columns of a log (raw name → column); the builder is told what held."""
-    wandb_export(builder, columns)
-    if is_boosted(columns):
-        builder.configure({BOOSTER: "trees"})
-    for convention in _CONVENTIONS:
-        note = convention(columns)
-        if note:
-            builder.note(note)
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the conventions that hold for a log say of it.
 
-
-def wandb_export(builder: RunBuilder, columns: Columns) -> None:
-    """CSV exported from a W&B chart: "run - metric" beside "run - metric__MIN" and "__MAX".
-
-    The bounds of a chart's bucket are no metrics. Where the chart shows several runs, one is read.
+    Args:
+        notes: What was read otherwise than its names say.
+        settings: What they tell of the configuration.
     """
-    found = {name: match for name in columns if (match := _EXPORT.fullmatch(name))}
-    if not any(match["bound"] for match in found.values()):
-        return
-    sizes: dict[str, int] = {}
-    for name, match in found.items():
-        sizes[match["run"]] = max(sizes.get(match["run"], 0), len(columns[name]))
-    chosen = choose_run(builder, "the export", sizes, {})
-    for name, match in found.items():
-        column = columns.pop(name)
-        if match["run"] == chosen and not match["bound"]:
-            columns[match["metric"]] = column
+
+    notes: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
+    """Apply every convention to the columns of a log (raw name → column), in place.
+
+    Args:
+        columns: By the names that they were logged with.
+        choose: Returns which run is read, of several by the number of their values.
+    """
+    wandb_export(columns, choose)
+    settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
+    notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
+    return Held(notes, settings)
 
 
 def time_and_data(columns: Columns) -> str | None:
@@ -97,6 +91,10 @@ def percentages(columns: Columns) -> str | None:
 
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev")
+_OF_HELD_OUT = "|".join(_HELD_OUT)
+_MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
+_POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
+"""What the training of a policy logs, and that of a reward model does not."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
@@ -106,7 +104,10 @@ _NO_LOSS_OF_ITS_OWN = re.compile(
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 _OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
-_WORDS_OF_TRAINING = re.compile(r"^(?:train(?:ing)?|avg|average|mean|running)[_/]|[_/](?:avg|mean)$")
+_WORDS_OF_PHASE = re.compile(
+    rf"^(?:train(?:ing)?|{_OF_HELD_OUT}|avg|average|mean|running)[_/.]|[_/.](?:train(?:ing)?|{_OF_HELD_OUT}|avg|mean)$"
+)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def named_loss(columns: Columns) -> str | None:
@@ -116,13 +117,13 @@ def named_loss(columns: Columns) -> str | None:
     """
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
-    names = {_bare(name): name for name in columns if not canonical(name).startswith("eval_")}
+    names = {_bare(name): name for name in columns if not is_evaluation(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
-    evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == found[0]]
+    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == found[0]]
     columns["loss"] = columns[names[found[0]]]
     if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
         columns.pop(names[found[0]])
@@ -130,6 +131,16 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def mean_reward(columns: Columns) -> str | None:
+    """`reward_mean` beside its spread, in the log of a policy that has no other reward, is the reward."""
+    mean = next((name for name in columns if normal(name) in _MEAN_REWARDS), None)
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    if mean is None or Quantity.REWARD in roles or Quantity.REWARD_SPREAD not in roles or _POLICY.isdisjoint(roles):
+        return None
+    columns["reward"] = columns.pop(mean)
+    return f"{mean!r} is read as the reward"
 
 
 def bare_phases(columns: Columns) -> str | None:
@@ -156,9 +167,9 @@ def evaluation_of_its_name(columns: Columns) -> str | None:
     loss = next((name for name in columns if canonical(name) == "loss"), None)
     if loss is None or any(canonical(name) == "eval_loss" for name in columns):
         return None
-    measure = _WORDS_OF_TRAINING.sub("", normal(loss))
-    evaluated = [name for name in columns if canonical(name).startswith("eval_") and _bare(name) == measure]
-    if measure not in _ERRORS or len(evaluated) != 1:
+    measure = _WORDS_OF_PHASE.sub("", normal(_HUMP.sub("_", loss)))
+    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == measure]
+    if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
         return None
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{evaluated[0]!r} is read as the eval_loss"
@@ -172,8 +183,8 @@ def _is_measured(column: Column) -> bool:
 
 def _bare(name: str) -> str:
     """Return a name without what says of which phase it is, or that it is a mean."""
-    bare = normal(canonical(name)).removeprefix("eval_")
-    while (shorter := _WORDS_OF_TRAINING.sub("", bare)) != bare and shorter:
+    bare = normal(canonical(_HUMP.sub("_", name[:MAX_NAME])))
+    while (shorter := _WORDS_OF_PHASE.sub("", bare)) != bare and shorter:
         bare = shorter
     return bare
 
@@ -292,6 +303,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     time_and_data,
     clock,
     percentages,
+    mean_reward,
     named_loss,
     evaluation_of_its_name,
     bare_phases,

@@ -23,7 +23,7 @@ _ERROR = re.compile(
     r"(?:CUDNN_STATUS|RESOURCE_EXHAUSTED|CUDA_ERROR_(?!NO_DEVICE)|INTERNAL: |driver version is insufficient)|"
     r"\[LightGBM\] \[Fatal\]|: error: (?:argument|unrecognized|the following)|: can't open file '|^srun: error: |"
     r"^docker: Error response|^ERROR: (?:Failed|Could not|No matching)|\bCUDA Setup failed|"
-    r"\bworker died or was killed\b",
+    r"\bworker died or was killed\b|^KeyboardInterrupt\b",
 )
 _OF_METRICS = re.compile(r"\bLoss became infinite or NaN at iteration")
 """detectron2 ends with it: no error of its own, but the loss at a step, which is read as such."""
@@ -32,6 +32,7 @@ _HINTS = (
     "diverged", "NaN loss", "oss is ", "oom", "exitcode", "exc.", "core dumped", "terminate called", "terminating due",
     "OOMKilled", "exit code", "failed to listen", "CANCELLED", "killed", "what():", "Assertion", "Arrow", ".cc:",
     ".cpp:", "[Fatal]", "open file", "ERROR", "Setup failed", "died or was",
+    "KeyboardInterrupt",
 )  # fmt: skip
 """One of these stands in every line that `_ERROR` finds: most lines are dismissed without a regular expression."""
 
@@ -68,6 +69,11 @@ class ErrorLines:
         """The code of the last frame of the traceback that stands above."""
         self._below_frame = False
         self._room = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether what the lines above tell may go on in the next one."""
+        return self.ignoring or self._below_frame or self._room > 0
 
     def take(self, line: str) -> bool:
         """Say whether the next line reads like an error."""

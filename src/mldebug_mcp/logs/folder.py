@@ -2,58 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mldebug_mcp.access import is_folder, links_left_out, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
+from mldebug_mcp.logs.beside import tells_evaluation
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import find_config, read_config, read_found_config
 from mldebug_mcp.logs.continued import goes_further, joined
-from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.merge import merged, of_evaluation
+from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.readers import read_files
-from mldebug_mcp.logs.run import Run, Scalar
+from mldebug_mcp.logs.roles.given import given_names
+from mldebug_mcp.logs.rotation import rotated
+from mldebug_mcp.logs.run import Run, require_logged
 from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
-from mldebug_mcp.logs.several import choose_run
+from mldebug_mcp.logs.same_run import grouped
+from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.files import find_settings, read_found, read_settings
+from mldebug_mcp.logs.siblings import MAX_SIBLINGS, siblings_of
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
+ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
+"""Reads a log as `read_one` does."""
 MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""
+MAX_BESIDE = 32 * 1024 * 1024
+"""Bytes of logs that are read of the runs beside one that was asked for by its name."""
 REASONS = 3
 """Files that could not be read of which it is said why."""
 ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
-def read_run(path: str | Path, config: str | Path | None = None, run: str = "") -> Run:
+def read_run(
+    path: str | Path,
+    config: str | Path | None = None,
+    run: str = "",
+    names: Mapping[str, str] | None = None,
+    *,
+    read_log: ReadLog | None = None,
+) -> Run:
     """Read a log file or a run folder.
 
     Args:
         path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
-        config: The training configuration (JSON or YAML), where it does not stand beside the log.
+        config: The training configuration, in any usual form, where it does not stand beside the log.
         run: Which run to read, where a folder, an export or a store holds several; by default the fullest.
+        names: What names of the log mean that do not say it, such as {"L": "loss"}.
+        read_log: What reads the logs of a folder; a reader that remembers reads what has changed alone.
 
     Raises:
-        InputError: the path is missing, unreadable, binary, empty, or holds no metrics; or it has no such run.
+        InputError: the path is missing, unreadable, binary, empty, or holds no metrics; it has no such run, or none of
+            a name that `names` explains.
     """
+    read_log = read_log or read_one
+    if not names:
+        return _read(path, config, run, read_log)
+    with given_names(names):
+        found = _read(path, config, run, read_log)
+    require_logged(names, found, str(path))
+    return found
+
+
+def _read(path: str | Path, config: str | Path | None, run: str, read_log: ReadLog) -> Run:
     place = expanded(path)
     require(place)
     notes: list[str] = []
     try:
         if is_folder(place):
-            found, settings_file = _read_folder(place, run, notes)
+            found, beside = _read_folder(place, run, notes, read_log)
         else:
-            found, settings_file = _read_log(place, run), find_config(place.parent)
+            found, beside = _read_file(place, run), find_settings([place.parent], [place])
         found = replace(found, path=str(path))
         if config is not None:
             named = expanded(config)
-            found = _configured(found, read_config(named), f"configuration read from {named.name}")
-        elif settings_file is not None:
-            found = _configured(found, *read_found_config(settings_file))
+            read = read_settings(named)
+            found = _configured(found, read, (f"configuration read from {named.name}", *read.notes))
+        else:
+            found = _configured(found, *read_found(beside))
+        found = concluded(found)
         note = accumulation_note(found)
         notes += [] if note is None else [note]
         return replace(found, notes=(*found.notes, *notes, *links_left_out()))
@@ -65,21 +96,37 @@ def read_run(path: str | Path, config: str | Path | None = None, run: str = "") 
         ) from None
 
 
-def _configured(run: Run, read: Mapping[str, Scalar], note: str) -> Run:
-    """Add the settings of a file."""
-    settings = {**run.config, **read}
-    return replace(run, config=settings, kind=kind_of_run(run.series, settings), notes=(*run.notes, note))
+def _configured(run: Run, read: Settings, notes: Sequence[str]) -> Run:
+    """Add the settings of files."""
+    return replace(run, settings=Settings.merged(read, run.settings), notes=(*run.notes, *notes))
 
 
-def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
-    """Read a file; `more` are event files of the same run."""
+def _read_file(path: Path, wanted: str) -> Run:
+    """Read a file that was named; of one that holds several runs, the one that is wanted."""
+    run, holds_runs = read_one(path, wanted)
+    if wanted and not holds_runs and wanted not in (path.name, path.stem):
+        raise _no_such_run(path, wanted, [path.name])
+    return run
+
+
+def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
+    there = f"is only {names[0]}" if len(names) == 1 else f"are {shorten(', '.join(names), 300)}"
+    return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
+
+
+def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
+    """Read a file; return also whether it holds several runs.
+
+    Args:
+        path: The file.
+        wanted: Which run to read, of several.
+        more: Event files of the same run, or rotated parts of the same log, oldest first.
+    """
     builder = RunBuilder()
     builder.wanted_run = wanted
-    read_files([LogFile.open(one) for one in (path, *more)], builder)
+    events = "tfevents" in path.name
+    read_files([LogFile.open(one) for one in (path, *more)] if events else [LogFile.open(path, more)], builder)
     run = builder.build(str(path))
-    if wanted and not builder.holds_runs:
-        note = f"the log holds a single run, which is read; no run {shorten(wanted, 60)!r} is looked for in it"
-        run = replace(run, notes=(*run.notes, note))
     if not run.series and not run.messages:
         raise InputError(
             f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
@@ -87,24 +134,22 @@ def _read_log(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> Run:
         )
     if not run.series:
         run = replace(run, notes=(*run.notes, ONLY_ERRORS))
-    return run
+    return run, builder.holds_runs
 
 
-def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path | None]:
+def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog) -> tuple[Run, tuple[Path, ...]]:
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
     builder.wanted_run = wanted
     from mldebug_mcp.logs.formats import mlflow_folder
 
     if mlflow_folder.read_folder(folder, builder):
-        return builder.build(str(folder)), None
+        return builder.build(str(folder)), ()
     places, refused = runs_in(folder, notes), _Refused()
-    if len(places) == 1:
-        run = _read_place(places[0], refused, "" if wanted == places[0].name else wanted)
-        read = [] if run is None else [(places[0], run)]
-    else:
-        read = _read_places([place for place in places if wanted and place.name == wanted], refused)
-        read = read or _read_places(_largest(places, notes), refused)
+    named = [place for place in places if wanted and wanted in (place.name, *_file_names(place))]
+    read = _read_places(named, refused, read_log)
+    beside = _beside(named, places) if read else _largest(places, notes)
+    read += _read_places(beside, refused, read_log, "" if read else wanted)
     if not read:
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= REASONS else [])
         looked = "; ".join([*said[:REASONS], *notes])
@@ -114,22 +159,57 @@ def _read_folder(folder: Path, wanted: str, notes: list[str]) -> tuple[Run, Path
             f"name the log file itself{f' ({looked})' if looked else ''}"
         )
     notes += [f"not read: {reason}" for reason in refused.of_logs[:REASONS]]
-    configs = {place.name: place.config() for place, _ in read}
-    runs = [(place.name, run) for place, run in read if run.series] or [(place.name, run) for place, run in read]
+    with_series = [one for one in read if one.run.series] or read
+    runs = [(one.name, one.run) for one in with_series]
     runs = runs if wanted else joined(runs)
-    if len(runs) == 1 and (len(places) == 1 or not wanted):
+    configs = {one.name: one.place.config() for one in with_series}
+    if wanted and not any(one.holds_runs for one in with_series):
+        name = next((one.name for one in with_series if wanted in (one.name, one.place.name, *one.files)), "")
+        if not name:
+            shown = [one.files[0] if one.name == "." else one.name for one in with_series]
+            records = [one.run.records for one in with_series]
+            raise _no_such_run(
+                folder, wanted, [f"{name} ({count})" for name, count in zip(shown, records, strict=True)]
+            )
+        wanted = name
+    if len(runs) == 1:
         return runs[0][1], configs[runs[0][0]]
-    own = next((name for name, run in runs if name == "." and run.series), "")
+    own = max((one for one in with_series if one.place.name == "." and one.run.series),
+              key=lambda one: one.run.records, default=None)  # fmt: skip
     builder = RunBuilder()
-    builder.wanted_run = wanted or own
-    chosen = choose_run(builder, str(folder), {name: run.records for name, run in runs}, {})
+    builder.wanted_run = wanted or (own.name if own else "")
+    chosen = builder.choose(str(folder), {name: run.records for name, run in runs}, {})
     run = dict(runs)[chosen]
+    others = [(name, other) for name, other in runs if name != chosen]
     if own and not wanted:
-        below = [(name, other) for name, other in runs if name != own]
-        run = _with_what_came_after(run, below)
-        others = shorten(", ".join(name for name, _ in below), 300)
-        builder.note(f"this folder holds a run of its own, which is read; logs below it: {others}")
-    return replace(run, notes=(*run.notes, *builder.notes)), configs[chosen]
+        run = _with_what_came_after(run, others)
+        told = shorten(", ".join(name for name, _ in others), 300)
+        builder.note(f"this folder holds a run of its own, {own.name}, which is read; other runs in it: {told}")
+    configured = [(name, _with_settings(other, configs[name])) for name, other in others[:MAX_SIBLINGS]]
+    siblings = siblings_of(_with_settings(run, configs[chosen]), configured)
+    return replace(run, siblings=siblings, notes=(*run.notes, *builder.notes)), configs[chosen]
+
+
+def _beside(named: list[RunFolder], places: list[RunFolder]) -> list[RunFolder]:
+    """Return the folders beside the one that was asked for which are read for runs of the same sweep."""
+    others: list[RunFolder] = []
+    room = MAX_BESIDE
+    for place in places:
+        room -= 0 if place in named else place.size()
+        if place not in named and room >= 0 and len(others) < MAX_SIBLINGS:
+            others.append(place)
+    return others
+
+
+def _with_settings(run: Run, files: tuple[Path, ...]) -> Run:
+    return replace(run, settings=Settings.merged(read_found(files)[0], run.settings))
+
+
+def _file_names(place: RunFolder) -> set[str]:
+    """Return the names by which a log in the folder of a run can be asked for."""
+    beside = "" if place.name == "." else f"{place.name}/"
+    names = {str(file.relative_to(place.folder)) for file in place.files}
+    return {f"{beside}{name}" for name in names} | {Path(f"{beside}{name}").stem for name in names}
 
 
 def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
@@ -143,8 +223,20 @@ def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
     return [place for place in places if place.name in kept]
 
 
-def _read_places(places: list[RunFolder], refused: _Refused) -> list[tuple[RunFolder, Run]]:
-    return [(place, run) for place in places if (run := _read_place(place, refused)) is not None]
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A run that was read from a folder: its name, where it stands, and the names of its files."""
+
+    name: str
+    place: RunFolder
+    run: Run
+    files: tuple[str, ...]
+    holds_runs: bool
+
+
+def _read_places(places: list[RunFolder], refused: _Refused, read_log: ReadLog, wanted: str = "") -> list[_Read]:
+    inside = wanted if len(places) == 1 else ""
+    return [one for place in places for one in _read_place(place, refused, read_log, inside)]
 
 
 def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
@@ -175,26 +267,42 @@ class _Refused:
             self.of_logs.append(str(error))
 
 
-def _read_place(place: RunFolder, refused: _Refused, wanted: str = "") -> Run | None:
-    """Read the logs of one run; what is no log is passed over."""
-    runs = []
+def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: str) -> list[_Read]:
+    """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    runs: list[tuple[str, Run]] = []
+    several = False
+    wanted = "" if wanted in (place.name, *_file_names(place)) else wanted
     for files in _together(place.files):
         try:
-            run = _read_log(files[0], wanted, files[1:])
+            run, holds_runs = read_log(files[0], wanted, files[1:])
         except InputError as error:
             refused.take(files[0], error)
             continue
-        if files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS:
+        several = several or holds_runs
+        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
+        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
             run = of_evaluation(run)
         runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    return merged(runs) if runs else None
+    groups = grouped(runs)
+    found = []
+    for group in groups:
+        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
+        name = place.name if len(groups) == 1 else names[0]
+        known = (*names, *(Path(one).stem for one in names))
+        found.append(_Read(name, place, merged(group), known, several))
+    return found
 
 
 def _together(files: list[Path]) -> list[list[Path]]:
-    """Return the files that are read together: TensorBoard starts an event file whenever a writer is made."""
+    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
+
+    TensorBoard starts an event file whenever a writer is made.
+    """
     events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
     folders = {path.parent for path in events}
+    older = rotated(path for path in files if path not in events)
+    parts = {path for some in older.values() for path in some}
     return [
         *([path for path in events if path.parent == folder] for folder in sorted(folders)),
-        *([path] for path in files if path not in events),
+        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
     ]

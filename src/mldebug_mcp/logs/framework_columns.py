@@ -6,7 +6,7 @@ Each function changes the columns where its framework's habit shows, and says so
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -42,8 +42,27 @@ _OF_NETWORKS_TOO = frozenset(
 _OF_CATBOOST = frozenset({"learn", "test", "best"})
 _OF_CATBOOST_ALONE = frozenset({"eval_test", "eval_best", "eval_total", "eval_remaining"})
 """... where it works its measure out on the rows of evaluation alone."""
+_EXPORT = re.compile(r"(?P<run>.+?) - (?P<metric>.+?)(?P<bound>__MIN|__MAX)?")
 _DETECTOR_LOSS = re.compile(r"(?:box|iou|obj|cls|dfl|seg|pose|kobj|rle|angle)_loss")
 """What Ultralytics calls the parts of a detector's loss."""
+
+
+def wandb_export(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> None:
+    """CSV exported from a W&B chart: "run - metric" beside "run - metric__MIN" and "__MAX".
+
+    The bounds of a chart's bucket are no metrics. Where the chart shows several runs, one is read.
+    """
+    found = {name: match for name in columns if (match := _EXPORT.fullmatch(name))}
+    if not any(match["bound"] for match in found.values()):
+        return
+    sizes: dict[str, int] = {}
+    for name, match in found.items():
+        sizes[match["run"]] = max(sizes.get(match["run"], 0), len(columns[name]))
+    chosen = choose(sizes)
+    for name, match in found.items():
+        column = columns.pop(name)
+        if match["run"] == chosen and not match["bound"]:
+            columns[match["metric"]] = column
 
 
 def gym_monitor(columns: Columns) -> str | None:

@@ -1,27 +1,55 @@
-"""What kind of run is this? Inferred from what it logs and how it is configured."""
+"""What kind of run is this? Inferred from how it is configured and what it logs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container
+
+from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.grammar import words_of
 
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
 
-_FINE_TUNING_SETTINGS = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
-_ADAPTER_SETTINGS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
-"""Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
+BOOSTER = "booster"
+"""The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
 
-_MODEL_SETTINGS = ("model_name_or_path", "base_model", "model_name", "model_id")
+_TELLING = ("task", "stage", "trainer", "trainer_type", "rl", "framework", "algorithm", "model", "model_type")
+"""Settings whose words tell what is trained, and how."""
+_WORDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("preference", frozenset({"dpo", "kto", "orpo", "ipo", "cpo", "simpo", "rm", "reward", "preference"})),
+    ("grpo", frozenset({"grpo", "rloo", "dapo", "gspo"})),
+    ("ppo", frozenset({"ppo"})),
+    ("rl", frozenset({"dqn", "sac", "td3", "a2c", "a3c", "ddpg", "trpo", "rl", "reinforcement", "qlearning"})),
+    ("diffusion", frozenset({"diffusion", "ddpm", "denoising", "unet2d"})),
+    ("sft", frozenset({"sft", "instruction", "finetuning"})),
+    (
+        "supervised",
+        frozenset(
+            {"classification", "classifier", "regression", "segmentation", "detection", "recognition", "tagging"}
+        ),
+    ),
+    (
+        "pretraining",
+        frozenset({"pt", "pretrain", "pretraining", "lm", "clm", "mlm", "causal", "language", "autoregressive"}),
+    ),
+)
+"""Words of the field for each kind, in the order in which they decide: a method stands before the model it trains."""
+
+_OF_PRETRAINING = frozenset({"pt", "pretrain", "pretraining"})
+
+_OF_FINE_TUNING = ("completion_only_loss", "assistant_only_loss")  # of TRL's SFTConfig alone
+_OF_ADAPTERS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
+"""Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
+_OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
+_OF_AN_AGENT = ("environment", "n_envs", "total_timesteps", "gae_lambda")
+_OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
+
 _TRAINED_LANGUAGE_MODEL = re.compile(
     r"llama|mistral|mixtral|qwen|gemma|deepseek|falcon|olmo|smollm|pythia|bloom|gpt-?(?:2|j|neo)|\b(?:phi|opt|yi|glm)-",
     re.IGNORECASE,
 )
 """Families of language models that are published with their weights: who names one tunes it."""
-
-BOOSTER = "booster"
-"""The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
-_BOOSTING_SETTINGS = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
 
 _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -29,47 +57,17 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("rewards/chosen", "rewards/margins", "rewards/accuracies", "logps/chosen", "eval_rewards/chosen"),
     ),
     ("grpo", ("frac_reward_zero_std", "completion_length", "completions/clipped_ratio")),
-    (
-        "ppo",
-        (
-            "objective/rlhf_reward",
-            "ppo/returns/mean",
-            "tokens/queries_len_mean",
-            "policy_ratio",
-        ),
-    ),
-    (
-        "rl",
-        (
-            "explained_variance",
-            "policy_loss",
-            "episode",
-            "episode_length",
-            "exploration_rate",
-            "QVals",
-        ),
-    ),
+    ("ppo", ("objective/rlhf_reward", "ppo/returns/mean", "tokens/queries_len_mean", "policy_ratio")),
+    ("rl", ("explained_variance", "policy_loss", "episode", "episode_length", "exploration_rate", "QVals")),
     ("grpo", ("reward_std",)),  # agents that learn a model of the reward log one too
     ("diffusion", ("loss_q0", "mse_q0", "vb_q0")),
     ("pretraining", ("skipped_iterations", "nan_iterations", "mfu", "consumed_tokens")),
     (
         "supervised",
-        (
-            "accuracy",
-            "eval_accuracy",
-            "eval_f1",
-            "top1",
-            "metrics/mAP50(B)",
-            "bbox/AP",
-            "box_loss",
-            "loss_bbox",
-            "loss_box_reg",
-            "loss_rpn_cls",
-            "iou_loss",
-            "decode.loss_ce",
-        ),
+        ("accuracy", "eval_accuracy", "eval_f1", "top1", "metrics/mAP50(B)", "bbox/AP", "box_loss", "loss_bbox",
+         "loss_box_reg", "loss_rpn_cls", "iou_loss", "decode.loss_ce"),
     ),
-)
+)  # fmt: skip
 
 
 _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accuracy"))
@@ -77,35 +75,22 @@ _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accura
 has the higher score."""
 
 
-def kind_of_run(metrics: Container[str], config: Mapping[str, object]) -> str:
-    """Return the kind of run, or "unknown"."""
-    words = _configured_words(config)
-    scored = scores_pairs(metrics)
-    for kind, hints in (
-        ("preference", ("dpo", "kto", "orpo", "rm", "reward_modeling")),
-        ("grpo", ("grpo", "rloo", "dapo")),
-        ("ppo", ("ppo",)),
-        ("sft", ("sft",)),
-        ("pretraining", ("pt", "pretrain", "pretraining")),
-    ):
-        if any(hint in words for hint in hints) or (scored and kind == "preference"):
-            return kind
-    for kind, settings in (("sft", _FINE_TUNING_SETTINGS), ("boosting", _BOOSTING_SETTINGS)):
-        if any(name in config for name in settings):
+def kind_of_run(metrics: Collection[str], settings: Settings) -> str:
+    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
+    told = "preference" if scores_pairs(metrics) else _told(metrics, settings)
+    if told is not None:
+        return told
+    for kind, names in (("sft", _OF_FINE_TUNING), ("boosting", _OF_BOOSTING)):
+        if any(name in settings for name in names):
             return kind
     for kind, marks in _MARKS:
         if any(mark in metrics for mark in marks):
+            if kind == "pretraining":
+                return "sft" if _tunes(settings) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
-    if "mean_token_accuracy" in metrics or any(name in config for name in _ADAPTER_SETTINGS):
+    if "mean_token_accuracy" in metrics or any(name in settings for name in _OF_ADAPTERS):
         return "sft"
-    return _rewarded(metrics) if "reward" in metrics else _of_its_model(config)
-
-
-def _of_its_model(config: Mapping[str, object]) -> str:
-    """Return the kind of a run of which no more is known than its loss and what model it trains."""
-    if _TRAINED_LANGUAGE_MODEL.search(" ".join(str(config.get(name, "")) for name in _MODEL_SETTINGS)):
-        return "sft"
-    return "supervised" if "num_labels" in config or "num_classes" in config else "unknown"
+    return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)
 
 
 def scores_pairs(metrics: Container[str]) -> bool:
@@ -113,12 +98,51 @@ def scores_pairs(metrics: Container[str]) -> bool:
     return any(all(name in metrics for name in names) for names in _OF_A_REWARD_MODEL)
 
 
+def _told(metrics: Collection[str], settings: Settings) -> str | None:
+    """Return the kind that words of the configuration name, None if there are none."""
+    words = _words_of(settings)
+    kind = next((kind for kind, known in _WORDS if known & words), None)
+    if kind == "ppo" and any(name in settings for name in _OF_AN_AGENT) and not _is_language_model(settings, words):
+        return "rl"
+    if kind == "pretraining" and _OF_PRETRAINING.isdisjoint(words) and _tunes(settings):
+        kind = "sft"
+    if kind in ("supervised", "pretraining", "sft"):  # words of the model: the method may show in the metrics alone
+        return next((method for method, marks in _MARKS[:5] if any(mark in metrics for mark in marks)), kind)
+    return kind
+
+
+def _words_of(settings: Settings) -> frozenset[str]:
+    values = [settings[name].value for name in _TELLING if name in settings]
+    texts = [text for value in values for text in (value if isinstance(value, tuple) else (value,))]
+    return frozenset(word for text in texts if isinstance(text, str) for word in words_of(text))
+
+
+def _is_language_model(settings: Settings, words: Collection[str]) -> bool:
+    named = any(name in settings for name in ("vocab_size", "model_name_or_path", *_OF_POLICIES))
+    return named or not {"causal", "lm", "language"}.isdisjoint(words)
+
+
+def _tunes(settings: Settings) -> bool:
+    """Say whether adapters or a published language model are trained, which are for tuning."""
+    return any(name in settings for name in _OF_ADAPTERS) or _names_a_trained_model(settings)
+
+
+def _names_a_trained_model(settings: Settings) -> bool:
+    return _TRAINED_LANGUAGE_MODEL.search(settings.text("model_name_or_path")) is not None
+
+
+def _of_its_model(settings: Settings) -> str:
+    """Return the kind of a run of which no more is known than its loss and what model it trains."""
+    if _names_a_trained_model(settings):
+        return "sft"
+    if settings.number("num_labels") is not None:
+        return "supervised"
+    is_from_scratch = settings.number("vocab_size") is not None and "model_name_or_path" not in settings
+    return "pretraining" if is_from_scratch and settings.number("sequence_length") is not None else "unknown"
+
+
 def _rewarded(metrics: Container[str]) -> str:
     """Return the kind of a run that is rewarded: language models log how far they are from their reference."""
     if "kl" not in metrics:
         return "rl"
     return "ppo" if "value_loss" in metrics else "grpo"
-
-
-def _configured_words(config: Mapping[str, object]) -> Iterable[str]:
-    return {str(config.get(key, "")).lower() for key in ("stage", "trainer", "trainer_type", "rl", "task")}

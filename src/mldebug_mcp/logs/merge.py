@@ -7,24 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
+from mldebug_mcp.logs.attempt import SURVIVED
 from mldebug_mcp.logs.continued import goes_further
-from mldebug_mcp.logs.kinds import kind_of_run
 from mldebug_mcp.logs.names import canonical
-from mldebug_mcp.logs.run import Run, Segment, Series
+from mldebug_mcp.logs.run import Message, Run, Segment, Series
+from mldebug_mcp.logs.settings import Settings
 
-RESULTS = ("loss", "eval_loss", "reward")
-"""Metrics that no two runs share number by number."""
-LEAST_COMMON, ALIKE = 3, 1e-3
-"""Steps that two logs must share to be compared, and the relative difference that rounding makes. Chosen."""
+LEAST_BOTH = 3
+"""Records that tell step and epoch, by which epochs are placed."""
 
 
 def merged(runs: Sequence[tuple[str, Run]]) -> Run:
     """Merge the logs of one run by step.
 
-    The fullest log leads. From the others come the metrics that it lacks, where both count the same steps, the error
-    lines and the configuration. A metric that several logs hold is taken from one of them: nothing is counted twice.
-    From a log of the same format with other results at the same steps, which is of another run, come the error lines
-    alone.
+    The fullest log leads. From the others come the metrics that it lacks, where both count the same steps or the
+    leading log tells the epoch of its steps, the error lines and the configuration. A metric that several logs hold is
+    taken from one of them: nothing is counted twice.
 
     Args:
         runs: What was read, with the name of each file; at least one.
@@ -36,18 +34,16 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         ordered = [further, *(item for item in ordered if item is not further)]
     name, lead = ordered[0]
     notes = list(lead.notes)
-    series, config, messages, formats = dict(lead.series), dict(lead.config), list(lead.messages), list(lead.formats)
-    segments = list(lead.segments)
-    taken, skipped, others = [name], [], []
+    series, settings, messages, formats = dict(lead.series), lead.settings, list(lead.messages), list(lead.formats)
+    segments, ending = list(lead.segments), lead.ending
+    taken, skipped = [name], []
     for other_name, other in ordered[1:]:
-        messages += other.messages
-        if _is_another(lead, other):
-            others.append(other_name)
-            continue
-        config = {**other.config, **config}
-        added = {metric: one for metric, one in other.series.items() if metric not in series}
-        fits = other.step_name == lead.step_name and other.first_step <= lead.last_step and other.step_name != "record"
-        if not added or not fits:
+        messages += _placed(other, lead)
+        ending = other.ending if ending.how == "open" else ending
+        settings = Settings.merged(settings, other.settings)
+        placed = _on_the_axis_of(lead, other)
+        added = {metric: one for metric, one in placed.items() if metric not in series}
+        if not added:
             skipped.append(other_name)
             continue
         series |= added
@@ -61,33 +57,47 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         notes.append(f"read {name}")
     if skipped:
         notes.append(f"not merged, as they repeat it or count otherwise: {', '.join(skipped[:6])}; name one to read it")
-    if others:
-        notes.append(f"of another run, as the results differ: {', '.join(others[:6])}; name one to read it")
     return replace(
         lead,
         series=series,
-        config=config,
+        settings=settings,
         segments=tuple(segments),
-        kind=kind_of_run(series, config),
+        ending=ending,
         formats=tuple(dict.fromkeys(formats)),
         messages=tuple(messages),
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _is_another(one: Run, other: Run) -> bool:
-    """Return whether two logs tell different results for the same steps; another format may have averaged them."""
-    if one.formats != other.formats:
-        return False
-    return any(_differ(one[name], other[name]) for name in RESULTS if name in one and name in other)
+def _placed(other: Run, lead: Run) -> list[Message]:
+    """Return the error lines of a log as they stand to the records of another: those that ended it are at the end."""
+    before = max(0, lead.records - SURVIVED - 1)
+    return [
+        replace(one, records=lead.records if one in other.fatal else min(one.records, before)) for one in other.messages
+    ]
 
 
-def _differ(one: Series, other: Series) -> bool:
-    steps, here, there = np.intersect1d(one.step, other.step, return_indices=True)
-    if len(steps) < LEAST_COMMON:
-        return False
-    alike = np.isclose(one.value[here], other.value[there], rtol=ALIKE, atol=0, equal_nan=True)
-    return bool(np.mean(alike) < 0.5)
+def _on_the_axis_of(lead: Run, other: Run) -> Mapping[str, Series]:
+    """Return the metrics of a log by the steps of another; empty where the two have no axis in common.
+
+    A log that counts epochs is placed by the records of the other that tell both: an evaluation stands where its epoch
+    ended.
+    """
+    if other.step_name == lead.step_name:
+        return other.series if other.step_name != "record" and other.first_step <= lead.last_step else {}
+    if other.step_name != "epoch" or "epoch" not in lead or len(lead["epoch"]) < LEAST_BOTH:
+        return {}
+    step, epoch = lead["epoch"].step, lead["epoch"].value
+    if bool(np.any(epoch[1:] < epoch[:-1])):
+        return {}
+    # Where one counts its epochs from 0 and the other from 1, the last ones tell.
+    counted_on = other.first_step == 1 and epoch[0] == 0 and other.last_step == epoch[-1] + 1
+    placed = {}
+    for name, one in other.series.items():
+        at = np.searchsorted(epoch, one.step - counted_on, side="right") - 1
+        if bool(np.all(at >= 0)):
+            placed[name] = Series(name, step[at], one.value)
+    return placed
 
 
 def of_evaluation(run: Run) -> Run:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import chain, count
 
 import numpy as np
 
 from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.names import COUNTERS, canonical, factor, rank
+from mldebug_mcp.logs.roles import role_of
 from mldebug_mcp.text import shorten
-
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.builder import RunBuilder
 
 _OF_TRAINING = re.compile(r"train(?:ing)? ", re.IGNORECASE)
 _BARE = frozenset({"loss", "acc", "accuracy", "acc@1", "top1"})
@@ -56,28 +55,49 @@ def _means_over_epochs(columns: Columns) -> set[str]:
     return {raw for raw in train if bare.get(canonical(raw), len(columns[raw]) + 1) <= len(columns[raw])}
 
 
-def named_columns(builder: RunBuilder, columns: Columns) -> Columns:
-    """Give each column its canonical name; of several spellings of one metric the closest gets it.
+def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
+    """Give each column its canonical name; of several that claim one role the closest gets it.
+
+    That is the one whose name is plainest, then the one with most values: the others keep their own names. What stands
+    under several namespaces that are not understood are parts, as of an encoder and a decoder.
 
     Args:
-        builder: Gets a note of the others, which keep their own names.
         columns: By the names that they were logged with.
+
+    Returns:
+        The columns under their names, in the order in which they came, and notes on what was chosen.
     """
     named: Columns = {}
+    notes: list[str] = []
     taken: dict[str, str] = {}
-    means = _means_over_epochs(columns)
+    numbers: dict[str, Iterator[int]] = {}
+    means, parts = _means_over_epochs(columns), _in_unknown_places(columns)
     for raw in sorted(
         columns, key=lambda raw: (raw not in means, rank(raw), -len(columns[raw]), raw != canonical(raw))
     ):
-        name = canonical(raw)
+        name = shorten(raw if raw in parts else canonical(raw), MAX_NAME)
         if name in named:
             both = f"{shorten(taken[name], 60)!r} and {shorten(raw, 60)!r}"
-            builder.note(f"{both} both name the {name}: the first is read as it")
-            name = raw if raw not in named else f"{raw} (2)"
-        taken.setdefault(name, raw)
+            notes.append(f"{both} both name the {name}: the first is read as it")
+            # Names that differ in what cannot be seen are told apart by a number.
+            own = shorten(raw, MAX_NAME)
+            further = (f"{own} ({number})" for number in numbers.setdefault(own, count(2)))
+            name = next(one for one in chain([own], further) if one not in named)
+        taken[name] = raw
         column = columns[raw]
         if canonical(raw) == name and factor(raw) != 1.0:
             column.scale(factor(raw))
-        named[shorten(name, MAX_NAME)] = column
+        column.logged_as = raw if raw != name else ""
+        named[name] = column
     order = {id(column): position for position, column in enumerate(columns.values())}
-    return dict(sorted(named.items(), key=lambda item: order[id(item[1])]))
+    return dict(sorted(named.items(), key=lambda item: order[id(item[1])])), notes
+
+
+def _in_unknown_places(columns: Columns) -> set[str]:
+    """Return the columns of one role that stand under several namespaces that are not understood."""
+    places: dict[str, list[str]] = {}
+    for raw in columns:
+        role = role_of(raw)
+        if role is not None and role.namespace and role.name:
+            places.setdefault(role.name, []).append(raw)
+    return {raw for several in places.values() if len(several) > 1 for raw in several}

@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.printed_settings import printed_settings
+from mldebug_mcp.logs.endings import tail_of
+from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.source import LogFile
 
 
@@ -27,9 +28,11 @@ class Reader(Protocol):
         """Put the file's records into the builder."""
 
 
-BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet")
+BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet", "evaluations")
 """Modules of the formats that `signatures` knows."""
 TEXT_READERS = (
+    "notebook",
+    "mllog",
     "hf_trainer_state",
     "golden_values",
     "mmcv_json",
@@ -58,8 +61,13 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
     if file.decimal_commas:
         builder.note("numbers are written with decimal commas (0,25)")
     reader.read(file, builder)
-    builder.configure(printed_settings(file.head))
+    builder.ends(tail_of(file))
+    # A JSON document is no log that prints settings.
+    if not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text":
+        builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)
+    for problem in file.problems:
+        builder.note(problem)
     if file.dropped_nuls:
         builder.note(
             f"left out {file.dropped_nuls:,} NUL bytes: what was being written at a crash, or a log that was emptied "

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.text import figure
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.attempt import Attempt, Ending, Message, fatal
+from mldebug_mcp.logs.roles import Quantity, Role, role_of
+from mldebug_mcp.logs.settings import Scalar, Settings
+from mldebug_mcp.logs.settings.facts import Facts, facts_of
+from mldebug_mcp.text import figure, shorten
 
+SHOWN = 12
+"""Columns that are named where one was not found."""
 Floats = NDArray[np.float64]
-Scalar = str | float | int | bool | None
+
+__all__ = ["Attempt", "Ending", "Floats", "Message", "Run", "Scalar", "Segment", "Series", "Sibling"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,11 +32,13 @@ class Series:
         step: Steps at which it was logged, ascending within a segment, shape (n,).
         value: What was logged there, NaN and Inf included, shape (n,). A step at which the metric was not logged has
             no entry: absence is never NaN.
+        logged_as: The name that it was logged with, where that is another.
     """
 
     name: str
     step: Floats
     value: Floats
+    logged_as: str = ""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -36,6 +46,14 @@ class Series:
     def __repr__(self) -> str:
         ends = f", {figure(self.value[0])} to {figure(self.value[-1])}" if len(self) else ""
         return f"<Series {self.name}: {len(self)} values{ends}>"
+
+    @cached_property
+    def role(self) -> Role | None:
+        """What it is, as its name says; None where that is not understood."""
+        if not self.logged_as:
+            return role_of(self.name)
+        role, named = role_of(self.logged_as), role_of(self.name)
+        return role if role is not None and role.name == self.name else named
 
     @property
     def finite(self) -> Series:
@@ -49,7 +67,11 @@ class Series:
 
     def where(self, keep: NDArray[np.bool_]) -> Series:
         """Return the entries for which `keep` holds, shape (n,)."""
-        return self if keep.all() else Series(self.name, self.step[keep], self.value[keep])
+        return self if keep.all() else replace(self, step=self.step[keep], value=self.value[keep])
+
+    def times(self, factor: float) -> Series:
+        """Return the series with its values multiplied."""
+        return replace(self, value=self.value * factor)
 
     def between(self, first: float, last: float) -> Series:
         """Return the entries with first <= step <= last."""
@@ -76,20 +98,18 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A line of the log that reads like an error.
+class Sibling:
+    """Another run of the same sweep.
 
     Args:
-        line: Its line number, from 1.
-        text: The line, cleaned and shortened.
-        records: Log records read before it.
-        code: The line of code that raised it, where a traceback above shows it.
+        name: Its name, as `run=NAME` takes it.
+        path: Where it stands.
+        settings: What is set otherwise in it, by canonical name; a setting that only this run has is None in it.
     """
 
-    line: int
-    text: str
-    records: int = 0
-    code: str = ""
+    name: str
+    path: str
+    settings: Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,26 +121,32 @@ class Run:
         formats: Names of the readers that read it.
         series: One series per metric, by canonical name. Where a resumed run logged a step again, the later value
             stands.
-        config: Training configuration found beside or inside the log, flat, in the names of TrainingArguments.
+        settings: The configuration found beside or inside the log.
         segments: Stretches between restarts, at least one; each holds its own series.
         step_name: What a step is: "step", "epoch", "episode" or "record".
         kind: Kind of run (`kinds.KINDS`), or "unknown".
-        records: Log records read.
-        messages: Lines that read like errors, in order.
+        records: Log records of the attempt that is judged.
+        messages: Lines of this attempt that read like errors, in order, with their severity.
         resumes: First steps behind lines that tell of a resume.
+        attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
+        ending: How the attempt ends.
+        siblings: Other runs of the same sweep.
         notes: What was skipped, guessed and merged.
     """
 
     path: str
     formats: tuple[str, ...]
     series: Mapping[str, Series]
-    config: Mapping[str, Scalar] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
     segments: tuple[Segment, ...] = ()
     step_name: str = "step"
     kind: str = "unknown"
     records: int = 0
     messages: tuple[Message, ...] = ()
     resumes: tuple[float, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    ending: Ending = field(default_factory=Ending)
+    siblings: tuple[Sibling, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -132,6 +158,30 @@ class Run:
 
     def __getitem__(self, metric: str) -> Series:
         return self.series[metric]
+
+    def with_role(self, *quantities: Quantity, phase: str = "", parts: bool = False) -> Iterator[Series]:
+        """Return the levels of some quantities, in their units, the plainest name of the first of them first.
+
+        Args:
+            quantities: What is asked for, the most wanted first.
+            phase: "train" for all but evaluation, "eval" for evaluation alone; "" for both.
+            parts: Whether parts are wanted as well as the whole.
+        """
+        found = []
+        for name, one in self.series.items():
+            role = one.role
+            if role is None or role.quantity not in quantities or not (role.is_level if parts else role.is_whole):
+                continue
+            if phase and role.is_evaluation != (phase == "eval"):
+                continue
+            order = (quantities.index(role.quantity), name != role.name, role.namespace != "", role.extra)
+            found.append((order, one if one.name == role.name or role.factor == 1.0 else one.times(role.factor)))
+        yield from (one for _, one in sorted(found, key=lambda pair: pair[0]))
+
+    @cached_property
+    def fatal(self) -> tuple[Message, ...]:
+        """The error lines that ended the attempt; empty where it went on after them or had ended before."""
+        return fatal(self.messages, self.records, finished=self.ending.how == "finished")
 
     @cached_property
     def last_step(self) -> float:
@@ -147,18 +197,42 @@ class Run:
         """Return the steps of all metrics; those of the same records share one array, which is returned once."""
         return {id(one.step): one.step for one in self.series.values() if len(one)}.values()
 
+    @property
+    def config(self) -> Mapping[str, Scalar]:
+        """The plain values of the settings, in the names of TrainingArguments."""
+        return self.settings.flat
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What follows from the settings, and from them and the epochs that were logged."""
+        return facts_of(self.settings, self.kind, self._steps_per_epoch())
+
+    def _steps_per_epoch(self) -> float | None:
+        """Return the steps in one epoch, where the log counts both and tells parts of an epoch."""
+        epoch = self.series.get("epoch")
+        if self.step_name != "step" or epoch is None or len(epoch.finite) < 2:
+            return None
+        step, value = epoch.finite.step, epoch.finite.value
+        made = float(value[-1] - value[0])
+        if made <= 0 or bool(np.all(value == np.floor(value))):
+            return None
+        return float(step[-1] - step[0]) / made
+
     def setting(self, name: str) -> float | None:
         """Return a number from the configuration, or None if it is not there or not a number."""
-        value = self.config.get(name)
-        if isinstance(value, bool) or value is None:
-            return None
-        try:
-            return float(value)
-        except ValueError:
-            return None
+        return self.settings.number(name)
 
     def parts(self) -> tuple[Run, ...]:
         """Return one run per segment, each to be judged by itself."""
         if len(self.segments) < 2:
             return (self,)
         return tuple(replace(self, series=segment.series, segments=(segment,)) for segment in self.segments)
+
+
+def require_logged(names: Iterable[str], run: Run, where: str) -> None:
+    """Raise InputError if a name that the user explains is not in the log; the message names what is."""
+    logged = [one.logged_as or name for name, one in run.series.items()]
+    missing = [name for name in names if name not in logged and name != run.step_name]
+    if missing:
+        shown = ", ".join(shorten(name, 40) for name in logged[:SHOWN]) + (", …" if len(logged) > SHOWN else "")
+        raise InputError(f"{shorten(where, 200)}: nothing called {shorten(missing[0], 60)!r} is in it; it has {shown}")

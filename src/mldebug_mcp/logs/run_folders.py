@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mldebug_mcp.folders import walk
-from mldebug_mcp.logs.config import FILE_NAMES, find_config
+from mldebug_mcp.logs.rotation import log_name
+from mldebug_mcp.logs.settings.files import FILE_NAMES, find_settings
 
 LOG_SUFFIXES = (
     ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
-    ".db", ".sqlite", ".err",
+    ".db", ".sqlite", ".err", ".ipynb", ".md",
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
+EVALUATIONS = "evaluations.npz"
+"""What Stable-Baselines3 names its evaluations; other archives in a run folder are data."""
 EVALUATION_FOLDERS = frozenset({"eval", "val", "validation", "test"})
 """Folders in a run whose logs are of its evaluation, as Keras writes them for TensorBoard."""
 MAX_FILES = 200
@@ -39,7 +42,8 @@ _NOT_LOGS = frozenset(
     | {"package.json", "tokenizer.json", "tokenizer_config.json", "vocab.json", "special_tokens_map.json", "merges.txt",
        "generation_config.json", "requirements.txt", "README.txt", "LICENSE.txt", "wandb-metadata.json", "meta.json",
        "preprocessor_config.json", "added_tokens.json", "dataset_info.json", "model.safetensors.index.json",
-       "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt"}
+       "pytorch_model.bin.index.json", "data_args.json", "classes.txt", "labels.txt", "README.md",
+       "CHANGELOG.md"}
 )  # fmt: skip
 
 
@@ -59,12 +63,11 @@ class RunFolder:
     files: list[Path] = field(default_factory=list)
     checkpoints: list[Path] = field(default_factory=list)
 
-    def config(self) -> Path | None:
+    def config(self) -> tuple[Path, ...]:
         """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint."""
         beside = [self.folder, *(file.parent for file in self.files)]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
-        places = dict.fromkeys([*beside, *checkpoints])
-        return next((found for place in places if (found := find_config(place)) is not None), None)
+        return find_settings([*beside, *checkpoints], self.files)
 
     def size(self) -> int:
         """Return the bytes of its files."""
@@ -91,9 +94,10 @@ def _may_hold_logs(folder: Path) -> bool:
 
 
 def _may_be_log(path: Path) -> bool:
-    if path.name in _NOT_LOGS or path.name.startswith("."):
+    name = log_name(path.name)
+    if name in _NOT_LOGS or name.startswith("."):
         return False
-    return path.suffix.lower() in LOG_SUFFIXES or "tfevents" in path.name
+    return name.lower().endswith(LOG_SUFFIXES) or "tfevents" in name or name == EVALUATIONS
 
 
 def _home(folder: Path, path: Path) -> Path:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from mldebug_mcp.logs.columns import Column, Columns, Rows
 from mldebug_mcp.logs.names import COUNTERS
 from mldebug_mcp.logs.run import Floats, Segment, Series
 from mldebug_mcp.logs.steps import ascends
-
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.builder import RunBuilder
 
 _CLOCK = re.compile(r"_runtime$|_per_second$|^elapsed$|^timestamp$|^_step$")
 _SAID = 3
@@ -45,11 +42,11 @@ class SeriesOfRun:
             series[name], self._contradicted[name] = _sorted(self._without_repeated(name, column))
         return series
 
-    def remark(self, builder: RunBuilder) -> None:
+    def remark(self, note: Callable[[str], None]) -> None:
         """Say in the notes which values others contradict."""
         told = {name: count for name, count in self._contradicted.items() if count and not _counts(name)}
         for name, count in sorted(told.items(), key=lambda item: (-item[1], item[0]))[:_SAID]:
-            builder.note(
+            note(
                 f"{name}: {count} value(s) of steps that were logged again with another value are left out: "
                 "the last one stands"
             )
@@ -68,7 +65,7 @@ class SeriesOfRun:
     def _without_repeated(self, name: str, column: Column) -> Series:
         """Return a metric in the order of its records, without those that a resumed run logged again."""
         steps, value = self._steps_of(column), column.values()
-        series = Series(name, steps, value)
+        series = Series(name, steps, value, column.logged_as)
         if len(self._starts) == 1:
             return series
         splits = self._splits(column)
@@ -88,7 +85,7 @@ class SeriesOfRun:
             edges = [0, *self._splits(column).tolist(), len(column)]
             for piece, (first, last) in zip(pieces, pairwise(edges), strict=True):
                 if first < last:
-                    piece[name] = _sorted(Series(name, steps[first:last], value[first:last]))[0]
+                    piece[name] = _sorted(Series(name, steps[first:last], value[first:last], column.logged_as))[0]
         return pieces
 
     def _steps_of(self, column: Column) -> Floats:
@@ -118,4 +115,4 @@ def _sorted(series: Series) -> tuple[Series, int]:
     last = np.append(step[1:] != step[:-1], True)
     with np.errstate(over="ignore"):  # the distance between the largest numbers of both signs
         other = (step[1:] == step[:-1]) & ~np.isclose(value[1:], value[:-1], equal_nan=True)
-    return Series(series.name, step[last], value[last]), int(other.sum())
+    return replace(series, step=step[last], value=value[last]), int(other.sum())

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.content import Content
+from mldebug_mcp.logs.decoding.unpack import SIGNATURE_BYTES, packing_of, plain_name
 from mldebug_mcp.logs.numbers import has_decimal_commas, with_points
-from mldebug_mcp.logs.signatures import binary_format
+from mldebug_mcp.logs.signatures import OPENED_BY_NAME, archive_format, binary_format
 from mldebug_mcp.paths import unreadable
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
@@ -31,8 +33,6 @@ MAX_NULS = 64 * 1024 * 1024
 MAX_WHOLE_FILE = 1024 * 1024 * 1024
 """Bytes of a file that has to be read as a whole (JSON)."""
 
-_COMPRESSED = ((b"\x1f\x8b", "gunzip"), (b"BZh", "bunzip2"), (b"\xfd7zXZ\0", "unxz"), (b"\x28\xb5\x2f\xfd", "unzstd"))
-"""First bytes of compressed files, and what unpacks them."""
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -46,6 +46,8 @@ _BOMS = (
 class LogFile:
     """A readable, regular, non-empty file and what its beginning looks like.
 
+    A compressed file is what is in it, and so is everything here: its size, its encoding, its text.
+
     Args:
         path: The file.
         size: Bytes when it was opened.
@@ -58,6 +60,7 @@ class LogFile:
         decimal_commas: Numbers are written as 0,25: `head` and `lines` have points in their place.
         nuls: NUL bytes stand in its text, which `head`, `lines` and `text` leave out.
         dropped_nuls: How many of them were left out, counted while reading.
+        content: Its bytes, if it is compressed or has rotated parts.
     """
 
     path: Path
@@ -71,34 +74,63 @@ class LogFile:
     decimal_commas: bool = False
     nuls: bool = False
     dropped_nuls: int = field(default=0)
+    content: Content | None = None
 
     @classmethod
-    def open(cls, path: Path) -> LogFile:
-        """Look at a file; raises InputError if it is neither text nor of a binary format that is known."""
+    def open(cls, path: Path, older: Sequence[Path] = ()) -> LogFile:
+        """Look at a file, behind whose rotated parts, oldest first, its own content stands.
+
+        Raises:
+            InputError: it is neither text nor of a binary format that is known.
+        """
+        content = None
         try:
             with open_input(path) as file:
                 status = os.fstat(file.fileno())
-                beginning = _beginning(file)
+                beginning, size = _beginning(file), status.st_size
+            if older or packing_of(beginning[:SIGNATURE_BYTES]):
+                content = Content((*older, path))
+                with content.stream() as file:
+                    beginning, size = _beginning(file), file.seek(0, os.SEEK_END)
         except OSError as error:
             raise InputError(f"{unreadable(path, error)}; check the path") from None
-        size, about = status.st_size, ((status.st_dev, status.st_ino), status.st_mtime_ns)
+        about = ((status.st_dev, status.st_ino), status.st_mtime_ns)
         binary = binary_format(beginning)
+        if binary in OPENED_BY_NAME and content is not None:
+            raise InputError(
+                f"{shorten(str(path), 200)}: a compressed {binary} file; unpack it, and name what comes out"
+            )
         if binary:
-            return cls(path, size, "binary", "", binary, *about)
+            return cls(path, size, "binary", "", binary, *about, content=content)
         encoding = _encoding(beginning)
-        nuls = encoding is None and _is_text_with_nuls(beginning)
+        nuls = encoding is None and not archive_format(beginning) and _is_text_with_nuls(beginning)
         if encoding is None and not nuls:
             raise InputError(f"{shorten(str(path), 200)}: {_why_no_text(path, beginning)}")
         encoding = encoding or "utf-8"
         head = (beginning.replace(b"\0", b"") if nuls else beginning).decode(encoding, errors="replace")
         commas = has_decimal_commas(head)
         head = with_points(head) if commas else head
-        return cls(path, size, encoding, head, "", *about, decimal_commas=commas, nuls=nuls)
+        return cls(path, size, encoding, head, "", *about, decimal_commas=commas, nuls=nuls, content=content)
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether its bytes are its text, in UTF-8, so that it can be read by blocks."""
+        return self.encoding in ("utf-8", "utf-8-sig") and not self.decimal_commas and not self.nuls
 
     @property
     def is_plain(self) -> bool:
-        """Whether its bytes are its text, in UTF-8, so that it can be read by blocks."""
-        return self.encoding in ("utf-8", "utf-8-sig") and not self.decimal_commas and not self.nuls
+        """Whether what is added to the file is added to its text, in UTF-8, so that it can be followed."""
+        return self.is_utf8 and self.content is None
+
+    @property
+    def plain_name(self) -> str:
+        """Its name; of a compressed file the name that it had before."""
+        return plain_name(self.path.name)
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What was wrong with its bytes as far as they were read, for the notes."""
+        return self.content.problems if self.content is not None else ()
 
     @property
     def name(self) -> str:
@@ -114,7 +146,7 @@ class LogFile:
 
     def stream(self) -> BinaryIO:
         """Open the file again, with the same checks."""
-        return open_input(self.path)
+        return self.content.stream() if self.content is not None else open_input(self.path)
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """Yield what was in the file when it was opened: one that grows faster than it is read would never end."""
@@ -195,9 +227,10 @@ def _is_text_with_nuls(beginning: bytes) -> bool:
 def _why_no_text(path: Path, beginning: bytes) -> str:
     if "tfevents" in path.name:
         return "the first record of this event file is damaged, so that nothing of it can be read; copy it again, whole"
-    for signature, program in _COMPRESSED:
-        if beginning.startswith(signature):
-            return f"a compressed file; unpack it first ({program}), and name what comes out"
+    if packing_of(beginning):
+        return "compressed more than once; unpack it, and name what comes out"
+    if archive := archive_format(beginning):
+        return f"an archive ({archive}); unpack it, and name the folder or the log in it"
     return "a binary file, not a log that can be read; name a log file or a run folder"
 
 

@@ -1,77 +1,175 @@
-"""Where a run is at each record: the step of every record, and where the counter starts again."""
+"""Where an attempt is at each record: one axis for training and evaluation, whatever the log counts.
+
+The finest counter that most records hold is the axis: steps, over epochs if they start again with each; epochs, spread
+within where several records share one; episodes; tokens or samples seen; seconds. A record without it stands where the
+last one before it stands, and one that names an epoch that is long over where that epoch ended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mldebug_mcp.logs.columns import Column
+from mldebug_mcp.logs.columns import Column, Rows, carried_forward
 from mldebug_mcp.logs.names import COUNTERS, is_telling
+from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.run import Floats
-
-if TYPE_CHECKING:
-    from mldebug_mcp.logs.builder import RunBuilder
-
-INTERLEAVED = 0.05
-"""Share of records out of order above which a log has several writers at a time, not restarts; chosen: a run does not
-restart every twenty records."""
-MANY_RESTARTS = 20
-"""Records out of order, up to which each is looked at for what it repeats; chosen: a run is not resumed more often."""
 
 MOST_STEPS = 2.0**63
 """No program counts further."""
 DONE_AGAIN = 0.2
 """Share of records at whole epochs logged before, below which they were done again; chosen: of two to an epoch it is
 a half."""
+MOST = 0.5
+"""Share of epochs with which the step counter falls, from which on it counts within them."""
+AMOUNTS = {
+    "token": (Quantity.TOKENS_SEEN,),
+    "sample": (Quantity.SAMPLES_SEEN,),
+    "second": (Quantity.ELAPSED, Quantity.TIMESTAMP),
+}
+"""What grows with the run where no counter is logged, by what it counts."""
 
 
-def step_axis(builder: RunBuilder, named: Mapping[str, Column]) -> tuple[Floats, str]:
-    """Return the step of every record, shape (records,), and what a step is."""
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What an axis is made for: the number of rows and of records, and where a counter within a pass begins anew."""
+
+    rows: int
+    records: int
+    passes: Sequence[int]
+    note: Callable[[str], None]
+
+
+def step_axis(
+    named: Mapping[str, Column], rows: int, records: int, passes: Sequence[int], note: Callable[[str], None]
+) -> tuple[Floats, str]:
+    """Return the step of every row, shape (rows,), and what a step is.
+
+    Args:
+        named: The columns by canonical name.
+        rows: Records and events.
+        records: Rows that are records.
+        passes: Rows at which a counter within the pass over the data begins anew, though no epoch tells.
+        note: Gets a note of what was worked out.
+    """
+    of = _Records(rows, records, passes, note)
     for name in COUNTERS:
         column = named.get(name)
         if column is None:
             continue
-        value = column.values()
+        at, value = column.arrays()
         finite = np.abs(value) < MOST_STEPS
-        everywhere = len(value) == builder.rows and bool(finite.all())
+        everywhere = len(value) == rows and bool(finite.all())
         counted = _told_once(value, named) if everywhere and name != "step" else value
-        if not finite.all():
-            value = value[finite]
-        if len(value) * 2 >= builder.records and not _stands_still(counted[np.abs(counted) < MOST_STEPS], name):
-            # A record without a step belongs to the last one seen.
-            step = value if everywhere else _carried_forward(column.arrays()[0][finite], value, builder.rows)
-            along = (_unrolled if name == "step" else _spread)(builder, step, named)
+        if len(value[finite]) * 2 >= records and not _stands_still(counted[np.abs(counted) < MOST_STEPS], name):
+            if not finite.all():
+                at, value = at[finite], value[finite]
+            along = _steps(of, at, value, named) if name == "step" else _epochs(of, at, value, named)
             if along is not None:
                 return along, name
-    if builder.rows:
-        builder.note("the log has no step counter: records are counted instead")
-    return np.arange(1, builder.rows + 1, dtype=np.float64), "record"
+    return _amounts(of, named)
 
 
-def _unrolled(builder: RunBuilder, step: Floats, named: Mapping[str, Column]) -> Floats:
-    """Count on over epochs, or episodes, where the step counter starts again with each of them."""
+def _amounts(of: _Records, named: Mapping[str, Column]) -> tuple[Floats, str]:
+    """Return what grows with the run where no counter is logged; the number of the record if nothing does."""
+    roles = {name: role for name in named if (role := role_of(name)) is not None}
+    for unit, quantities in AMOUNTS.items():
+        column = next((named[name] for name, role in roles.items() if role.quantity in quantities), None)
+        if column is None or len(column) * 2 < of.records or len(column) < 2:
+            continue
+        at, value = column.arrays()
+        if not bool(np.all(value[1:] >= value[:-1])) or _stands_still(value, unit):
+            continue
+        begun = float(value[0]) if unit == "second" and value[0] > value[-1] - value[0] else 0.0  # the time of day
+        of.note(f"the log has no step counter: records stand by the {unit}s that it tells")
+        return carried_forward(at, value - begun, of.rows), unit
+    if of.rows:
+        of.note("the log has no step counter: records are counted instead")
+    return np.arange(1, of.rows + 1, dtype=np.float64), "record"
+
+
+def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) -> Floats:
+    """Return the step of every row from those of the rows that tell it."""
     whole = next((name for name in COUNTERS[1:] if name in named and len(named[name])), None)
+    if of.passes:
+        step = _counted_on(step, np.searchsorted(at, np.array(of.passes, dtype=np.int64)))
+        of.note(f"the step counter starts again {len(of.passes)} time(s) while the loss goes on: steps are counted on")
     if whole is None:
-        return step
+        return step if len(at) == of.rows else carried_forward(at, step, of.rows)
+    told_at, told = named[whole].arrays()
+    epoch = carried_forward(told_at, told, of.rows)
     falls = np.flatnonzero(step[1:] < step[:-1]) + 1
-    if not len(falls):
-        return step
-    epoch = _carried_forward(*named[whole].arrays(), builder.rows)
-    if not bool(np.all(epoch[falls] > epoch[falls - 1])):
-        return step
-    builder.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
-    rises = np.diff(step)
-    interval = float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
-    offset = np.zeros(builder.rows)
+    if len(falls) and not of.passes:
+        counted = epoch[at]
+        if bool(np.all(counted[falls] > counted[falls - 1])):
+            step, on = _counted_on(step, falls), True
+        elif on := _starts_with(step, counted, falls):
+            step = _over(step, counted)
+        if on:
+            of.note(f"the step counter starts again with each {whole}: steps are counted on over {whole}s")
+    along = step if len(at) == of.rows else carried_forward(at, step, of.rows)
+    return along if len(at) == of.rows else _where_it_ended(along, at, step, epoch, told_at)
+
+
+def _starts_with(step: Floats, epoch: Floats, falls: Rows) -> bool:
+    """Say whether a step counter starts again with each epoch, where a resume puts both back."""
+    rises = np.flatnonzero(epoch[1:] > epoch[:-1]) + 1
+    if not len(rises) or float(np.mean(step[rises] < step[rises - 1])) < MOST:
+        return False
+    return bool(np.all(np.isin(falls, rises) | (epoch[falls] <= epoch[falls - 1])))
+
+
+def _over(step: Floats, epoch: Floats) -> Floats:
+    """Count steps within epochs on over them: each begins where the one before it was longest."""
+    place = np.unique(epoch, return_inverse=True)[1]
+    most, least = np.zeros(place.max() + 1), np.full(place.max() + 1, np.inf)
+    np.maximum.at(most, place, step)
+    np.minimum.at(least, place, step)
     # A counter that starts at 0 begins one interval after the last step of the epoch before.
-    offset[falls] = step[falls - 1] + np.where(step[falls] == 0, interval, 0.0)
-    return step + np.cumsum(offset)
+    begin = np.cumsum(most[:-1] + np.where(least[1:] == 0, _interval(step), 0.0))
+    along: Floats = step + np.append(0.0, begin)[place]
+    return along
 
 
-def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
+def _counted_on(step: Floats, at: Rows) -> Floats:
+    """Count on where the counter begins anew, at the entries `at`."""
+    at = at[at < len(step)]
+    offset = np.zeros(len(step))
+    offset[at] = step[at - 1] + np.where(step[at] == 0, _interval(step), 0.0)
+    along: Floats = step + np.cumsum(offset)
+    return along
+
+
+def _interval(step: Floats) -> float:
+    rises = np.diff(step)
+    return float(np.median(rises[rises > 0])) if bool(np.any(rises > 0)) else 1.0
+
+
+def _where_it_ended(along: Floats, at: Rows, step: Floats, epoch: Floats, told_at: Rows) -> Floats:
+    """Put rows that tell an epoch but no step, and that come later than the epoch, at the step at which it ended."""
+    alone = np.setdiff1d(told_at, at)
+    counted = epoch[at]
+    if not len(alone) or bool(np.any(counted[1:] < counted[:-1])):
+        return along
+    ended = np.searchsorted(counted, epoch[alone], side="right") - 1
+    reached = np.searchsorted(at, alone) - 1
+    whole = (epoch[alone] == np.floor(epoch[alone])) | np.isin(epoch[alone], counted)
+    late = whole & (ended >= 0) & (ended < reached - 1)  # epochs are printed rounded: one record is no distance
+    if bool(late.any()):
+        along = along.copy()
+        along[alone[late]] = step[ended[late]]
+    return along
+
+
+def _epochs(of: _Records, at: Rows, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
+    if of.passes:
+        epoch = _counted_on(epoch, np.searchsorted(at, np.array(of.passes, dtype=np.int64)))
+    return _spread(of, epoch if len(at) == of.rows else carried_forward(at, epoch, of.rows), named)
+
+
+def _spread(of: _Records, epoch: Floats, named: Mapping[str, Column]) -> Floats | None:
     """Tell records of one epoch apart: a rounded epoch, or that of several records, is no step of its own.
 
     The records of the fullest metric that has several values there are spread evenly from their epoch up to the next;
@@ -85,17 +183,17 @@ def _spread(builder: RunBuilder, epoch: Floats, named: Mapping[str, Column]) -> 
         or (whole and np.mean(epoch[1:] == epoch[:-1]) < DONE_AGAIN)
     ):
         return epoch
-    column = next((one for one in _telling(named) if _contradicts(one, epoch)), None)
+    column = next((one for one in telling(named) if _contradicts(one, epoch)), None)
     if column is None:
         return epoch
     distinct = np.unique(epoch)
     if len(distinct) == 1:
         return None
     at = column.arrays()[0]
-    builder.note("several records stand at one epoch: they are spread evenly up to the next")
-    ordinal = np.zeros(builder.rows)
+    of.note("several records stand at one epoch: they are spread evenly up to the next")
+    ordinal = np.zeros(of.rows)
     ordinal[at] = np.arange(len(at)) - np.searchsorted(epoch[at], epoch[at], side="left")
-    last = np.maximum.accumulate(np.where(np.isin(np.arange(builder.rows), at), np.arange(builder.rows), 0))
+    last = np.maximum.accumulate(np.where(np.isin(np.arange(of.rows), at), np.arange(of.rows), 0))
     ordinal = np.where(epoch == epoch[last], ordinal[last], 0.0)
     gaps = np.diff(distinct, append=2 * distinct[-1] - distinct[-2])
     place = np.searchsorted(distinct, epoch)
@@ -111,63 +209,18 @@ def _contradicts(column: Column, step: Floats) -> bool:
     return not bool(np.all(np.isclose(value[again], value[again - 1], equal_nan=True)))
 
 
-def segment_starts(
-    builder: RunBuilder, step: Floats, breaks: Sequence[int], metrics: Mapping[str, Column]
-) -> list[int]:
-    """Return the rows at which a segment starts: where the step counter falls back and goes on from there.
-
-    Args:
-        builder: Gets a note of what is out of order.
-        step: Step of every record, shape (records,).
-        breaks: Rows at which the readers saw another part begin.
-        metrics: The columns without those that count.
-    """
-    if not len(step):
-        return [0]
-    starts = {0, *(row for row in breaks if row < len(step) and step[row] <= step[row - 1])}
-    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
-    # A single record out of order is no restart: after a restart the counter stays below where it had been.
-    if len(falls) and _count_apart(step, metrics):
-        builder.note("records of two kinds count their steps apart: sorted by step")
-        return sorted(starts)
-    restarts = {row for row in falls.tolist() if _stays_below(step, row)}
-    others = [row for row in falls.tolist() if row not in restarts]
-    again = [row for row in others if _is_logged_again(step, row, metrics)] if len(others) <= MANY_RESTARTS else []
-    if len(again) <= max(3, INTERLEAVED * len(step)):
-        restarts.update(again)
-    stray = len(falls) - len(starts.union(restarts)) + 1
-    if stray > max(1, INTERLEAVED * len(step)):
-        builder.note(f"{len(falls)} record(s) out of order: several writers share this log; sorted by step")
-        return sorted(starts)
-    starts.update(restarts)
-    if stray:
-        builder.note(f"{stray} record(s) out of order: sorted by step")
-    return sorted(starts)
-
-
-def _count_apart(step: Floats, metrics: Mapping[str, Column]) -> bool:
-    """Say whether two kinds of records take turns, each with a counter that only goes up: a learner and its actor."""
-    columns = _telling(metrics)
-    if not columns:
-        return False
-    of_one = np.zeros(len(step), dtype=bool)
-    of_one[columns[0].arrays()[0]] = True
-    one, other = step[of_one], step[~of_one]
-    return len(one) > 1 and len(other) > 1 and ascends(one) and ascends(other)
-
-
 def _told_once(counter: Floats, named: Mapping[str, Column]) -> Floats:
     """Return a counter at the records of the metric that most records hold, each told once.
 
     Training and evaluation may take turns in an epoch, and several processes print the same.
     """
-    at, metric = _telling(named)[0].arrays()
+    at, metric = telling(named)[0].arrays()
     counted = counter[at]
     again = (counted[1:] == counted[:-1]) & (metric[1:] == metric[:-1])
     return counted[np.append(True, ~again)] if len(at) else counted
 
 
-def _telling(named: Mapping[str, Column]) -> list[Column]:
+def telling(named: Mapping[str, Column]) -> list[Column]:
     """Return the columns of metrics that only training or evaluation has, of all where there is none, fullest first."""
     known = [column for name, column in named.items() if is_telling(name)]
     others = [column for name, column in named.items() if name not in COUNTERS]
@@ -190,26 +243,3 @@ def _stands_still(values: Floats, name: str) -> bool:
 def ascends(values: Floats) -> bool:
     """Say whether each value is larger than the one before."""
     return bool(np.all(values[1:] > values[:-1]))
-
-
-def _stays_below(step: Floats, row: int) -> bool:
-    """Say whether the counter goes on from where it fell to, or fell to where the log began."""
-    following = step[row : row + 3]
-    return bool(step[row] <= step[0]) or (len(following) >= 2 and bool(np.all(following < step[row - 1])))
-
-
-def _is_logged_again(step: Floats, row: int, metrics: Mapping[str, Column]) -> bool:
-    """Say whether a record has a metric that was logged at its step before: what a resume repeats may be short."""
-    earlier = np.flatnonzero(step[:row] == step[row]).tolist()
-    return any(_holds(column, row) and any(_holds(column, one) for one in earlier) for column in metrics.values())
-
-
-def _holds(column: Column, row: int) -> bool:
-    return column.before(row + 1) > column.before(row)
-
-
-def _carried_forward(at: NDArray[np.int64], value: Floats, rows: int) -> Floats:
-    """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
-    held = np.diff(np.append(at, rows))
-    held[0] += at[0]
-    return np.repeat(value, held)

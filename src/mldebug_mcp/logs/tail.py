@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -9,12 +10,14 @@ from typing import Protocol, runtime_checkable
 from mldebug_mcp.access import EmptyFileError
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import find_config, read_found_config
 from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, first_line_end, whole_lines
-from mldebug_mcp.logs.folder import ONLY_ERRORS, read_run
-from mldebug_mcp.logs.printed_settings import printed_settings
+from mldebug_mcp.logs.endings import tail_of
+from mldebug_mcp.logs.folder import ONLY_ERRORS, read_one, read_run
+from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.readers import Reader, reader_of, skipped_lines
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.settings.files import find_settings, read_found
+from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 from mldebug_mcp.text import shorten
 
@@ -87,10 +90,14 @@ class LogTail:
 
     Args:
         path: The log file.
+        configured: Take the configuration that stands beside it.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, configured: bool = True) -> None:
         self._path = Path(path)
+        self._configured = configured
+        self.holds_runs = False
+        """Whether it holds several runs, of which one is read."""
         self._reader: Reader | None = None
         self._follower: TakesBytes | None = None
         self._builder = RunBuilder()
@@ -127,8 +134,14 @@ class LogTail:
         seen = (file.size, file.modified)
         if self._run is None or seen != self._seen:
             self._seen = seen
-            self._run = self._noted(read_run(self._path)) if self._follower is None else self._grown(file)
+            self._run = self._noted(self._whole()) if self._follower is None else self._grown(file)
         return self._run
+
+    def _whole(self) -> Run:
+        if self._configured:
+            return read_run(self._path)
+        run, self.holds_runs = read_one(self._path)
+        return run
 
     def _is_the_same(self, file: LogFile) -> bool:
         """Say whether the file has only grown since it was last read."""
@@ -148,10 +161,10 @@ class LogTail:
             follower = reader.follow(file, self._builder)
             self._follower = _Lines(follower) if isinstance(follower, TakesLines) else follower
             self.position = len("\ufeff".encode()) if file.encoding == "utf-8-sig" else 0
-        settings = find_config(self._path.parent)
-        if settings is not None:
-            values, note = read_found_config(settings)
-            self._builder.configure(values)
+        beside = find_settings([self._path.parent], [self._path]) if self._configured else ()
+        settings, notes = read_found(beside)
+        self._builder.configure(settings)
+        for note in notes:
             self._builder.note(note)
 
     def _grown(self, file: LogFile) -> Run:
@@ -169,11 +182,13 @@ class LogTail:
             return self._run
         moment = self._builder.copy()
         self._follower.tell(moment)
-        moment.configure(printed_settings(file.head))
+        moment.ends(tail_of(file))
+        moment.configure(settings_in_head(file.head))
         run = moment.build(str(self._path))
+        self.holds_runs = moment.holds_runs
         if not run.series and not run.messages:
             raise InputError(f"{shorten(str(self._path), 200)}: no metrics in it yet; wait for the first log record")
-        return self._noted(run if run.series else replace(run, notes=(*run.notes, ONLY_ERRORS)))
+        return self._noted(concluded(run) if run.series else replace(run, notes=(*run.notes, ONLY_ERRORS)))
 
     def _noted(self, run: Run) -> Run:
         if not self._restarts:
@@ -182,6 +197,52 @@ class LogTail:
             f"the file was replaced, cut short or written anew {self._restarts} time(s): it is read from its beginning"
         )
         return replace(run, notes=(*run.notes, note))
+
+
+class FolderTail:
+    """A run folder whose logs grow: each is read from where its last read ended, and none that has not changed.
+
+    Args:
+        path: The folder.
+        config: The training configuration, where it does not stand in the folder.
+        run: Which run to read, of several.
+        names: What names of the log mean that do not say it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        config: str | Path | None = None,
+        run: str = "",
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._path, self._config, self._run, self._names = path, config, run, names
+        self._tails: dict[Path, LogTail] = {}
+        self._known: dict[tuple[Path, ...], tuple[tuple[int, ...], tuple[Run, bool] | InputError]] = {}
+
+    def read(self) -> Run:
+        """Return the run as it stands now; see `read_run` for what it raises."""
+        return read_run(self._path, self._config, self._run, self._names, read_log=self._log)
+
+    def _log(self, path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
+        files = (path, *more)
+        states = [one.stat() for one in files]
+        seen = tuple(number for state in states for number in (state.st_ino, state.st_size, state.st_mtime_ns))
+        before = self._known.get(files)
+        if before is None or before[0] != seen:
+            before = self._known[files] = (seen, self._read(path, wanted, more))
+        if isinstance(before[1], InputError):
+            raise before[1]
+        return before[1]
+
+    def _read(self, path: Path, wanted: str, more: Sequence[Path]) -> tuple[Run, bool] | InputError:
+        try:
+            if more or wanted:
+                return read_one(path, wanted, more)
+            tail = self._tails.setdefault(path, LogTail(path, configured=False))
+            return tail.read(), tail.holds_runs
+        except InputError as error:  # what is no log is not read again either
+            return error
 
 
 def _without_half_line(file: LogFile) -> LogFile:

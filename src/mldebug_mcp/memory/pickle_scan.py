@@ -99,8 +99,8 @@ class _Window:
         return True
 
 
-def scan(stream: BinaryIO, size: int, name: str) -> int:
-    """Walk the opcodes of a pickle up to its end; returns how many bytes it has.
+def scan(stream: BinaryIO, size: int, name: str) -> tuple[int, int]:
+    """Walk the opcodes of a pickle up to its end; returns how many bytes it has and how many containers at most.
 
     Args:
         stream: The pickle, uncompressed.
@@ -139,11 +139,11 @@ def scan(stream: BinaryIO, size: int, name: str) -> int:
     )
 
 
-def _checked_density(window: _Window, name: str) -> int:
+def _checked_density(window: _Window, name: str) -> tuple[int, int]:
     length = window.offset + 1
     if window.dense > (window.before + len(window.data)) // MAX_DENSITY + SPARE:
         raise InputError(f"{name}: a flood of empty containers, not a memory snapshot; refused")
-    return length
+    return length, window.dense
 
 
 def _skip(window: _Window, opcode: int, name: str) -> None:

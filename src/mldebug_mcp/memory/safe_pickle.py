@@ -12,6 +12,7 @@ from typing import BinaryIO, NoReturn, cast
 
 from mldebug_mcp.access import open_input
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.limits import reading
 from mldebug_mcp.memory.pickle_scan import scan
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
@@ -20,6 +21,14 @@ MAX_BYTES = 16 * 1024**3
 """Bytes of an uncompressed pickle."""
 MEMORY_PER_BYTE = 2
 """Bytes of memory per byte of pickle, at least: with deep stacks; short ones take up to six."""
+FREE_BYTES = 64 * 1024 * 1024
+TIMES_UNPACKED = 300
+"""Above `FREE_BYTES` a compressed pickle is at most so many times as large. Chosen by hand: small snapshots come to
+twelve, and nothing that gzip writes to more than 1,032."""
+TIMES_TYPICAL = 30
+"""A compressed pickle may use the time and memory of one that is so many times as large. Chosen by hand."""
+MEMORY_PER_CONTAINER = 72
+"""Bytes of an empty list or dictionary, and of the reference to it."""
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1024 * 1024
 
@@ -53,14 +62,17 @@ class _SafeUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError("refused a persistent id")
 
 
-def _unzipped_size(path: Path, name: str) -> int:
+def _unzipped_size(path: Path, packed: int, name: str) -> int:
     """Return how many bytes a compressed file holds: how much memory a pickle may claim depends on it."""
     with _open(path, compressed=True) as stream:
         size = 0
         while piece := stream.read(_BUFFER):
             size += len(piece)
+            if size > max(FREE_BYTES, TIMES_UNPACKED * packed):
+                raise InputError(f"{name}: {packed:,} bytes that unpack to more than {size:,}, as no snapshot does")
             if size > MAX_BYTES:
                 raise InputError(f"{name}: unpacks to more than {MAX_BYTES // 2**30} GiB; record fewer entries")
+    reading(min(size, TIMES_TYPICAL * packed))
     return size
 
 
@@ -87,8 +99,8 @@ def load(path: Path, size: int) -> tuple[object, int]:
     compressed = _starts_with_gzip(path)
     try:
         with _open(path, compressed=compressed) as stream:
-            length = scan(stream, _unzipped_size(path, name) if compressed else size, name)
-        _check_memory(length, name)
+            length, containers = scan(stream, _unzipped_size(path, size, name) if compressed else size, name)
+        _check_memory(length, containers, name)
         with _GuardedReader(cast("io.RawIOBase", _open(path, compressed=compressed)), length) as reader:
             return _SafeUnpickler(reader).load(), length
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -116,7 +128,7 @@ def _open(path: Path, *, compressed: bool) -> BinaryIO:
     return cast("BinaryIO", _Unzipped(open_input(path))) if compressed else open_input(path, buffering=0)
 
 
-def _check_memory(length: int, name: str) -> None:
+def _check_memory(length: int, containers: int, name: str) -> None:
     """Refuse a pickle that this machine cannot hold, before memory runs out."""
     try:
         available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -124,9 +136,10 @@ def _check_memory(length: int, name: str) -> None:
         return
     # Free pages exclude the page cache, which can be dropped; a quarter of all memory counts as available in any case.
     available = max(available, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4)
-    if length * MEMORY_PER_BYTE > available:
+    needed = length * MEMORY_PER_BYTE + containers * MEMORY_PER_CONTAINER
+    if needed > available:
         raise InputError(
-            f"{name}: a pickle of {length / 2**30:.1f} GiB needs about {length * MEMORY_PER_BYTE / 2**30:.0f} "
+            f"{name}: a pickle of {length / 2**30:.1f} GiB needs about {needed / 2**30:.0f} "
             f"GiB of memory and {available / 2**30:.0f} GiB are free; record fewer entries "
             "(_record_memory_history(max_entries=200_000))"
         )

@@ -55,13 +55,15 @@ _OOM_PART = 1500
 """Characters of a message; the next one in the text is not part of it."""
 
 _SUMMARY_HEAD = re.compile(r"PyTorch CUDA memory summary, device ID (\d{1,4})\b")
-_SUMMARY_ROW = re.compile(r"\|\s*(?P<name>[A-Za-z][\w -]*?)\s*\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
+_SUMMARY_ROW = re.compile(r"\|[ \t]{0,80}(?P<name>[A-Za-z][\w -]{0,80}?)[ \t]{0,80}\|\s*(?P<cells>[^|\n]*\|[^|\n]*)\|")
 _OOMS = re.compile(r"CUDA OOMs:\s*(\d{1,15})\s*\|\s*cudaMalloc retries:\s*(\d{1,15})\b")
 
 _SMI_DEVICE = re.compile(r"^\|\s+(\d{1,4})\s+\S.*?\|\s*[0-9A-Fa-f]{8}:", re.MULTILINE)
 _SMI_MEMORY = re.compile(r"(?<!\d)(\d{1,15})\s*MiB\s*/\s*(\d{1,15})\s*MiB")
 _SMI_CSV = re.compile(
-    r"^\s*(?:(\d{1,4})\s*,\s*)?(?:[^,\n]*,\s*)*?(\d{1,15})\s*MiB\s*,\s*(\d{1,15})\s*MiB", re.MULTILINE
+    r"^[ \t]{0,40}(?:(\d{1,4})[ \t]{0,40},)?(?:[^,\n]{0,200},){0,20}?[ \t]{0,40}"
+    r"(\d{1,15})[ \t]{0,40}MiB[ \t]{0,40},[ \t]{0,40}(\d{1,15})[ \t]{0,40}MiB",
+    re.MULTILINE,
 )
 
 

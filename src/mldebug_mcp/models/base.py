@@ -1,20 +1,25 @@
 """What every type of the contract shares: numbers that may be NaN, text that is safe to show.
 
 Numbers may be NaN or infinite, because a NaN is often exactly what was found. JSON has no such numbers, so
-`Number` writes them as the strings "nan", "inf" and "-inf", and the schema says so. All text is cleaned on the way
-out: control, bidirectional and invisible characters and lone surrogates cannot reach a terminal or a client.
+`Number` writes them as the strings "nan", "inf" and "-inf", and the schema says so.
+
+`Model` is the one door for text: whatever string a type of the contract is given, in whatever field, list or mapping,
+is cleaned and cut there. A field need not ask for it and cannot go round it; it can only ask for more room.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
 from threading import RLock
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
 
-from mldebug_mcp.text import clean
+from mldebug_mcp.text import cut
 
 
 def _number_in(value: object) -> object:
@@ -35,8 +40,20 @@ Number = Annotated[
 ]
 """A float that may be NaN or infinite; in JSON those are strings. Written with six significant digits."""
 
-Text = Annotated[str, AfterValidator(clean)]
-"""A string without control characters, invisible characters or lone surrogates."""
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many characters the strings of a field may have."""
+
+    characters: int
+
+
+LONGEST_NAME = 200
+"""Characters of a plain `str` and of the keys of mappings: ids, names, states. Chosen: twice our longest id."""
+Text = Annotated[str, Room(5000)]
+"""Sentences, lines of logs, paths (at most 4,096 characters)."""
+Page = Annotated[str, Room(50_000)]
+"""A whole document: an entry of the catalogue, a row of a batch. Clients put answers beyond 45,000 into a file."""
 
 Severity = Literal["error", "warning", "info"]
 GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
@@ -70,8 +87,56 @@ class Frozen(BaseModel):
 
 
 class Model(Frozen):
-    """Base of the contract."""
+    """Base of the contract. Its strings are safe to show, however it is built."""
+
+    @model_validator(mode="after")
+    def _text_is_safe(self) -> Self:
+        self.__dict__.update(_safe_fields(type(self), self.__dict__))
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
+        return super().model_copy(update=_safe_fields(type(self), update or {}), deep=deep)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the model as JSON, exactly as the MCP server sends it."""
         return self.model_dump_json(indent=indent)
+
+
+def _safe_fields(kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _safe(value, _room(kind, name)) for name, value in fields.items()}
+
+
+@cache
+def _room(kind: type[Model], name: str) -> int:
+    """Return how many characters the strings of a field may have."""
+    field = kind.model_fields[name]
+    return max((one.characters for one in _rooms(field.annotation, field.metadata)), default=LONGEST_NAME)
+
+
+def _rooms(annotation: object, metadata: Iterable[object] = ()) -> Iterable[Room]:
+    yield from (one for one in (*metadata, *getattr(annotation, "__metadata__", ())) if isinstance(one, Room))
+    for part in get_args(annotation):
+        yield from _rooms(part)
+
+
+def _safe(value: object, room: int) -> object:
+    """Return a value of a field with its strings cleaned and cut; models in it have done that themselves."""
+    if isinstance(value, str):
+        return cut(value, room)
+    if isinstance(value, list | tuple):
+        return type(value)(_safe(one, room) for one in value)
+    if isinstance(value, dict):
+        return _safe_mapping(value, room)
+    return value
+
+
+def _safe_mapping(mapping: Mapping[Any, Any], room: int) -> dict[Any, Any]:
+    """Return a mapping made safe; of keys that become the same, the later ones get a number."""
+    safe: dict[Any, Any] = {}
+    for key, value in mapping.items():
+        name = _safe(key, LONGEST_NAME)
+        if name in safe:
+            name = next(one for number in count(2) if (one := f"{name} ({number})") not in safe)
+        safe[name] = _safe(value, room)
+    return safe

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mldebug_mcp.models.base import Model, Text
+from mldebug_mcp.models.base import Model, Page, Text
 from mldebug_mcp.models.call import NextCall
 
 
@@ -54,7 +54,7 @@ class Explanation(Model):
     id: str
     kind: Literal["symptom", "check", "cause", "quote", "source", "menu", "error"]
     title: Text
-    text: Text = Field(description="The entry as Markdown.")
+    text: Page = Field(description="The entry as Markdown.")
     citations: list[Citation] = Field(default_factory=list)
     related: list[str] = Field(default_factory=list, description="Ids to look at next.")
     next_step: NextCall = None

@@ -1,7 +1,8 @@
 """Start the worker, follow it, and end it with all its children, whatever happens to either side.
 
 The worker runs in its own process group with its standard input held open by this process: if this process dies, by
-whatever signal, the pipe closes and the worker ends itself and its group.
+whatever signal, the pipe closes and the worker ends itself and its group. On Linux a supervisor stands between the two,
+which also ends what has left the group. Elsewhere a process that user code moved to another session is left running.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import json
 import os
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -28,8 +30,11 @@ from mldebug_mcp.probe.measured import Failure, Measured
 from mldebug_mcp.text import figure, shorten
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
+SUPERVISOR = Path(__file__).parent / "supervisor.py"
 GRACE = 2.0
 """Seconds beyond the time limit in which the worker may report where it hangs before it is killed."""
+KILLING = 6.0
+"""Seconds that the supervisor gets to end all descendants: one more than it takes at most."""
 WATCH_EVERY = 0.05
 """Seconds between two checks of the worker."""
 KEPT_OUTPUT = 16_384
@@ -110,19 +115,35 @@ class _End:
 @asynccontextmanager
 async def _worker(python: str, job_file: Path, result_file: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        python, str(WORKER), str(job_file), str(result_file),
+        *_supervised(job_file.parent), python, str(WORKER), str(job_file), str(result_file),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         start_new_session=True, env=clean_environment(), limit=LONGEST_LINE,
     )  # fmt: skip
     try:
         yield process
     finally:
-        _kill_group(process)
-        # Without the wait, the worker would be left as a zombie; a process outside the group may hold its output.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.shield(asyncio.wait_for(process.wait(), GRACE))
+        await asyncio.shield(_end(process))
         # asyncio closes these when the loop runs on; a loop that ends at once would leave them open.
         process._transport.close()  # type: ignore[attr-defined]
+
+
+def _supervised(folder: Path) -> list[str]:
+    """Return what stands before a command so that all its descendants end with it, where the system can do that."""
+    return [sys.executable, "-I", "-S", str(SUPERVISOR), str(folder)] if sys.platform == "linux" else []
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the worker with all that it started: by asking the supervisor, and by force where there is none."""
+    if sys.platform == "linux" and process.returncode is None:
+        with contextlib.suppress(OSError, TimeoutError):
+            cast("asyncio.StreamWriter", process.stdin).write(b"e")
+            async with asyncio.timeout(KILLING):
+                while process.returncode is None:
+                    await asyncio.sleep(WATCH_EVERY / 10)
+    _kill_group(process)
+    # Without the wait, the worker would be left as a zombie; a process outside the group may hold its output.
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), GRACE)
 
 
 def _kill_group(process: asyncio.subprocess.Process) -> None:
@@ -145,7 +166,7 @@ async def _follow(
     try:
         end.failure = await _until_it_ends(process, job)
         end.code = process.returncode
-        _kill_group(process)
+        await _end(process)
         await asyncio.wait(readers, timeout=GRACE)
     finally:
         for task in readers:
@@ -213,17 +234,28 @@ def read_result(path: Path, python: str, end: _End | None = None) -> RawProbe:
     raw = RawProbe()
     done = False
     try:
-        if path.stat().st_size <= MAX_RESULT:
-            result = json.loads(path.read_text(encoding="utf-8"))
-            raw.measured = Measured.model_validate(result["measured"])
-            raw.stage, raw.notes = shorten(str(result.get("stage", "")), 60), _notes(result.get("notes", ()))
-            done = bool(result.get("done"))
-            raw.failure = _failure(result["failure"]) if result.get("failure") else None
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+        result = json.loads(_own_file(path))
+        raw.measured = Measured.model_validate(result["measured"])
+        raw.stage, raw.notes = shorten(str(result.get("stage", "")), 60), _notes(result.get("notes", ()))
+        done = bool(result.get("done"))
+        raw.failure = _failure(result["failure"]) if result.get("failure") else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ValidationError):
         done = False
     if not done and raw.failure is None:
         raw.failure = end.failure or _silent_end(python, end, raw.stage)
     return raw
+
+
+def _own_file(path: Path) -> bytes:
+    """Return what the worker wrote; raises OSError if user code put a pipe, a link or anything endless in its place."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("not a regular file")
+        data = file.read(MAX_RESULT + 1)
+    if len(data) > MAX_RESULT:
+        raise OSError("too large")
+    return data
 
 
 def _notes(told: Iterable[object]) -> list[str]:

@@ -19,7 +19,19 @@ from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
 GIB = 1024**3
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY|AUTH", re.IGNORECASE)
+PASS_VARIABLE = "MLDEBUG_MCP_PASS_ENV"  # noqa: S105 - the name of a variable
+"""Names of variables that user code gets beside those of `_PASSED`, separated by commas: "MY_DATA,MY_CONFIG"."""
+_PASSED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|PYTHON\w*|LD_LIBRARY_PATH|DYLD_\w*|DISPLAY"
+    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|PROGRAMDATA|USERPROFILE|NUMBER_OF_PROCESSORS"
+    r"|HF_(?:HOME|HUB_CACHE|DATASETS_CACHE|MODULES_CACHE|ASSETS_CACHE)|XDG_CACHE_HOME|TRITON_CACHE_DIR"
+    r"|(?:LC|CONDA|CUDA|NVIDIA|HIP|ROCR|ROCM|HSA|XPU|OMP|MKL|KMP|OPENBLAS|NUMEXPR|NCCL|CUBLAS|CUDNN|TORCH|TORCHINDUCTOR"
+    r"|PYTORCH|XLA|SLURM)_\w+"
+)
+"""What a training program needs of the environment, by the documentation of Python, conda, CUDA, ROCm, OpenMP, PyTorch
+and the Hub's client. A list of what is secret is never complete, so whatever is not listed stays here."""
+_SECRET = re.compile(r"TOKEN|SECRET|PASS|PWD|CREDENTIAL|KEY|AUTH|JWT|COOKIE|_PAT\b", re.IGNORECASE)
+"""What even a name on the list must not hold: CONDA_TOKEN, SLURM_JWT."""
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?", re.IGNORECASE)
 _QUIET = OFFLINE | {
     "TRANSFORMERS_VERBOSITY": "error",
@@ -52,8 +64,14 @@ class Job(BaseModel):
 
 
 def clean_environment() -> dict[str, str]:
-    """Return this process's environment without secrets, with downloads and trackers switched off."""
-    return {name: value for name, value in os.environ.items() if not _SECRET.search(name)} | _QUIET
+    """Return what user code gets of this process's environment, with downloads and trackers switched off."""
+    named = {name.strip() for name in os.environ.get(PASS_VARIABLE, "").split(",")}
+    passed = {name: value for name, value in os.environ.items() if name in named or _may_pass(name)}
+    return passed | _QUIET
+
+
+def _may_pass(name: str) -> bool:
+    return _PASSED.fullmatch(name.upper()) is not None and not _SECRET.search(name)
 
 
 def find_python(python: str | Path | None) -> str:

@@ -12,6 +12,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from mldebug_mcp.text import clean
+
 PLAIN_WIDTH = 100
 """Columns where the output is not a terminal, so that what a pipe receives does not depend on a window."""
 WIDEST = 120
@@ -27,7 +29,10 @@ def console_for(*, colour: bool | None = None) -> Console:
 
 
 class _Unpadded(RenderHook):
-    """Ends each line where its text ends: rich fills lines with spaces, which files and diffs would keep."""
+    """Ends each line where its text ends: rich fills lines with spaces, which files and diffs would keep.
+
+    Text is cleaned once more on its way, for what a report takes from elsewhere than an answer.
+    """
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [_Trimmed(one) for one in renderables]
@@ -38,7 +43,10 @@ class _Trimmed:
     whole: ConsoleRenderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in Segment.split_lines(console.render(self.whole, options)):
+        shown = (
+            one if one.control else one._replace(text=clean(one.text)) for one in console.render(self.whole, options)
+        )
+        for line in Segment.split_lines(shown):
             yield from _without_trailing_spaces(line)
             yield Segment.line()
 

@@ -6,11 +6,12 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding
 from mldebug_mcp.report.curves import Panel, labels, panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
+from mldebug_mcp.report.figure import figure_class
 from mldebug_mcp.report.svg import MAX_NAME, ONSET, REFERENCE, colours
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.text import figure, percent, shorten
@@ -35,13 +36,9 @@ def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: 
     drawn = panels(run, diagnosis, seen, reference)
     if not drawn:
         raise InputError(f"{diagnosis.run.path}: no curve to draw: no metric has a finite value")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
     listed = _listed(seen)
     inches = 0.9 + 2.1 * len(drawn) + 0.19 * len(listed)
-    picture = Figure(figsize=(11, inches), dpi=90, layout="constrained")
+    picture = figure_class()(figsize=(11, inches), dpi=90, layout="constrained")
     axes = picture.subplots(len(drawn), 1, squeeze=False, sharex=True)[:, 0]
     for panel, where in zip(drawn, axes, strict=True):
         _draw(where, panel, run.last_step - run.first_step)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.categories import Category
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.timeline import Timeline, timeline
+from mldebug_mcp.report.figure import figure_class
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.symptoms.memory.sizes import GIB, MIB, size
 
@@ -51,11 +52,7 @@ def plot_memory(snapshot: MemorySnapshot, path: str | Path) -> None:
         MissingExtraError: matplotlib is not installed.
     """
     drawn = timelines(snapshot)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-    figure = Figure(figsize=(11, 1.2 + 3.6 * len(drawn)), dpi=110, layout="constrained")
+    figure = figure_class()(figsize=(11, 1.2 + 3.6 * len(drawn)), dpi=110, layout="constrained")
     axes = figure.subplots(len(drawn), 1, squeeze=False)[:, 0]
     for one, panel in zip(drawn, axes, strict=True):
         _draw(panel, one)

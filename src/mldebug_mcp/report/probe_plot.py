@@ -6,8 +6,8 @@ import io
 import math
 from pathlib import Path
 
-from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.report.figure import figure_class
 from mldebug_mcp.report.writing import write_file
 
 
@@ -17,11 +17,7 @@ def draw_probe(result: ProbeResult) -> bytes:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = figure_class()(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     points = [point for point in result.curve if math.isfinite(point.loss)]
     axes.plot([point.step for point in points], [point.loss for point in points], label="loss")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
+from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep, State
 from mldebug_mcp.text import counted, figure
@@ -25,6 +26,8 @@ def what_was_read(diagnosis: Diagnosis, run: Run) -> str:
 
 def nothing_seen(diagnosis: Diagnosis) -> str:
     """Return what stands in place of findings where there is none."""
+    if diagnosis.notes and diagnosis.notes[0].startswith(NO_RESULT):
+        return diagnosis.notes[0]
     return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+from mldebug_mcp.text import clean
+
 _CODE = re.compile(r"`([^`]+)`")
 _STYLE = """
 :root { color-scheme: light dark; --text: #1b1b1b; --dim: #666; --back: #fff; --line: #ddd; --bad: #b00020;
@@ -32,10 +34,10 @@ def web_page(title: str, parts: list[str], style: str = "") -> str:
 
     Args:
         title: Its title, as text.
-        parts: What it holds, as HTML: text from outside is escaped already.
+        parts: What it holds, as HTML: text from outside is escaped already; it is cleaned here.
         style: Rules that this page needs beside the common ones.
     """
-    return (
+    return clean(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"

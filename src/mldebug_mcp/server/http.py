@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import os
+import re
 import threading
 from types import FrameType
 from typing import Any
@@ -31,6 +32,8 @@ REQUEST_SECONDS = 30.0
 """Within which a request must arrive whole, so that a slow sender cannot hold a connection."""
 KEEP_ALIVE_SECONDS = 60
 """For which an idle connection is kept: longer than clients keep theirs, so that they never use a closing one."""
+_PLACE = re.compile(rb"null|(?:[a-zA-Z][\w+.-]*://)?(?:[\w.-]*|\[[\da-fA-F:.]*\])(?::\d{0,5})?")
+"""A host or an origin. The SDK lets in whatever begins as an allowed one and a colon: http://127.0.0.1:5.example.org"""
 END_SECONDS = 0.3
 """From the signal to the exit, whatever is running: some clients kill the process half a second later."""
 
@@ -86,6 +89,8 @@ class TokenGate:
         # h11 counts headers only while they arrive in pieces.
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
             return PlainTextResponse("Request headers too large\n", 431)
+        if not all(_PLACE.fullmatch(value) for name, value in scope["headers"] if name in (b"host", b"origin")):
+            return PlainTextResponse("Not a host or an origin, with at most a port\n", 403)
         if scope["path"] != PATH:
             return PlainTextResponse(f"Not found: MCP is served at {PATH}\n", 404)
         if not self._has_token(scope):

@@ -1,7 +1,8 @@
 """Messages that are none: the SDK passes over them without a word, and a client would wait for its answer for ever.
 
 One kind comes from clients in good order: text that was cut inside an emoji holds half of it, which JavaScript writes
-as a lone surrogate and the SDK's parser refuses.
+as a lone surrogate and the SDK's parser refuses. Another is a request whose id is no string or integer, which the SDK
+takes for a notification.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from mldebug_mcp.text import shorten
@@ -30,13 +38,19 @@ async def relay(incoming: Incoming, onward: Send, answer: Send) -> None:
     """Pass messages on; mend those that can be, and answer the others with an error that says what is wrong."""
     async for item in incoming:
         if isinstance(item, SessionMessage):
-            await onward(item)
+            await (answer(_NO_ID) if _lacks_id(item) else onward(item))
         elif isinstance(item, ValidationError):
             message = mended(item)
             if message is not None:
                 await onward(message)
             elif (error := error_of(item)) is not None:
                 await answer(error)
+
+
+def _lacks_id(item: SessionMessage) -> bool:
+    """Return whether a message is a request without a usable id: all notifications of the protocol are called so."""
+    message = item.message
+    return isinstance(message, JSONRPCNotification) and not message.method.startswith("notifications/")
 
 
 def mended(error: ValidationError) -> SessionMessage | None:
@@ -74,3 +88,6 @@ def _answer(number: Any, code: int, message: str) -> SessionMessage:  # noqa: AN
     known = number if isinstance(number, int | str) and not isinstance(number, bool) else None
     error = ErrorData(code=code, message=shorten(message, 300))
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=known, error=error))
+
+
+_NO_ID = _answer(None, INVALID_REQUEST, "a request without an id: give it one, a string or an integer")

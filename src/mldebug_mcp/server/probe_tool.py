@@ -15,6 +15,7 @@ from pydantic import Field
 
 from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models import ProbeResult
+from mldebug_mcp.server.isolated import read_batch
 from mldebug_mcp.server.progress import SECONDS
 from mldebug_mcp.server.reply import Detail, reply
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 QUEUE = 100
 """Reports that wait to be told; more are dropped."""
 AT_ONCE = anyio.CapacityLimiter(2)
-"""Probes that run at the same time: each may take most of the machine's memory and cores. Chosen."""
+"""Probes that run at the same time: they share four fifths of the machine's memory. Chosen."""
 
 
 async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
@@ -78,12 +79,45 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     async with _reporting(context) as note:
         if not AT_ONCE.available_tokens:
             note(Progress("waiting for another probe to end", 0, 0, None))
-        async with AT_ONCE:
+        async with AT_ONCE, _while_connected(context):
             answer = await probe(
-                batch, model, entry, python, device, on_progress=note, steps=steps, time_limit=time_limit, dtype=dtype
-            )
+                batch, model, entry, python, device, memory_gb=_share_of_memory(),
+                on_progress=note, read=read_batch, steps=steps, time_limit=time_limit, dtype=dtype,
+            )  # fmt: skip
     pictures = await asyncio.to_thread(picture_of, answer)
     return reply(answer, detail, concise_probe, *pictures)
+
+
+def _share_of_memory() -> float | None:
+    """Return the memory that a probe may take in GiB, so that those that run at once fit; None if it is unknown."""
+    from mldebug_mcp.probe.job import GIB, memory_limit
+
+    limit = memory_limit(None)
+    return None if limit is None else limit / GIB / AT_ONCE.total_tokens
+
+
+@asynccontextmanager
+async def _while_connected(context: Context[Any, Any]) -> AsyncIterator[None]:
+    """Cancel the work inside once an HTTP client is gone: nobody would get its answer, and another waits for the slot.
+
+    Over stdio the end of the client is the end of the server.
+    """
+    is_disconnected = getattr(context.request_context.request, "is_disconnected", None)
+    work = asyncio.current_task()
+    if is_disconnected is None or work is None:
+        yield
+        return
+
+    async def watch() -> None:
+        while not await is_disconnected():
+            await asyncio.sleep(SECONDS)
+        work.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 @asynccontextmanager

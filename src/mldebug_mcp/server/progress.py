@@ -21,9 +21,14 @@ SECONDS = 1.0
 
 
 @asynccontextmanager
-async def reporting(context: Context[Any, Any]) -> AsyncIterator[None]:
-    """Report to the client how far the work inside has come; leaving the block ends the work."""
-    listener = _Listener()
+async def reporting(context: Context[Any, Any], *, in_thread: bool = True) -> AsyncIterator[None]:
+    """Report to the client how far the work inside has come; leaving the block ends the work.
+
+    Args:
+        context: Of the call.
+        in_thread: Whether the work is done in a thread, and not in a process that ends with the call.
+    """
+    listener = _Listener(in_thread)
     telling = asyncio.create_task(_tell(context, listener))
     try:
         with listening(listener):
@@ -40,15 +45,17 @@ class _Listener:
     failure.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, in_thread: bool) -> None:
+        self.in_thread = in_thread
         self.left = False
         self.doing = "working"
 
     def __call__(self, doing: str) -> None:
         if self.left:
             raise asyncio.CancelledError
-        # A cancelled scope waits for its thread, so `left` is not set yet.
-        anyio.from_thread.check_cancelled()
+        if self.in_thread:
+            # A cancelled scope waits for its thread, so `left` is not set yet.
+            anyio.from_thread.check_cancelled()
         self.doing = doing
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Literal, TypeVar, cast
 
@@ -58,10 +58,20 @@ Answer = TypeVar(
 _call: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
-@contextmanager
-def answering(tool: str, arguments: Mapping[str, object]) -> Iterator[None]:
+def answering(tool: str, arguments: Mapping[str, object]) -> AbstractContextManager[None]:
     """Remember which call is being answered, so that a shortened answer can say how to get the rest."""
-    token = _call.set(_whole_call(tool, arguments))
+    return shortened_from(_whole_call(tool, arguments))
+
+
+def whole_call() -> Call | None:
+    """Return the call for the whole answer to the one that is being answered, if it can be shown."""
+    return _call.get()
+
+
+@contextmanager
+def shortened_from(whole: Call | None) -> Iterator[None]:
+    """Remember the call for the whole of what is answered inside."""
+    token = _call.set(whole)
     try:
         yield
     finally:

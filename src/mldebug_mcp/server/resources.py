@@ -10,7 +10,6 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp_types import Completion, CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
 from mldebug_mcp.errors import MLDebugError
-from mldebug_mcp.text import clean
 
 MARKDOWN = "text/markdown"
 LISTS = {
@@ -78,7 +77,7 @@ def _reader(kind: str) -> Callable[[str], str]:
         try:
             entry = look_up(id)
         except MLDebugError as error:
-            raise ResourceNotFoundError(clean(str(error))) from None
+            raise ResourceNotFoundError(str(error)) from None
         if entry.kind != kind:
             raise ResourceNotFoundError(f"{entry.id} is a {entry.kind}: read mldebug://{entry.kind}/{entry.id}")
         return entry.text

@@ -1,7 +1,6 @@
 """What every tool call needs, in one place.
 
-Unknown arguments are refused, our own errors reach the model as one line that says what to do, and no text from outside
-can break the protocol.
+Unknown arguments are refused, and our own errors reach the model as one line that says what to do.
 """
 
 from __future__ import annotations
@@ -23,9 +22,12 @@ from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from mldebug_mcp.access import Access, confined
 from mldebug_mcp.errors import MLDebugError, is_failure
+from mldebug_mcp.sandbox.pool import Pool
+from mldebug_mcp.server.calls import CALLS
+from mldebug_mcp.server.isolated import helped_by, isolated
 from mldebug_mcp.server.progress import reporting
 from mldebug_mcp.server.reply import answering
-from mldebug_mcp.text import clean, shorten
+from mldebug_mcp.text import shorten
 
 SCHEMAS = Path(__file__).parent / "schemas.json"
 
@@ -34,14 +36,20 @@ class StrictTool(Tool):
     """A tool that refuses unknown arguments, reads only where it may, and reports every failure in one line."""
 
     _access: Access = PrivateAttr(default_factory=Access)
+    _pool: Pool | None = PrivateAttr(default=None)
+    _own_progress: bool = PrivateAttr(default=False)
+    _in_thread: bool = PrivateAttr(default=True)
 
     @classmethod
-    def of(cls, function: Callable[..., Any], access: Access, *, read_only: bool = True) -> StrictTool:
+    def of(
+        cls, function: Callable[..., Any], access: Access, pool: Pool | None = None, *, read_only: bool = True
+    ) -> StrictTool:
         """Return the tool that calls a function; its docstring is the description.
 
         Args:
             function: A function that the model may call.
             access: What it may read.
+            pool: The helpers in which it reads files; None to do that in this process.
             read_only: Whether it only reads; False if it runs the user's code.
         """
         tool = cls.from_function(
@@ -58,6 +66,9 @@ class StrictTool(Tool):
         )
         tool = cast("StrictTool", tool)
         tool._access = access
+        tool._pool, tool._own_progress = pool, tool.is_async
+        if pool is not None and tool.name in CALLS:
+            tool.fn, tool.is_async, tool._in_thread = isolated(tool.name, pool), True, False
         # Deriving these anew at each start would take half of the time until the tools are listed.
         tool.fn_metadata.output_model = answer_type(function)
         tool.fn_metadata.output_schema = _schemas()[tool.name]
@@ -76,18 +87,18 @@ class StrictTool(Tool):
     ) -> Any:  # noqa: ANN401 - the signature of the base class
         """Run the tool; every failure that the caller can fix is a ToolError of one line."""
         # An async tool is cancelled like any other task, and reports its own progress.
-        watched = nullcontext() if self.is_async else reporting(context)
+        watched = nullcontext() if self._own_progress else reporting(context, in_thread=self._in_thread)
         try:
             async with watched:
-                with confined(self._access), answering(self.name, arguments):
+                with confined(self._access), answering(self.name, arguments), helped_by(self._pool):
                     return await super().run(arguments, context, convert_result)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
                 raise ToolError(self._what_is_allowed(cause)) from None
             if isinstance(cause, MLDebugError):  # written for users, so that the model may see it
-                raise ToolError(clean(f"{error}: {cause}")) from None
-            raise ToolError(clean(str(error))) from cause
+                raise ToolError(f"{error}: {cause}") from None
+            raise
         except BaseException as error:
             if isinstance(error, Exception) or not is_failure(error):
                 raise

@@ -13,7 +13,7 @@ from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
 
 
-def diagnose_run(
+def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     path: Annotated[
         str, Field(description="A training log (trainer_state.json, .jsonl, .csv, .tsv, .log, .txt) or a run folder")
     ],
@@ -23,6 +23,10 @@ def diagnose_run(
     run: Annotated[str, Field(description="Which run, if the path holds several: a name given in the notes")] = "",
     reference: Annotated[
         str | None, Field(description="The log or folder of a run that went well, to compare this one with")
+    ] = None,
+    names: Annotated[
+        dict[str, str] | None,
+        Field(description="What columns mean whose names do not say it, where a note asks: {'L': 'loss'}"),
     ] = None,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Diagnosis]:
@@ -44,7 +48,7 @@ def diagnose_run(
     from mldebug_mcp.diagnose import diagnose_run as diagnose
     from mldebug_mcp.report.diagnosis_concise import concise
 
-    return reply(diagnose(path, config, reference, run=run), detail, concise)
+    return reply(diagnose(path, config, reference, run=run, names=names), detail, concise)
 
 
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name

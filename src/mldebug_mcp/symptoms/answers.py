@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.statistics import blocks, median
 
@@ -22,13 +21,17 @@ FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen by hand."""
-_SCORE = re.compile(r"(?:eval_)?(?:sacre)?(?:bleu(?:[-_@]?\d)?|chrf\+*)", re.IGNORECASE)
-_ERROR_RATE = re.compile(r"eval_(?:\w+[_/])?[cwpu]er(?:_ctc)?|[cwpu]er", re.IGNORECASE)
+_SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
-def is_error_rate(name: str) -> bool:
+def is_error_rate(series: Series) -> bool:
     """Say whether a metric is the rate of wrong characters, words, phones or units, which is best at zero."""
-    return _ERROR_RATE.fullmatch(name) is not None
+    return series.role is not None and series.role.quantity is Quantity.WORD_ERROR_RATE
+
+
+def is_written_score(series: Series) -> bool:
+    """Say whether a metric scores answers as they are written, which is zero where none is right."""
+    return series.role is not None and series.role.quantity in _SCORES
 
 
 def nothing_right(run: Run) -> Series | None:
@@ -37,9 +40,9 @@ def nothing_right(run: Run) -> Series | None:
         one = run[name].finite
         if len(one) < LEAST:
             continue
-        if _SCORE.fullmatch(name) and not one.value.any():
+        if is_written_score(one) and not one.value.any():
             return one
-        if is_error_rate(name) and _all_wrong(one):
+        if is_error_rate(one) and _all_wrong(one):
             return one
     return None
 
@@ -47,7 +50,7 @@ def nothing_right(run: Run) -> Series | None:
 def worst_written(run: Run) -> Series | None:
     """Return the lowest score of written answers as a share that is wrong, 1 for all, or None if none is logged."""
     written = [
-        (run[name].finite, is_error_rate(name)) for name in run.series if is_error_rate(name) or _SCORE.fullmatch(name)
+        (one.finite, is_error_rate(one)) for one in run.series.values() if is_error_rate(one) or is_written_score(one)
     ]
     shares = [Series(one.name, one.step, _wrong(one.value, rate)) for one, rate in written if len(one) >= LEAST]
     return max(shares, key=lambda one: median(one.value[-LEAST:]), default=None)

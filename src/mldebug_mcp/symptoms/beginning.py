@@ -25,8 +25,8 @@ def is_young(run: Run) -> bool:
 
 
 def has_finished(run: Run) -> bool:
-    """Say whether the log holds the record that the Trainer writes when training has ended."""
-    return any(name.startswith("summary/train_runtime") for name in run.series)
+    """Say whether the log says that training has ended by itself, or has reached its plan."""
+    return run.ending.how == "finished"
 
 
 def epoch_at(run: Run, step: float) -> float | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS
@@ -29,10 +29,9 @@ SUM_OF_BATCHES = 4.0
 STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
 """An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
 evaluations, the first of them within this share of the run. Chosen by hand."""
-_LOSS = re.compile(r"eval_(?:.+[_/])?loss")
-_ERROR = re.compile(r"eval_(?:(?:.+[_/])?loss|r?mse|mae)")
-# Parts of a detector's or a VAE's loss, which move by rules of their own.
-_PARTS = re.compile(r"box|cls|dfl|obj|kl|aux|value|policy|vf|reward")
+_ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
+_COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
+"""Parts of a detector's or a VAE's loss, which move by rules of their own."""
 
 
 def evaluation_losses(run: Run) -> list[Series]:
@@ -40,17 +39,26 @@ def evaluation_losses(run: Run) -> list[Series]:
 
     Raises CannotTell if there is none.
     """
-    names = [name for name in run.series if _LOSS.fullmatch(name) and not _PARTS.search(name)]
-    if not names:
+    found = _of_whole_sets(run, Quantity.LOSS)
+    if not found:
         raise CannotTell("not logged: eval_loss")
-    return [run[name] for name in sorted(names, key=lambda name: (name != "eval_loss", name))]
+    return found
+
+
+def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
+    """Return what is measured at evaluation on a whole set, `eval_loss` first: of no component of a loss."""
+    found = [
+        one
+        for one in run.with_role(*quantities, phase="eval", parts=True)
+        if one.role is not None and _COMPONENTS.isdisjoint(one.role.part.split(" "))
+    ]
+    return sorted(found, key=lambda one: (one.name != "eval_loss", one.name))
 
 
 def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
-    names = [name for name in run.series if _ERROR.fullmatch(name) and not _PARTS.search(name)]
-    for name in sorted(names, key=lambda name: (name != "eval_loss", name)):
-        one = run[name].finite
+    for logged in _of_whole_sets(run, Quantity.LOSS, *_ERRORS):
+        one = logged.finite
         if len(one) >= LEAST_STANDING and one.step[0] <= EARLY * run.last_step:
             return float(np.ptp(one.value)) <= STANDS * abs(median(one.value))
     return False

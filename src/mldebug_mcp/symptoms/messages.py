@@ -8,9 +8,6 @@ from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import shorten
 
-SURVIVED = 2
-"""More records than this after an error show that training went on; a record or two may only have been printed late."""
-
 
 def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
     """Return the error lines that match.
@@ -23,20 +20,22 @@ def matching(run: Run, pattern: re.Pattern[str]) -> list[Message]:
     return [message for message in run.messages if pattern.search(message.text)]
 
 
-def fatal(run: Run) -> list[Message]:
-    """Return the error lines that training did not go on after."""
-    return [message for message in run.messages if run.records - message.records <= SURVIVED]
-
-
 def reported(run: Run, pattern: re.Pattern[str], what: str) -> Evidence | None:
     """Return the first error line that matches as evidence that begins with `what`; None if there is none.
 
-    Raises CannotTell as `matching` does.
+    Where training went on after all of them, that is a remark. Raises CannotTell as `matching` does.
     """
     found = matching(run, pattern)
     if not found:
         return None
-    return Evidence(f"{what} in {quoted(found[0])}", values={"line": found[0].line, "count": len(found)})
+    ended = [message for message in found if message in run.fatal]
+    survived = "" if ended else "; training went on after it"
+    shown = (ended or found)[0]
+    return Evidence(
+        f"{what} in {quoted(shown)}{survived}",
+        values={"line": shown.line, "count": len(found)},
+        present=bool(ended),
+    )
 
 
 def quoted(message: Message) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.symptoms.statistics import drift, median, start_level
 
-REWARDS = ("reward", "rewards/*/mean")
+REWARDS = (Quantity.REWARD,)
 """The reward, or its components where only they are logged."""
 ENTROPIES = ("entropy", "entropy_loss", "loss_ent")
 """Policy entropy. What is called `entropy_loss` is minus the entropy where it is negative; PPO1 has `loss_ent`."""
@@ -26,9 +24,11 @@ CHANGE = 0.2
 ERRORS = 5.0
 """A trend over the log of this share of the level at the start, and this many times its error, is a change for good:
 chosen by hand, so that what a fixed policy's rewards and entropies do between the states that it meets is none."""
-_SCORE = re.compile(r"eval_.*(?:reward|score|acc|pass|success|win).*", re.IGNORECASE)
-_NO_SCORE = re.compile(r"std|length|loss|time", re.IGNORECASE)
-"""What evaluation is scored by, and what stands beside that in its names."""
+_SCORED_BY = (
+    Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
+    Quantity.REWARD_ACCURACY,
+)  # fmt: skip
+"""What a policy is scored by at evaluation."""
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
 
@@ -37,11 +37,25 @@ def reward(run: Run) -> Series:
     """Return the finite rewards: the total, or the sum of its components where each record has them all."""
     if "reward" in run:
         return run["reward"].finite
-    parts = [run[name] for name in sorted(fnmatch.filter(run.series, REWARDS[1]))]
+    parts = components(run)
+    if not parts:
+        raise CannotTell("not logged: the reward in training")
     steps = parts[0].step
     if any(len(part) != len(steps) or not np.array_equal(part.step, steps) for part in parts):
         return parts[0].finite
     return Series("reward", steps, np.sum([part.value for part in parts], axis=0)).finite
+
+
+def components(run: Run) -> list[Series]:
+    """Return the mean of each reward that is added up, by name: `rewards/format/mean`."""
+    found = run.with_role(Quantity.REWARD, phase="train", parts=True)
+    means = (one for one in found if one.role is not None and one.role.part and one.role.statistic == "mean")
+    return sorted(means, key=lambda one: one.name)
+
+
+def is_rewarded(run: Run) -> bool:
+    """Say whether a run logs its reward, or the components of it."""
+    return "reward" in run or bool(components(run))
 
 
 def averaged(run: Run, rewards: Series) -> Series:
@@ -58,8 +72,8 @@ def averaged(run: Run, rewards: Series) -> Series:
 
 def held_out_scores(run: Run, least: int) -> list[Series]:
     """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
-    names = [name for name in run.series if _SCORE.fullmatch(name) and not _NO_SCORE.search(name)]
-    return [one for one in (run[name].finite for name in names) if len(one) >= least]
+    scores = {one.name: one.finite for one in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
+    return [scores[name] for name in run.series if name in scores and len(scores[name]) >= least]
 
 
 def from_the_start(rewards: Series) -> bool:
@@ -79,7 +93,7 @@ def trend(series: Series) -> float:
 
 def seems_to_learn(run: Run) -> bool:
     """Say whether the reward rises over the log by more than chance does as a rule."""
-    if not any(fnmatch.filter(run.series, pattern) for pattern in REWARDS):
+    if not is_rewarded(run):
         return False
     rewards = averaged(run, reward(run)).value
     if len(rewards) < 5:
@@ -104,5 +118,5 @@ def entropy(run: Run) -> Series:
 
 def require_policy(run: Run) -> None:
     """Raise CannotTell unless the run trains a policy: entropy and KL mean other things elsewhere."""
-    if run.kind == "unknown" and not any(fnmatch.filter(run.series, pattern) for pattern in REWARDS):
+    if run.kind == "unknown" and not is_rewarded(run):
         raise CannotTell("it is not known whether this run trains a policy: no reward is logged")

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell
 
@@ -19,20 +20,17 @@ _BY_NAME = re.compile(
     r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
 )
 """By its name, or as what nobody measures while training: BLEU of whole outputs."""
-_OF_A_CLASS = re.compile(r"m?(?:dice|iou|jaccard)|f1(?:_score)?|(?:dice|iou)_(?:score|coef)", re.IGNORECASE)
+_OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
 """Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
-_RANKING = re.compile(
-    r"(?:eval_(?:.+[_/])?)?"
-    r"(?:(?P<sure>n?dcg|mrr|hr|hit(?:s|_?r(?:ate|atio))?|(?:recall|precision|map|f1|r)(?=@\d))|recall|precision|map|f1)"
-    r"(?:[@_]\d+)?",
-    re.IGNORECASE,
-)
-"""What recommenders and search are measured by; a bare recall counts beside one of the sure ones."""
+_RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
+"""What recommenders and search are measured by, whatever is logged beside it."""
+_AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
+_AT_RANK = re.compile(r"@[_ ]?\d")
+"""... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
 _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
 )
-_AUC = re.compile(r"(?:eval_)?(?:\w+_)??(?:(?:roc_?)?auc(?:_?roc)?|auroc)", re.IGNORECASE)
 
 
 def quality_metrics(run: Run) -> list[Series]:
@@ -51,8 +49,12 @@ def quality_metrics(run: Run) -> list[Series]:
 
 def ranking_metrics(run: Run) -> list[Series]:
     """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
-    found = {name: match for name in run.series if (match := _RANKING.fullmatch(name))}
-    return [run[name] for name in found] if any(match["sure"] for match in found.values()) else []
+    at_rank = [one for one in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(one.name)]
+    sure = [*run.with_role(*_RANKINGS, parts=True), *at_rank]
+    if not sure:
+        return []
+    found = {one.name for one in (*sure, *run.with_role(*_AT_RANKS))}
+    return [one for name, one in run.series.items() if name in found]
 
 
 def all_zero(series: Series) -> bool:
@@ -71,7 +73,8 @@ def as_shares(accuracies: Floats) -> Floats:
 
 
 def _is_quality(run: Run, name: str) -> bool:
-    if _OF_A_CLASS.fullmatch(name):
+    role = run[name].role
+    if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
         return _stands_beside(run, name)
     return _BY_NAME.match(name) is not None and not _CLOCKS.search(name) and "loss" not in name
 
@@ -83,6 +86,6 @@ def _stands_beside(run: Run, name: str) -> bool:
     return np.array_equal(run[name].step, run["eval_loss"].step)
 
 
-def is_auc(name: str) -> bool:
+def is_auc(series: Series) -> bool:
     """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
-    return _AUC.fullmatch(name) is not None
+    return series.role is not None and series.role.quantity is Quantity.AUC

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms.beginning import is_young
@@ -87,7 +88,8 @@ def symptom(
 
     Args:
         needs: Metrics without which it cannot be judged.
-        any_of: Metrics of which one suffices; `*` stands for any text, as in `rewards/*/mean`.
+        any_of: Metrics of which one suffices: a quantity, by whatever name; a name; or a name in which `*` stands for
+            any text.
         sources: Ids of the sources of its thresholds; empty where they were fitted, which its docstring then says.
         points: Finite values that the first of `needs` must have in a segment.
         settled: It cannot be judged of a run that is still young (`is_young`).
@@ -167,7 +169,9 @@ def not_logged(symptom: Symptom, run: Run) -> tuple[tuple[str, ...], ...]:
 
 
 def _has(run: Run, pattern: str) -> bool:
-    """Say whether a run has a metric, or any that a pattern with `*` stands for."""
+    """Say whether a run has a metric, a quantity or a part of one, or any metric that a pattern with `*` stands for."""
+    if isinstance(pattern, Quantity) and any(run.with_role(pattern, phase="train", parts=True)):
+        return True
     return bool(fnmatch.filter(run.series, pattern)) if "*" in pattern else pattern in run
 
 

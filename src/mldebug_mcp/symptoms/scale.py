@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.statistics import median
 
@@ -25,7 +25,6 @@ TUNING = (5e-6, 5e-5)
 """Peaks of the learning rate in full fine-tuning (Axolotl: 1e-5 to 5e-5). Few models from scratch are trained so."""
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
-_PERPLEXITY = re.compile(r"(?P<of>eval_)?.*(?:ppl|perplexity)", re.IGNORECASE)
 LEAST_POWERS, NEAR_POWER = 3, 0.05
 """Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
 is printed with two digits. Chosen by hand."""
@@ -38,11 +37,8 @@ def uniform_loss(run: Run) -> float | None:
 
     The source of the formula: karpathy_recipe, "verify loss @ init".
     """
-    for name in ("num_labels", "vocab_size"):
-        count = run.setting(name)
-        if count is not None and count >= 2:
-            return math.log(count)
-    return None
+    count = run.facts.classes or run.facts.tokens
+    return math.log(count) if count is not None and count >= 2 else None
 
 
 def predicts_tokens(run: Run) -> bool:
@@ -65,6 +61,17 @@ def comes_trained(run: Run, start: float) -> bool:
     return uniform is not None and start < KNOWS * uniform
 
 
+def knows_nothing(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which nothing was learnt by.
+
+    Where the size of the vocabulary is not known, it is at most the largest in common use.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = MAX_LN_VOCABULARY
+    return uniform is not None and start >= KNOWS * uniform
+
+
 def _is_tuned(run: Run) -> bool:
     """Say whether the learning rate is one of those that trained models are tuned with."""
     rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
@@ -76,8 +83,9 @@ def nats_per_unit(run: Run) -> float | None:
 
     A perplexity beside it proves it, that is e or 2 to its power.
     """
-    beside = {name: f"{match['of'] or ''}loss" for name in run.series if (match := _PERPLEXITY.fullmatch(name))}
-    pairs = [(run[loss], run[name]) for name, loss in beside.items() if loss in run]
+    logged = run.with_role(Quantity.PERPLEXITY, parts=True)
+    beside = [("eval_loss" if one.name.startswith("eval_") else "loss", one) for one in logged]
+    pairs = [(run[loss], one) for loss, one in beside if loss in run]
     return next((unit for unit in (1.0, math.log(2)) for pair in pairs if _is_power(*pair, unit)), None)
 
 

@@ -14,6 +14,8 @@ from tests.runs import run_of, state
         ({"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}, State.PRESENT),
         ({"per_device_train_batch_size": 1, "gradient_accumulation_steps": 16}, State.ABSENT),
         ({"per_device_train_batch_size": 1, "packing": True}, State.ABSENT),
+        ({"per_device_train_batch_size": 4, "global_batch_size": 1024}, State.ABSENT),
+        ({"per_device_train_batch_size": 1, "nproc_per_node": 4, "nnodes": 2}, State.ABSENT),
         ({}, State.UNKNOWN),
     ],
 )

@@ -10,7 +10,7 @@ from tests.runs import run_of, seen, state
 
 
 def _log(*lines: str) -> Run:
-    messages = tuple(Message(10 + number, text) for number, text in enumerate(lines))
+    messages = tuple(Message(10 + number, text, records=5) for number, text in enumerate(lines))
     return replace(run_of(loss=[1.0] * 5), formats=("text",), messages=messages)
 
 

@@ -59,3 +59,11 @@ def test_a_model_that_comes_trained_begins_below_what_frequencies_give() -> None
 def test_a_tuning_loss_summed_over_micro_batches_is_another_symptom() -> None:
     run = run_of(loss=decay(100, 14.0, 8.0), config={"lora_r": 8, "gradient_accumulation_steps": 8})
     assert state("initial_loss_high", run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(14, State.PRESENT), (50257, State.ABSENT)])
+def test_an_accuracy_beside_a_known_vocabulary_guesses_among_no_more_than_its_tokens(
+    tokens: int, expected: State
+) -> None:
+    run = run_of(loss=decay(100, 9.2, 0.5), accuracy=decay(100, 0.1, 0.8), config={"vocab_size": tokens})
+    assert state("initial_loss_high", run) is expected

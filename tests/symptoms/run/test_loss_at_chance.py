@@ -132,3 +132,8 @@ def test_a_rough_loss_beside_an_accuracy_of_a_guess_is_present() -> None:
 def test_a_loss_a_hundred_times_that_of_a_guess_is_no_guess() -> None:
     run = run_of(loss=noisy(np.full(40, 420.0), 0.1), config={"vocab_size": 32})
     assert state("loss_at_chance", run) is State.ABSENT
+
+
+def test_an_accuracy_of_next_to_nothing_tells_no_number_of_classes() -> None:
+    run = run_of(loss=[2.0] * 40, accuracy=[1e-300] * 40, kind="pretraining")
+    assert state("loss_at_chance", run) is State.UNKNOWN

@@ -12,7 +12,7 @@ from tests.runs import run_of, seen, state
 
 
 def _log(*lines: str) -> Run:
-    messages = tuple(Message(10 + number, text) for number, text in enumerate(lines))
+    messages = tuple(Message(10 + number, text, records=5) for number, text in enumerate(lines))
     return replace(run_of(loss=[1.0] * 5), formats=("text",), messages=messages)
 
 
@@ -25,6 +25,13 @@ def test_a_failed_allocation_is_present_with_its_line() -> None:
 def test_other_errors_and_none_at_all_are_absent() -> None:
     assert state("out_of_memory_error", _log("NCCL error: unhandled system error")) is State.ABSENT
     assert state("out_of_memory_error", _log()) is State.ABSENT
+
+
+def test_an_allocation_that_failed_before_training_went_on_is_a_remark() -> None:
+    early = Message(4, "torch.OutOfMemoryError: CUDA out of memory.", records=1)
+    finding = seen("out_of_memory_error", replace(_log(), messages=(early,)))
+    assert finding.state is State.ABSENT
+    assert "training went on after it" in finding.summary
 
 
 def test_a_log_of_metrics_only_is_unknown() -> None:

@@ -53,3 +53,27 @@ def test_a_step_time_is_judged_under_the_names_of_plain_loops(name: str) -> None
 
 def test_a_falling_throughput_is_a_growing_step_time() -> None:
     assert state("step_time_grows", run_of({"images_per_second": 900 / (1 + np.arange(100) / 50)})) is State.PRESENT
+
+
+def _as_its_mean(seconds: np.ndarray, *, whole: bool) -> dict[str, np.ndarray]:
+    """Return the mean pace since the start, and the clock, of an agent that takes so long for each thousand steps."""
+    steps, clock = 1000.0 * np.arange(1, len(seconds) + 1), np.cumsum(seconds)
+    return {"time/fps": np.floor(steps / clock), "time/time_elapsed": np.floor(clock) if whole else clock}
+
+
+def test_a_mean_since_the_start_that_falls_is_no_pace() -> None:
+    learns_late = np.where(np.arange(100) < 10, 0.1, 20.0)  # a fast beginning, and an even pace from there on
+    logged = _as_its_mean(learns_late, whole=False)
+    assert logged["time/fps"][30] > 1.25 * logged["time/fps"][-1]
+    assert state("step_time_grows", run_of(logged, every=1000)) is State.ABSENT
+    assert state("step_time_grows", run_of({"time/fps": logged["time/fps"]}, every=1000)) is State.PRESENT
+
+
+def test_steps_that_get_slower_show_by_the_clock_beside_such_a_mean() -> None:
+    slower = _as_its_mean(20.0 * (1 + np.arange(100) / 20), whole=True)
+    assert state("step_time_grows", run_of(slower, every=1000)) is State.PRESENT
+
+
+def test_such_a_mean_beside_a_clock_of_few_seconds_is_unknown() -> None:
+    logged = _as_its_mean(np.where(np.arange(100) < 10, 0.01, 1.3), whole=True)
+    assert state("step_time_grows", run_of(logged, every=1000)) is State.UNKNOWN

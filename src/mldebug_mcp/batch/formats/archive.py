@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +13,10 @@ from mldebug_mcp.errors import InputError
 LOOKED_AT = 8
 MAX_BYTES = 8 * 1024**3
 """Bytes that an archive may hold unpacked: a small file can unpack to any size."""
+FREE_BYTES = 64 * 1024**2
+TIMES_UNPACKED = 100
+"""Above `FREE_BYTES`, at most so many times the size of the file: token ids that are mostly padding shrink to a
+thirtieth. Files of arrays hold their numbers once, so that this bounds them too."""
 
 
 def first_members(path: Path) -> list[str] | None:
@@ -24,9 +29,18 @@ def first_members(path: Path) -> list[str] | None:
 
 
 def check_size(file: BinaryIO, name: str) -> None:
-    """Raise InputError if an archive would unpack to more than `MAX_BYTES`; other files are left alone."""
+    """Raise InputError if an archive would unpack to too much; other files are left alone."""
     if not zipfile.is_zipfile(file):
         return
     with zipfile.ZipFile(file) as archive:
-        if sum(member.file_size for member in archive.infolist()) > MAX_BYTES:
-            raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
+        unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > MAX_BYTES:
+        raise InputError(f"{name}: unpacks to more than 8 GiB; give it as parquet")
+    check_times(unpacked, file, name)
+
+
+def check_times(unpacked: int, file: BinaryIO, name: str) -> None:
+    """Raise InputError if a file stands for many times its own bytes."""
+    size = file.seek(0, os.SEEK_END)
+    if unpacked > max(FREE_BYTES, TIMES_UNPACKED * size):
+        raise InputError(f"{name}: {size:,} bytes that stand for {unpacked:,}; save what is in it as parquet")

@@ -13,6 +13,8 @@ from mldebug_mcp.text import shorten
 
 NAME = "json"
 MAX_BYTES = 1024**3
+MAX_LISTS = 2_000_000
+"""Lists and objects in a file: each takes at least 56 bytes of memory, however little its text."""
 MAX_PRINTED = 100_000
 PRINTED = "this is what print() shows of tensors; save the batch itself, with torch.save(batch, 'batch.pt')"
 _WRAPPERS = ("batch", "data", "rows", "examples", "inputs", "train")
@@ -33,6 +35,8 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the file as one table."""
     name = shorten(str(path), 200)
     content = read_bytes(path, MAX_BYTES, "give it as JSONL or parquet")
+    if content.count(b"[") + content.count(b"{") > MAX_LISTS:
+        raise InputError(f"{name}: more than {MAX_LISTS:,} lists and objects; give it as JSONL or parquet")
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:

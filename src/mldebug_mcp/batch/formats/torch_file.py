@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mldebug_mcp.access import open_input
-from mldebug_mcp.batch.formats.archive import check_size, first_members
+from mldebug_mcp.batch.formats.archive import check_size, check_times, first_members
 from mldebug_mcp.batch.table import Table, from_mapping, from_records
 from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.limits import unhurried
 from mldebug_mcp.text import shorten
 
 NAME = "pt"
@@ -33,7 +34,8 @@ def tables(path: Path) -> Iterator[Table]:
     """Yield the file as one table."""
     name = shorten(str(path), 200)
     try:
-        import torch
+        with unhurried():
+            import torch
     except ImportError:
         raise MissingExtraError("torch (or save the batch as safetensors or npz)", "probe") from None
     try:
@@ -41,6 +43,9 @@ def tables(path: Path) -> Iterator[Table]:
             check_size(file, name)
             file.seek(0)
             value = torch.load(file, map_location="cpu", weights_only=True)
+            # A view of a few numbers can say that it has any number of them.
+            check_times(sum(one.numel() * one.element_size() for one in _tensors(value)), file, name)
+        value = _numbers(value)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a hostile or broken file makes torch raise anything
@@ -49,7 +54,6 @@ def tables(path: Path) -> Iterator[Table]:
             f"{name}: not a file of plain tensors, so nothing in it was run ({problem}); "
             "save a dict of tensors, or use mldebug_mcp.capture.save_batch"
         ) from None
-    value = _numbers(value)
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
         yield from_records([{key: _plain(item) for key, item in one.items()} for one in value])
     elif isinstance(value, Mapping):
@@ -58,6 +62,20 @@ def tables(path: Path) -> Iterator[Table]:
         yield from_mapping({"input_ids": value})
     else:
         raise InputError(f"{name}: holds {type(value).__name__}, not a batch; save a dict of tensors")
+
+
+def _tensors(value: Loaded) -> Iterator[Loaded]:
+    """Yield the tensors in dicts and lists."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _tensors(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _tensors(one)
 
 
 def _numbers(value: Loaded) -> Loaded:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mldebug_mcp.logs.source import MAX_LINE, LogFile
 from mldebug_mcp.progress import checkpoint
@@ -25,8 +24,6 @@ PIECE_BYTES = 256 * 1024
 PATIENCE = 32
 """Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
-_EDGE_BYTES = 64 * 1024
-"""The end of a block, in which its last line ends as a rule."""
 _THREADS = 2
 """Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
 _BOM = b"\xef\xbb\xbf"
@@ -34,7 +31,7 @@ _BOM = b"\xef\xbb\xbf"
 
 def is_fast(file: LogFile) -> bool:
     """Say whether reading a file by blocks is possible and worth it."""
-    return file.is_plain and is_large(file.size)
+    return file.is_utf8 and is_large(file.size)
 
 
 def is_large(size: int) -> bool:
@@ -47,25 +44,27 @@ def blocks(file: LogFile) -> Iterator[bytes]:
 
     Lines longer than a block are left out and counted in `file.skipped_lines`.
     """
-    skipping = False
+    skipping, rest, left = False, b"", file.size
     with file.stream() as stream:
-        if stream.read(len(_BOM)) != _BOM:
+        if stream.read(len(_BOM)) == _BOM:
+            left -= len(_BOM)
+        else:
             stream.seek(0)
-        while data := stream.read(_next_size(stream, file.size)):
-            checkpoint(f"reading {shorten(file.path.name, 60)}: {stream.tell():,} of {file.size:,} bytes")
-            end = first_line_end(data) if skipping else _last_line_end(data)
-            if skipping:
-                skipping = not end
-            elif end:
-                yield data[:end]
-            elif len(data) < BLOCK_BYTES:
-                yield data
-                return
+        while piece := stream.read(min(BLOCK_BYTES - len(rest), left)):
+            left -= len(piece)
+            checkpoint(f"reading {shorten(file.path.name, 60)}: {file.size - left:,} of {file.size:,} bytes")
+            end = first_line_end(piece) if skipping else _last_line_end(piece)
+            if end and not skipping:
+                yield b"".join((rest, memoryview(piece)[:end]))  # one copy: a block is large
+            if end or skipping:
+                skipping, rest = skipping and not end, piece[end:] if end else b""
+            elif len(rest) + len(piece) < BLOCK_BYTES:
+                rest += piece
             else:
                 file.skipped_lines += 1
-                skipping = True
-                continue
-            stream.seek(end - len(data) if end else 0, io.SEEK_CUR)
+                skipping, rest = True, b""
+    if rest:
+        yield rest
 
 
 def ahead(blocks: Iterable[bytes], work: Callable[[bytes], Result]) -> Iterator[tuple[bytes, Result]]:
@@ -111,21 +110,6 @@ def whole_lines(data: bytes) -> bytes:
 def first_line_end(data: bytes) -> int:
     """Return where the first line ends, its end included, or 0 if it does not."""
     return data.find(b"\n") + 1 or data.find(b"\r") + 1
-
-
-def _next_size(stream: BinaryIO, size: int) -> int:
-    """Return how many bytes to read next: up to the last line end within a block, if that is near.
-
-    What is read beyond it has to be cut off, which copies the whole block.
-    """
-    start = stream.tell()
-    if size - start <= BLOCK_BYTES:
-        return max(0, size - start)
-    edge = start + max(0, BLOCK_BYTES - _EDGE_BYTES)
-    stream.seek(edge)
-    end = _last_line_end(stream.read(start + BLOCK_BYTES - edge))
-    stream.seek(start)
-    return edge + end - start if end else BLOCK_BYTES
 
 
 def _last_line_end(data: bytes) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from mldebug_mcp.logs.beside import is_long
 from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.decoding.frames import add_frame
@@ -74,7 +75,7 @@ class FastRecords:
         """
         block = _whole_lines(block)
         types = dict(self._types)
-        by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types)
+        by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types) or is_long(types)
         if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
             return None
         frame = _parsed(block, types)

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mldebug_mcp.logs.builder import SUMMARY_MARKS, RunBuilder
+from mldebug_mcp.logs.beside import is_long
+from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
 from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, blocks, lines_of, pieces
 from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
-    from mldebug_mcp.logs.formats.table import Rows
+    from mldebug_mcp.logs.decoding.rows import Rows
 
 _SAMPLE = 100
 _NOTHING = ("None", "none", "NA", "N/A", "null", "NULL", "-", "--")
@@ -78,9 +79,10 @@ class _Table:
         self._builder = builder
         self._rows = rows
         self._delimiter = delimiter
-        header = rows.header
+        header = self._header = rows.header
         self._names = {str(number): name for number, name in enumerate(header) if name}
-        self._usable = len(set(header)) == len(header) and SUMMARY_MARKS.isdisjoint(header)
+        by_row = not SUMMARY_MARKS.isdisjoint(header) or not MESSAGES.isdisjoint(header) or is_long(header)
+        self._usable = len(set(header)) == len(header) and not by_row
         sample = list(csv.reader(lines_of(body[:PIECE_BYTES])[:_SAMPLE], delimiter=delimiter))
         self._types: dict[str, type[pl.DataType]] = {}
         for number in range(len(header)):
@@ -91,7 +93,7 @@ class _Table:
 
     def take(self, block: bytes) -> bool:
         """Read rows if polars reads them exactly; return whether it did."""
-        if not self._usable or not block:
+        if not self._usable or not block or self._rows.header is not self._header:  # another one stood in between
             return not block
         frame = self._parsed(block)
         empty = None if frame is None else add_frame(self._builder, frame)

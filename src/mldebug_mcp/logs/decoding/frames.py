@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.builder import MAX_DEPTH, RunBuilder
+from mldebug_mcp.logs.beside import ENVELOPES, MAX_DEPTH, is_long, named_of_evaluation, phase_in, tells_kind
+from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.run import Floats
 
 _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|nan|inf|tensor\(|1\.#"
@@ -18,19 +19,19 @@ _MAY_SPELL_A_NUMBER = r"(?i)^\s*\[?\s*[-+]?[\d.,]+(?:e[-+]?\d+)?[\s%]*\]?\s*$|na
 def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float, float] | None = None) -> int | None:
     """Add the rows of a table as records and return how many of them hold no number.
 
-    Flags, times, lists and text are passed over. Return None, with nothing added, if text in it may spell a number.
+    Flags, times, lists and text are passed over, but for text that tells which rows are of evaluation. Return None,
+    with nothing added, where each record has to be looked at: text may spell a number, or a name and a value be a
+    metric.
 
     Args:
         builder: Where the records go.
         frame: The table; nested columns become `outer/inner`.
         stand_ins: Numbers that stand for others, such as for NaN; their negatives stand for the negatives.
     """
-    numbers: dict[str, pl.Series] = {}
-    for name, column in _leaves(frame):
-        if column.dtype.is_numeric():
-            numbers[name] = column.cast(pl.Float64, strict=False)
-        elif _may_spell_numbers(column):
-            return None
+    found = None if is_long(frame.columns) else _numbers_in(frame)
+    if found is None:
+        return None
+    numbers, evaluated = found
     values: dict[str, Floats] = {}
     logged: dict[str, NDArray[np.bool_]] = {}
     # All at once: column by column, each value of one that has nulls would be looked at by itself.
@@ -40,6 +41,8 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
             logged[name] = _shared(_present(column, floats), logged.values())
         values[name] = _with_stand_ins(floats, stand_ins or {})
     rows = frame.height
+    if evaluated.any():
+        values, logged = _parted(values, logged, evaluated)
     if values and len(logged) < len(values):
         builder.columns(values, logged)
         return 0
@@ -51,13 +54,58 @@ def add_frame(builder: RunBuilder, frame: pl.DataFrame, stand_ins: Mapping[float
     return rows - int(filled.sum())
 
 
+def _numbers_in(frame: pl.DataFrame) -> tuple[dict[str, pl.Series], NDArray[np.bool_]] | None:
+    """Return the columns of numbers, and which rows a text tells to be of evaluation, shape (rows,).
+
+    None where a text may spell a number, or where two columns have one name.
+    """
+    numbers: dict[str, pl.Series] = {}
+    evaluated = np.zeros(frame.height, dtype=np.bool_)
+    for name, column in _leaves(frame):
+        if column.dtype.is_numeric():
+            if name in numbers:
+                return None
+            numbers[name] = column.cast(pl.Float64, strict=False)
+        elif _may_spell_numbers(column):
+            return None
+        elif column.dtype == pl.String and tells_kind(name):
+            evaluated |= _of_evaluation(column)
+    own = [name for name in numbers if named_of_evaluation(name) != name]
+    if evaluated.any() and any(named_of_evaluation(name) in numbers for name in own):
+        return None
+    return numbers, evaluated
+
+
 def _leaves(frame: pl.DataFrame, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, pl.Series]]:
     for column in frame.iter_columns():
         if isinstance(column.dtype, pl.Struct):
             if depth < MAX_DEPTH:
-                yield from _leaves(column.struct.unnest(), f"{prefix}{column.name}/", depth + 1)
+                inside = prefix if column.name in ENVELOPES else f"{prefix}{column.name}/"
+                yield from _leaves(column.struct.unnest(), inside, depth + 1)
         else:
             yield prefix + column.name, column
+
+
+def _of_evaluation(column: pl.Series) -> NDArray[np.bool_]:
+    """Return in which rows a text tells that they are of evaluation, shape (rows,)."""
+    telling = [text for text in column.unique().to_list() if text is not None and phase_in(text) == "eval"]
+    return np.asarray(column.is_in(telling).fill_null(value=False).to_numpy())
+
+
+def _parted(
+    values: Mapping[str, Floats], logged: Mapping[str, NDArray[np.bool_]], evaluated: NDArray[np.bool_]
+) -> tuple[dict[str, Floats], dict[str, NDArray[np.bool_]]]:
+    """Return the columns of some rows of training and some of evaluation, those of evaluation under its names."""
+    parted: dict[str, Floats] = {}
+    where: dict[str, NDArray[np.bool_]] = {}
+    everywhere = np.ones(len(evaluated), dtype=np.bool_)
+    for name, column in values.items():
+        held, own = logged.get(name, everywhere), named_of_evaluation(name)
+        masks = {name: held} if own == name else {name: held & ~evaluated, own: held & evaluated}
+        for one, mask in masks.items():
+            if mask.any():
+                parted[one], where[one] = column, _shared(mask, where.values())
+    return parted, where
 
 
 def _present(column: pl.Series, floats: Floats) -> NDArray[np.bool_]:

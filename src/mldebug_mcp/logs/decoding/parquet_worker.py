@@ -1,6 +1,6 @@
 """Decodes the parquet file on its standard input, in a process of its own.
 
-    python -P parquet_worker.py PLACE MOST_CELLS MOST_COLUMNS ROWS_AT_A_TIME
+    python -P parquet_worker.py PLACE MOST_CELLS MOST_COLUMNS ROWS_AT_A_TIME SECONDS
 
 A damaged file can make the library end the process that it runs in, and a server must not end. What is written to the
 standard output is a length in eight bytes, then a table as an Arrow stream, again and again; or a length of zero, then
@@ -50,5 +50,7 @@ if __name__ == "__main__":
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
+        seconds = int(sys.argv[5])
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     main(sys.argv[1], *map(int, sys.argv[2:5]))

@@ -16,7 +16,7 @@ MAX_COLUMNS = 20
 MOST = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = re.compile(r"loss", re.IGNORECASE)
-_TRAINING = re.compile(r"^\s*(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
+_TRAINING = re.compile(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
 _LOOKED_AT = 200
 
 

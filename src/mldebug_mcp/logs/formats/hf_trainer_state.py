@@ -12,7 +12,8 @@ from mldebug_mcp.logs.source import LogFile
 NAME = "hf_trainer_state"
 
 _HISTORY = re.compile(r'"log_history"\s*:\s*\[')
-_SETTINGS = ("max_steps", "num_train_epochs", "train_batch_size", "logging_steps", "eval_steps", "save_steps")
+_SETTINGS = ("max_steps", "num_train_epochs", "logging_steps", "eval_steps", "save_steps")
+"""Not its train_batch_size, which is that of a micro-batch on one device: how many make a step is not told."""
 
 
 def matches(file: LogFile) -> bool:
@@ -20,7 +21,7 @@ def matches(file: LogFile) -> bool:
     head = file.head.lstrip()
     if not head.startswith("{"):
         return False
-    if file.path.name == "trainer_state.json":
+    if file.plain_name == "trainer_state.json":
         return True
     first = parse_object(head.partition("\n")[0])
     return _HISTORY.search(head) is not None and (first is None or "log_history" in first)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.json_values import cut_off, is_column, objects_in, parse_document
+from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.framework_columns import are_measures_of_boosting
 from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
@@ -17,7 +18,7 @@ NAME = "json"
 def matches(file: LogFile) -> bool:
     """It begins as a JSON object or list."""
     return file.head.lstrip()[:1] in ("{", "[") and (
-        file.path.suffix == ".json" or file.head.lstrip()[:2] in ("[{", '{"', "{\n", "[\n")
+        file.plain_name.endswith(".json") or file.head.lstrip()[:2] in ("[{", '{"', "{\n", "[\n")
     )
 
 
@@ -28,6 +29,10 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         document = parse_document(text)
     except ValueError as error:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
+        if not records and text.lstrip().startswith("{") and str(error).startswith("Extra data"):
+            builder.formats[-1:] = [text_log.NAME]
+            text_log.read(file, builder)  # a log that begins with the configuration, printed as JSON
+            return
         if not records:
             raise InputError(
                 f"{file.name}: not valid JSON ({error}); if records follow one another, name it .jsonl"

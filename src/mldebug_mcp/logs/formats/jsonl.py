@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
+from mldebug_mcp.logs.process_starts import tells_resume
 from mldebug_mcp.logs.source import LogFile
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ NAME = "jsonl"
 
 def matches(file: LogFile) -> bool:
     """Its first line that is not empty is a whole JSON object (no lone one of columns), or its name says so."""
-    named_so = file.path.suffix in (".jsonl", ".ndjson")
+    named_so = file.plain_name.endswith((".jsonl", ".ndjson"))
     lines = [line for line in file.head.splitlines() if line.strip()][:2]
     if not lines or not lines[0].lstrip().startswith("{"):
         return False
@@ -72,6 +73,8 @@ class Records:
             record = parse_object(line)
             self._last_is_broken = record is None
             if record is None:
+                if tells_resume(line):  # a line of text between the records
+                    self._builder.resumed()
                 self.broken += 1
                 continue
             self.empty += not self._builder.record(record)

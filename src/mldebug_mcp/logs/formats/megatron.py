@@ -46,7 +46,7 @@ def matches(file: LogFile) -> bool:
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines of iterations and validations and keep those that read like errors."""
     text = Text(builder, fast=is_fast(file))
-    if file.is_plain:
+    if file.is_utf8:
         for block in blocks(file):
             text.take_block(block)
     else:

@@ -16,10 +16,8 @@ from mldebug_mcp.access import is_file, is_folder, open_input
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
-from mldebug_mcp.logs.config import settings
 from mldebug_mcp.logs.decoding.points import Points, add_points
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.several import choose_run
 
 NAME = "mlflow"
 
@@ -60,7 +58,7 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     builder.formats.append(NAME)
     sizes = {name: sum(map(_lines_in, _metric_files(run))) for name, run in runs.items()}
     labels = {name: _first_line(run / "tags" / "mlflow.runName") for name, run in runs.items()}
-    run = runs[choose_run(builder, str(folder), sizes, labels)]
+    run = runs[builder.choose(str(folder), sizes, labels)]
     metrics = {
         file.relative_to(run / "metrics").as_posix(): _points(file, builder)
         for file in islice(_metric_files(run), MAX_METRICS)
@@ -69,7 +67,7 @@ def read_folder(folder: Path, builder: RunBuilder) -> bool:
     params = run / "params"
     if is_folder(params):
         files = islice(walk(params), MAX_METRICS)
-        builder.configure(settings({file.relative_to(params).as_posix(): _first_line(file) for file in files}))
+        builder.configure({file.relative_to(params).as_posix(): _first_line(file) for file in files}, NAME)
     return True
 
 

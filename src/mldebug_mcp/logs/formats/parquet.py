@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.access import library_path
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.limits import seconds_left
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.source import LogFile
@@ -24,6 +25,8 @@ NAME = "parquet"
 
 _WORKER = Path(__file__).parent.parent / "decoding" / "parquet_worker.py"
 _SECONDS = 300.0
+_START_SECONDS = 2.0
+"""Processor time to import the library that decodes."""
 _ROWS_AT_A_TIME = 500_000
 _MAX_CELLS = 2_000_000_000
 _MANY_CELLS = 10_000_000
@@ -57,7 +60,9 @@ def _frames(file: LogFile) -> Iterator[pl.DataFrame]:
     cells = min(_MAX_CELLS, max(_MANY_CELLS, _CELLS_PER_BYTE * file.size))
     with file.stream() as stream:
         place = "/proc/self/fd/0" if library_path(stream).startswith("/proc") else str(file.path)
-        limits = map(str, (cells, _MAX_COLUMNS, _ROWS_AT_A_TIME))
+        seconds = seconds_left()
+        allowed = int(_SECONDS if seconds is None else seconds + _START_SECONDS)
+        limits = map(str, (cells, _MAX_COLUMNS, _ROWS_AT_A_TIME, allowed))
         worker = subprocess.Popen(  # noqa: S603 - a script of our own
             [sys.executable, "-P", str(_WORKER), place, *limits],
             stdin=stream, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

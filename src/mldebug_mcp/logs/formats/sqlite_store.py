@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +21,8 @@ import numpy as np
 from mldebug_mcp.access import is_file, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import MAX_METRICS, RunBuilder
-from mldebug_mcp.logs.config import settings
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.decoding.points import Points, add_points
-from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import shorten
 
@@ -33,6 +33,8 @@ _MAX_POINTS = 50_000_000
 _MAX_VALUE_BYTES = 16 * 1024 * 1024
 _MLFLOW = {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}
 _TRACKIO = {"run_name", "step", "metrics"}
+_MAX_COPIED = 256 * 1024 * 1024
+"""Bytes of a database and its journal that are copied to be read."""
 _LARGEST = 1.7e308
 """MLflow stores an infinity as the largest float."""
 
@@ -46,8 +48,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     """Read one run of the database; the notes name the others."""
     _check_whole(file)
     try:
-        with contextlib.closing(_open(file)) as database:
-            _check_identity(database, file)
+        with _opened(file) as database:
             columns = _columns(database, "metrics")
             if columns >= _MLFLOW:
                 _read_mlflow(database, file, builder)
@@ -82,10 +83,34 @@ def _check_whole(file: LogFile) -> None:
     raise InputError(f"{file.name}: the database is cut off; copy it again, whole")
 
 
-def _open(file: LogFile) -> sqlite3.Connection:
-    # A database that nobody is writing is opened as immutable: not even a lock is put beside it.
+@contextlib.contextmanager
+def _opened(file: LogFile) -> Iterator[sqlite3.Connection]:
+    """Open a database without leaving anything beside it.
+
+    One that nobody is writing is opened as immutable, without a lock even. Of one whose journal (`-wal`) holds records
+    the index in shared memory (`-shm`) is needed: where its writer holds one, that is used; where none is there, SQLite
+    would make one and leave it, so a copy is read. Immutable, it would be read without its latest records.
+    """
     place = file.path.resolve()
-    mode = "mode=ro" if _is_live(place) else "mode=ro&immutable=1"
+    if not _is_live(place) or is_file(place.with_name(place.name + "-shm")):
+        mode = "mode=ro" if _is_live(place) else "mode=ro&immutable=1"
+        with contextlib.closing(_connection(place, mode)) as database:
+            _check_identity(database, file)
+            yield database
+        return
+    journal = place.with_name(place.name + "-wal")
+    if place.stat().st_size + journal.stat().st_size > _MAX_COPIED:
+        raise InputError(f"{file.name}: its journal has records that are not in it; open it once with the program "
+                         "that wrote it, or run `sqlite3 FILE 'PRAGMA wal_checkpoint'`")  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="mldebug-sqlite-") as folder:
+        for one in (place, journal):
+            with open_input(one) as source, (Path(folder) / one.name).open("wb") as target:
+                shutil.copyfileobj(source, target)
+        with contextlib.closing(_connection(Path(folder) / place.name, "mode=ro")) as database:
+            yield database
+
+
+def _connection(place: Path, mode: str) -> sqlite3.Connection:
     database = sqlite3.connect(f"file:{quote(str(place))}?{mode}", uri=True)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     end = time.monotonic() + _SECONDS
@@ -135,12 +160,12 @@ def _read_mlflow(database: sqlite3.Connection, file: LogFile, builder: RunBuilde
         labels = {_text(run): _text(name or "") for run, name, _ in runs}
         deleted = {_text(run) for run, _, stage in runs if stage == "deleted"}
         points = {run: count for run, count in points.items() if run not in deleted} or points
-    run = keys[choose_run(builder, str(file.path), points, labels)]
+    run = keys[builder.choose(str(file.path), points, labels)]
     query = "SELECT key, timestamp, step, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, rowid"
     add_points(builder, _by_metric(database.execute(query, (run,)), builder))
     if _columns(database, "params") >= {"key", "value", "run_uuid"}:
         params = database.execute("SELECT key, value FROM params WHERE run_uuid = ? LIMIT 2000", (run,))
-        builder.configure(settings({_text(key): value for key, value in params}))
+        builder.configure({_text(key): value for key, value in params}, NAME)
 
 
 def _by_metric(rows: Iterator[tuple[object, ...]], builder: RunBuilder) -> dict[str, Points]:
@@ -173,7 +198,7 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
     keys = {_text(key): key for key, _, _ in found}
     points = {_text(key): count for key, _, count in found}
     labels = {_text(key): _text(name) for key, name, _ in found}
-    run = keys[choose_run(builder, str(file.path), points, labels)]
+    run = keys[builder.choose(str(file.path), points, labels)]
     broken = 0
     for step, text in database.execute(f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY rowid", (run,)):  # noqa: S608
         values = _object(text)
@@ -186,7 +211,7 @@ def _read_trackio(database: sqlite3.Connection, file: LogFile, builder: RunBuild
     if by in _columns(database, "configs"):
         for (text,) in database.execute(f"SELECT config FROM configs WHERE {by} = ? LIMIT 1", (run,)):  # noqa: S608
             given = {name: value for name, value in (_object(text) or {}).items() if not name.startswith("_")}
-            builder.configure(settings(given))
+            builder.configure(given, NAME)
 
 
 def _object(text: object) -> dict[str, object] | None:

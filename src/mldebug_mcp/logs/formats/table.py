@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import is_fast, lines_of
+from mldebug_mcp.logs.decoding.rows import Rows
 from mldebug_mcp.logs.lines.bars import bar_in
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
@@ -64,7 +65,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     if dialect is None:
         raise InputError(f"{file.name}: no header line with rows of numbers under it; name a table of metrics")
     delimiter, comments = dialect
-    rows = Rows(builder)
+    rows = Rows(builder, file.path.stem)
     try:
         lines: Iterator[str] = islice(file.lines(), comments, None)
         if is_fast(file):
@@ -79,15 +80,15 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 def follow(file: LogFile, builder: RunBuilder) -> Follower:
     """Return what reads the table as it grows."""
-    return Follower(_dialect(file) or (",", 0), builder)
+    return Follower(_dialect(file) or (",", 0), Rows(builder, file.path.stem))
 
 
 class Follower:
     """Reads a table that grows."""
 
-    def __init__(self, dialect: tuple[str, int], builder: RunBuilder) -> None:
+    def __init__(self, dialect: tuple[str, int], rows: Rows) -> None:
         self._delimiter, self._comments = dialect
-        self._rows = Rows(builder)
+        self._rows = rows
 
     def take_block(self, block: bytes) -> None:
         """Read whole lines."""
@@ -99,33 +100,3 @@ class Follower:
     def tell(self, builder: RunBuilder) -> None:
         """Say in the notes what was no record."""
         self._rows.tell(builder)
-
-
-class Rows:
-    """Takes rows of cells, the header first, and counts what is no record."""
-
-    def __init__(self, builder: RunBuilder) -> None:
-        self._builder = builder
-        self.header: list[str] = []
-        self.ragged = 0
-        self.empty = 0
-
-    def take(self, rows: Iterable[list[str]]) -> None:
-        """Read rows; raises csv.Error at a broken one."""
-        for row in rows:
-            if not self.header:
-                self.header = [re.sub(r"\s+", " ", name).strip() for name in row]
-            elif [cell.strip() for cell in row] == self.header:
-                self._builder.new_part()
-            elif len(row) != len(self.header):
-                self.ragged += bool(row)
-            else:
-                named = zip(self.header, row, strict=True)
-                self.empty += not self._builder.record({name: parse_number(cell) for name, cell in named if name})
-
-    def tell(self, builder: RunBuilder) -> None:
-        """Say in the notes what was no record."""
-        if self.ragged:
-            builder.note(f"skipped {self.ragged} row(s) with another number of cells than the header")
-        if self.empty:
-            builder.note(f"skipped {self.empty} row(s) without a number")

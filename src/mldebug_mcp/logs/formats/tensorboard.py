@@ -48,6 +48,8 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
                 at += taken
                 stream.seek(at)
         events.remark(builder, cut_off=at != size)
+        for problem in file.problems:
+            builder.note(problem)
         scalars.end_of_file()
     add_points(builder, scalars.points())
 

@@ -2,7 +2,7 @@
 
 The shape of the records is learnt from the text. Each line is offered to the shapes in turn: a progress bar, a printed
 dict, a box, a table, and at last `name: value` pairs with a counter. What is no record is passed over, and lines that
-read like errors are kept as messages. `lines/` holds the shapes, `lines.assembler` puts the records together.
+read like errors are kept as messages. `lines/` holds the shapes; lines like those above them are taken by the block.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from copy import deepcopy
+from itertools import islice
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.decoding.blocks import lines_of
+from mldebug_mcp.logs.decoding.blocks import FAST_BYTES, blocks
 from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.lines.alike import AlikeLines
-from mldebug_mcp.logs.lines.assembler import Assembler
-from mldebug_mcp.logs.lines.bar_steps import BarSteps
-from mldebug_mcp.logs.lines.bars import Bar, bar_in, is_fastprogress
+from mldebug_mcp.logs.lines.alike import AlikeLines, Memory
+from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
-from mldebug_mcp.logs.lines.drawn import DrawnBars
 from mldebug_mcp.logs.lines.frameworks import framework_of
-from mldebug_mcp.logs.lines.parsed import parse_line
 from mldebug_mcp.logs.lines.phases import heads_evaluation
 from mldebug_mcp.logs.lines.prefixes import records_in, without_prefix
-from mldebug_mcp.logs.lines.printed_dicts import PrintedDicts
+from mldebug_mcp.logs.lines.records import Records
 from mldebug_mcp.logs.lines.rich_bars import RichBar
-from mldebug_mcp.logs.lines.tables import Table
+from mldebug_mcp.logs.lines.said import Said, drawing_of, said_in, straightened
+from mldebug_mcp.logs.lines.skeletons import MARKS, Skeletons
+from mldebug_mcp.logs.lines.tables import Table, may_be_row
 from mldebug_mcp.logs.names import is_telling
+from mldebug_mcp.logs.process_starts import ProcessStarts, tells_resume
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean
 
@@ -35,14 +35,16 @@ NAME = "text"
 
 MAX_HEADING = 80
 """Characters of a line that may be a heading."""
-BELOW_HEADING = 5
-"""Lines under the heading of an evaluation that belong to it."""
 LONG = 120
 """Characters of a line that may hold several records."""
 MAX_DULL = 5000
 """Lines that said nothing which are remembered, without their digits, so that their like is passed over."""
 MAX_DULL_LINE = 5000
 """Characters of such a line: longer ones seldom come again, and would take much memory."""
+PIECE_BYTES, FIRST_BYTES = 512 * 1024, 16 * 1024
+"""Bytes that are taken together, as they fit the processor's caches; and at first, when nothing is known yet."""
+LINES_TOGETHER = 4096
+"""Lines of a file that cannot be read by the block which are taken together."""
 
 _CONVENTIONS = {
     "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
@@ -51,21 +53,13 @@ _CONVENTIONS = {
 """What is to be said of a framework's numbers."""
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
-_STRAIGHT = str.maketrans("‘’“”", "''\"\"")
-"""Quotation marks as word processors and forums set them, in dicts that were copied from there."""
-_RESUMED = re.compile(
-    r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))", re.IGNORECASE
-)
-"""A line that tells of a resume; settings say `resume: path` and the like."""
-_SKIPPED = re.compile(
-    r"Skipping step.{0,200}?loss scale: [\d.e+]{1,40}(?:.{0,200}?reducing to (?P<scale>[\d.e+]{1,40}))?"
-    r"|overflow detected.{0,200}?setting loss scale to: (?P<set>[\d.e+]{1,40})"  # fairseq
-    r"|Skipping step.{0,200}?reducing loss scale to (?P<apex>\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?)",
-    re.IGNORECASE,
-)
 _REPEATS = re.compile(r"best iteration is:\s*$", re.IGNORECASE)
 """LightGBM's last words, under which it prints the line of its best iteration once more."""
 _WORTH = re.compile(r"\d|nan|inf", re.IGNORECASE)
+_HANGS_ON_NUMBERS = "exit"
+"""Stands in lines that are errors or none by a number in them: "exit code: 137"."""
+_OF_EPOCH = "| train |"
+"""Stands in lines of fairseq that mean something else once lines of another kind were seen."""
 
 
 def matches(file: LogFile) -> bool:
@@ -76,7 +70,11 @@ def matches(file: LogFile) -> bool:
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines that are records and keep those that read like errors."""
     text = Text(builder)
-    text.take_lines(file.lines())
+    if file.is_utf8:
+        for block in blocks(file):
+            text.take_block(block)
+    else:
+        text.take_lines(file.lines())
     text.end()
 
 
@@ -87,99 +85,151 @@ def follow(file: LogFile, builder: RunBuilder) -> Text:
 
 
 class Text:
-    """What has been read of a text so far."""
+    """What has been read of a text so far.
 
-    def __init__(self, builder: RunBuilder) -> None:
+    Args:
+        builder: Where the records go.
+        learns: Lines like those above them are taken by their shape; else each is read by itself, with the same result.
+    """
+
+    def __init__(self, builder: RunBuilder, *, learns: bool = True) -> None:
         self._builder = builder
+        self._learns = learns
         self._line = 0
-        self._records = Assembler(builder)
-        self._bars = DrawnBars(self._records)
-        self._bar_steps = BarSteps()
-        self._alike = AlikeLines(self._records, self._bars)
-        self._dicts = PrintedDicts(self._records, self._bars, self._bar_steps)
+        self._bytes = 0
+        self._records = Records(builder)
+        self._memory = Memory()
         self._box = Box()
         self._table = Table()
         self._rich = RichBar()
         self._dull: set[str] = set()
-        self._evaluated_from = 0  # the line of the heading under which an evaluation stands, 0 if none does
         self._repeated = 0  # the line that says what was said before, 0 if none does
         self._inner = False
         self._errors = ErrorLines()
+        self._starts = ProcessStarts()
 
     def take_lines(self, lines: Iterable[str]) -> None:
         """Take the next lines."""
-        for line in lines:
-            self._line += 1
-            for part in line.split("^M") if "^M" in line else (line,):  # a carriage return as `cat -v` shows it
-                if len(part) > 2:
-                    self._take(self._line, part)
+        lines = iter(lines)
+        while together := list(islice(lines, LINES_TOGETHER)):
+            self.take_block("\n".join([*together, ""]).encode("utf-8", errors="replace"))
 
     def take_block(self, block: bytes) -> None:
         """Take a block of whole lines."""
-        self.take_lines(lines_of(block))
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if not block.endswith(b"\n"):
+            block += b"\n"
+        if not self._learns or any(mark in block for mark in MARKS):
+            for line in block[:-1].split(b"\n"):
+                self._line += 1
+                self._slowly(self._line, line)
+            return
+        alike = AlikeLines(self._records, self._slowly, self._is_settled, _read, memory=self._memory, table=self._table)
+        start = 0
+        while start < len(block):
+            size = min(PIECE_BYTES, max(FIRST_BYTES, self._bytes))
+            end = block.find(b"\n", start + size) + 1 or len(block)
+            piece, start = block[start:end], end
+            self._bytes += len(piece)
+            skeletons = Skeletons(piece, compiled=self._bytes > FAST_BYTES)
+            alike.take(skeletons, self._line)
+            self._line += len(skeletons)
 
     def tell(self, builder: RunBuilder) -> None:
         """End the text for a builder of its own: what is open here stays open."""
-        memo: dict[int, object] = {id(self._dull): self._dull, id(self._builder): builder}  # ending adds no dull lines
+        shared = (self._dull, self._memory)  # ending adds nothing to them
+        memo: dict[int, object] = {**{id(one): one for one in shared}, id(self._builder): builder}
         deepcopy(self, memo).end()
 
     def end(self) -> None:
         """Finish the text."""
-        self._alike.end()
-        self._dicts.end()
+        self._records.dicts.end()
         self._box.end()
         self._end_box(0)
         self._rich.end()
         self._end_rich_bar(0)
-        self._bars.end()
+        self._records.bars.end()
         if self._table.guessed:
             self._builder.note(f"rows without names are read as {self._table.guessed}")
-        if self._bars.evaluated:
+        if self._records.bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
-        self._records.end()
-        self._bar_steps.settle(self._builder)
+        self._records.assembler.end()
+        self._records.bar_steps.settle(self._builder)
 
-    def _take(self, number: int, line: str) -> None:
+    def _is_settled(self, *, but_for_table: bool = False) -> bool:
+        """Say whether no line above goes on in the next one, but for the open table, if so asked."""
+        table = self._table.open and not but_for_table
+        parts = (self._errors.open, self._records.dicts.open, self._box.open, table, self._rich.open)
+        return not any(parts) and not self._repeated and not self._starts.is_busy(self._builder.rows)
+
+    def _slowly(self, number: int, line: bytes) -> Said | None:
+        """Read a line; return what it says, None if that hangs on more than its skeleton."""
+        text = line.decode("utf-8", errors="replace")
+        if "^M" in text:  # a carriage return as `cat -v` shows it
+            for part in text.split("^M"):
+                self._take(number, part)
+            return None
+        return self._take(number, text)
+
+    def _take(self, number: int, line: str) -> Said | None:
+        if len(line) <= 2:
+            self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
+            return Said()
         if number == self._repeated:
-            return
-        if self._alike.take(number, line):
-            return
+            self._repeated = 0
+            return None
+        settled = self._is_settled()
         skeleton = line.translate(_NO_DIGITS)
-        if skeleton in self._dull and not self._dicts.open:
-            return
-        self._alike.end()
+        if settled and skeleton in self._dull:
+            self._watch_starts(number, line, skeleton)
+            return None if self._starts.watches(skeleton) else Said()
         said = self._unlike(number, line)
-        if not said and not self._dicts.open and len(self._dull) < MAX_DULL and len(line) < MAX_DULL_LINE:
+        nothing = said is not None and said.is_nothing
+        self._watch_starts(number, line, skeleton if nothing else "")
+        if said is None or _HANGS_ON_NUMBERS in line or _OF_EPOCH in line or _may_be_row(said):
+            return None
+        dull = nothing and settled and self._is_settled() and len(self._dull) < MAX_DULL
+        if self._learns and dull and len(line) < MAX_DULL_LINE:
             self._dull.add(skeleton)
+        return None if nothing and self._starts.watches(skeleton) else said
 
-    def _unlike(self, number: int, line: str) -> bool:
-        """Take a line of a shape that is not known yet; return whether it said anything."""
-        if "\x1b" in line or "\b" in line:
-            line = clean(line)
+    def _watch_starts(self, number: int, line: str, skeleton: str) -> None:
+        """Look whether the program starts again; a line that says something of a record has no skeleton."""
+        start = self._starts.take(number, line, skeleton, self._builder.rows, failed=self._builder.failed)
+        if start is not None:
+            start.row = self._builder.rows + self._records.assembler.is_open
+            self._builder.started(start)
+
+    def _unlike(self, number: int, line: str) -> Said | None:
+        """Take a line of a shape that is not known yet."""
+        line = _cleaned(line)
         if len(line) > LONG and len(parts := records_in(line)) > 1:
-            said = [self._unlike(number, part) for part in parts]
-            return any(said)
-        if "{" in line and not line.isascii():
-            line = line.translate(_STRAIGHT)
+            said_of_parts = [self._unlike(number, part) for part in parts]
+            return Said() if all(said is not None and said.is_nothing for said in said_of_parts) else None
+        line = straightened(line)
         if self._errors.goes_on(line):
             self._builder.message_goes_on(line)
-            return True
+            return None
         ignored = self._errors.ignoring
         failed = self._errors.take(line)
         if failed:
             self._builder.message(number, line, self._errors.code)
         # What belongs to an ignored exception may stand in one that counts, later: it is not dull.
-        failed = failed or ignored or self._errors.ignoring
-        if self._dicts.open and self._dicts.go_on(number, line):
-            return True
-        resumed = "esum" in line and _RESUMED.search(line) is not None
-        if resumed:
-            self._records.flush()
+        special = failed or ignored or self._errors.ignoring
+        if self._records.dicts.open and self._records.dicts.go_on(number, line):
+            return None
+        if tells_resume(line):
+            self._records.assembler.flush()
             self._builder.resumed()
-        return self._shaped(number, line) or self._plain(number, line) or failed or resumed
+            special = True
+        if self._of_block(number, line):
+            return None
+        said = self._by_itself(number, line)
+        return None if special else said
 
-    def _shaped(self, number: int, line: str) -> bool:
-        """Read a line that is more than pairs: part of a box or a table, a dict, a bar, a skipped step."""
+    def _of_block(self, number: int, line: str) -> bool:
+        """Read a line that is part of a block of lines: a bar over several of them, a box, a table."""
         if self._in_rich_bar(number, line) or is_fastprogress(line):
             return True
         message = without_prefix(line).message
@@ -190,44 +240,23 @@ class Text:
         row = self._table.take(cells) if message.strip() else None
         if row is not None:
             self._take_row(number, row)
-            return True
-        if bar is not None:
-            self._take_bar(number, bar, line)
-            message = bar.around
-        if "{" in message and self._dicts.take(number, message):
-            self._name_framework(line)
-            return True
-        skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
-        if skipped is not None:
-            self._take_skip(skipped)
-            return True
-        if bar is not None and message.strip():
-            self._plain(number, message)
-        return bar is not None
+        return row is not None
 
-    def _plain(self, number: int, line: str) -> bool:
-        """Read a line of pairs, or a heading; return whether it was one."""
-        if not _WORTH.search(line):
-            return self._take_heading(number, line)
-        parsed = parse_line(line, evaluation=self._evaluated_from > max(0, number - BELOW_HEADING))
-        if parsed.counters.values:
-            self._evaluated_from = 0
-        if parsed.telling:
+    def _by_itself(self, number: int, line: str) -> Said | None:
+        """Read a line by itself; return what it says, None for a heading."""
+        said = said_in(line, evaluation=self._records.under_heading(number))
+        if said.drawing is not None and said.drawing.telling and len(self._builder.formats) < 2:
             self._name_framework(line)
-            self._inner = self._inner or "| train_inner |" in line
-            if self._inner and "| train |" in line:  # fairseq closes an epoch with the mean over it
-                parsed.metrics = {f"epoch_mean/{name}": value for name, value in parsed.metrics.items()}
-        if parsed.telling:
-            self._bars.end()
-        elif "epoch" in parsed.counters.values:
-            bare = not parsed.metrics and not parsed.counters.rest.strip(" |:-")
-            self._bars.heading(parsed.counters.values["epoch"], bare=bare)
-        if not parsed.metrics and not parsed.counters.values:
-            return False
-        self._records.take(number, parsed)
-        if parsed.telling and parsed.counters.values:
-            self._alike.learn(line, parsed)
-        return True
+        if said.opens or said.record is not None:
+            self._name_framework(line)
+        elif said.plain is not None and said.plain.telling:
+            self._name_framework(said.text)
+            self._inner = self._inner or "| train_inner |" in said.text
+            if self._inner and _OF_EPOCH in said.text:  # fairseq closes an epoch with the mean over it
+                said.plain.metrics = {f"epoch_mean/{name}": value for name, value in said.plain.metrics.items()}
+        elif said.skipped is None and not _WORTH.search(said.text) and self._take_heading(number, said.text):
+            return None
+        return said if self._records.take(number, said) else Said()
 
     def _take_heading(self, number: int, line: str) -> bool:
         """Note where an evaluation begins, or training again, or a repeated line, if the line says nothing else."""
@@ -237,7 +266,7 @@ class Text:
         evaluated = heads_evaluation(line) if len(line) < MAX_HEADING else None
         if evaluated is None:
             return False
-        self._evaluated_from = number * evaluated
+        self._records.head(number, evaluation=evaluated)
         return True
 
     def _in_rich_bar(self, number: int, line: str) -> bool:
@@ -248,7 +277,9 @@ class Text:
     def _end_rich_bar(self, number: int) -> None:
         if self._rich.done:
             self._name_framework(f"{self._rich.done.head} [{self._rich.done.metrics}")
-            self._bars.take(number, self._rich.done)
+            drawing = drawing_of(self._rich.done)
+            if drawing.telling:
+                self._records.bars.take(number, drawing)
             self._rich.done = None
 
     def _in_box(self, number: int, message: str) -> bool:
@@ -258,27 +289,13 @@ class Text:
 
     def _end_box(self, number: int) -> None:
         if self._box.done:
-            self._records.whole(number, self._box.done)
+            self._records.assembler.whole(number, self._box.done)
             self._box.done = None
 
     def _take_row(self, number: int, row: dict[str, float]) -> None:
         if any(map(is_telling, row)):
-            self._bars.end()
-            self._records.whole(number, row)
-
-    def _take_bar(self, number: int, bar: Bar, line: str) -> None:
-        if not self._bars.take(number, bar):
-            self._bar_steps.bar(bar.head, bar.at, bar.total)
-        elif len(self._builder.formats) < 2:
-            self._name_framework(line)
-
-    def _take_skip(self, skipped: re.Match[str]) -> None:
-        """A step skipped for overflow: an event between records."""
-        told = skipped["scale"] or skipped["set"] or skipped["apex"]
-        scale = {"loss_scale": float(told)} if told else {}
-        self._records.flush()
-        self._bar_steps.event(self._builder.rows)
-        self._builder.numbers({"overflow": 1.0, **scale}, event=True)
+            self._records.bars.end()
+            self._records.assembler.whole(number, row)
 
     def _name_framework(self, line: str) -> None:
         name = framework_of(line)
@@ -286,3 +303,16 @@ class Text:
             self._builder.formats.append(name)
             if name in _CONVENTIONS:
                 self._builder.note(_CONVENTIONS[name])
+
+
+def _cleaned(line: str) -> str:
+    return clean(line) if "\x1b" in line or "\b" in line else line
+
+
+def _may_be_row(said: Said) -> bool:
+    return may_be_row(said.text if said.drawing is None else said.drawing.bar.head)
+
+
+def _read(line: str) -> Said:
+    """Read a line by itself, with the colours that it has."""
+    return said_in(straightened(_cleaned(line)))

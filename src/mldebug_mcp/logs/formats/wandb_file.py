@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.config import settings
 from mldebug_mcp.logs.decoding import protobuf
 from mldebug_mcp.logs.decoding.json_values import parse_json
 from mldebug_mcp.logs.decoding.protobuf import Field
@@ -97,11 +96,11 @@ def _take(record: bytes, builder: RunBuilder, summary: dict[str, object]) -> Non
         elif part.number == _SUMMARY:
             summary.update(_items(record, part))
         elif part.number == _CONFIG:
-            builder.configure(settings(_items(record, part)))
+            builder.configure(_items(record, part), NAME)
         elif part.number == _RUN:
             for inner in protobuf.fields(record, part.start, part.end):
                 if inner.number == _RUN_CONFIG and inner.wire == protobuf.BYTES:
-                    builder.configure(settings(_items(record, inner)))
+                    builder.configure(_items(record, inner), NAME)
 
 
 def _history(data: bytes, message: Field) -> dict[str, object]:

@@ -6,6 +6,8 @@
 - Other shapes: `bars` and `rich_bars`, `boxes`, `tables`, `dicts`.
 - Lines → records: `assembler` puts what lines say together, `drawn` takes the last drawing of a bar, `printed_dicts`
   gathers dicts, `bar_steps` gives them their steps, `rounded_steps` undoes "6K", `leftovers` keeps what has no counter.
-- Many lines alike: `template` learns the shape of a line, `alike` converts those that have it together.
+- Many lines alike: `skeletons` takes the numbers out of a block of lines, `shapes` learns what those of one skeleton
+  say, `alike` takes the lines whose shape is known, and hands the others back to be read; `box_shapes` does so for
+  boxes and `table_rows` for rows of tables; `said` is what a line says by itself, `records` takes it.
 - `frameworks` says whose lines they are.
 """

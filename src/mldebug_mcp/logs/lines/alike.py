@@ -1,77 +1,307 @@
-"""Lines of a shape that is known: matched by its template, and converted together while they follow one another."""
+"""Lines of a shape that is known: found by their skeletons, a block at a time, and taken without reading them again."""
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Protocol
 
-from mldebug_mcp.logs.lines.assembler import Assembler
-from mldebug_mcp.logs.lines.drawn import DrawnBars
-from mldebug_mcp.logs.lines.parsed import Parsed
-from mldebug_mcp.logs.lines.template import Template, learn
+import numpy as np
+from numpy.typing import NDArray
 
-MAX_TEMPLATES = 8
-"""Shapes of lines that are remembered at a time."""
-MAX_TOGETHER = 4096
-"""Lines of one shape that are converted together."""
+from mldebug_mcp.logs.lines.box_shapes import NEITHER, BoxShapes, take_boxes, untold
+from mldebug_mcp.logs.lines.records import MANY, Records
+from mldebug_mcp.logs.lines.said import Said
+from mldebug_mcp.logs.lines.shapes import Read, Shape, learn
+from mldebug_mcp.logs.lines.skeletons import Skeletons
+from mldebug_mcp.logs.lines.table_rows import RowShapes, alike_from, take_rows
+from mldebug_mcp.logs.lines.tables import Table
+from mldebug_mcp.logs.lines.together import Part, counters_of, which_go
+
+TOGETHER, BOXED = -1, -2
+"""Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""
+MAX_KEYS = 20_000
+"""Skeletons that are remembered."""
+MAX_KEY = 4000
+"""Bytes of a skeleton that is remembered."""
+MAX_SHAPES = 64
+"""Shapes of one skeleton, told apart by numbers such as the rank."""
+TRIES = 4
+"""Lines of a skeleton from which no shape could be learnt, before it is given up."""
+
+Lines = NDArray[np.int64]
+
+
+class IsSettled(Protocol):
+    """Says whether no line above goes on in the next one."""
+
+    def __call__(self, *, but_for_table: bool = False) -> bool:
+        """Say so; the open table does not count, if `but_for_table`."""
+
+
+@dataclass(slots=True)
+class _Skeleton:
+    """What is known of the lines of one skeleton."""
+
+    seen: int = 0
+    tries: int = 0
+    shapes: list[Shape] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Memory:
+    """The skeletons that were seen: the place of each, and by place what is known of it."""
+
+    places: dict[bytes, int] = field(default_factory=dict)
+    known: list[_Skeleton] = field(default_factory=lambda: [_Skeleton(tries=TRIES)])
+    dull: bytearray = field(default_factory=lambda: bytearray(1))
+    first: dict[tuple[object, ...], int] = field(default_factory=dict)
+    boxes: BoxShapes = field(default_factory=BoxShapes)
+    rows: RowShapes = field(default_factory=RowShapes)
+
+    def only_shape(self, place: int) -> Shape | None:
+        """Return the shape that all lines of a skeleton have, None if there is not one that is sure."""
+        shapes = self.known[place].shapes
+        return shapes[0] if len(shapes) == 1 and not shapes[0].fixed and not shapes[0].short else None
+
+    def keep(self, key: bytes, numbers: int, shape: Shape) -> None:
+        """Remember a shape; a skeleton whose lines say what those of another one say gets the place of that one."""
+        skeleton = self.known[self.places[key]]
+        place = self.first.setdefault((numbers, *shape.identity), self.places[key])
+        if not skeleton.shapes and len(self.known[place].shapes) == 1:
+            self.places[key] = place
+        skeleton.shapes.append(shape)
+
+    def places_of(self, keys: list[bytes]) -> Lines:
+        """Return the place of each line's skeleton, 0 for one that is not remembered, shape (lines,)."""
+        if len(self.places) >= MAX_KEYS:
+            self._forget()
+        known = self.places
+        places = [known.get(key, -1) for key in keys]
+        if -1 in places:
+            places = [self._place(key) if place < 0 else place for key, place in zip(keys, places, strict=True)]
+        return np.array(places, dtype=np.int64)
+
+    def _forget(self) -> None:
+        """Keep what was learnt alone."""
+        kept = {key: self.known[place] for key, place in self.places.items() if self.known[place].shapes}
+        self.places, self.known, self.dull, self.first = {}, [self.known[0]], bytearray(1), {}
+        self.boxes.forget_places()
+        for key, skeleton in kept.items():
+            self.known[self._place(key)] = skeleton
+
+    def _place(self, key: bytes) -> int:
+        place = self.places.get(key)
+        if place is None:
+            if len(key) > MAX_KEY or len(self.places) >= MAX_KEYS:
+                return 0
+            place = self.places[key] = len(self.known)
+            self.known.append(_Skeleton())
+            self.dull.append(0)
+            self.boxes.add_place(key)
+        return place
 
 
 class AlikeLines:
-    """Learns the shapes of lines and takes those that have one.
+    """Takes the lines of known shapes out of a block and hands the others back, in the order of the lines.
 
     Args:
-        records: Where the records go.
-        bars: What bars have drawn before such a line ends with it.
+        records: Where what they say goes.
+        slowly: Reads a line by its number; it returns what the line says, None if that hangs on other lines, and a
+            `Said` of nothing if it says nothing at all.
+        is_settled: Whether no line above goes on in the next one, but for the open table, if so asked.
+        read: Reads a line by itself.
+        memory: What was learnt.
+        table: The table that may be open.
     """
 
-    def __init__(self, records: Assembler, bars: DrawnBars) -> None:
+    def __init__(
+        self,
+        records: Records,
+        slowly: Callable[[int, bytes], Said | None],
+        is_settled: IsSettled,
+        read: Read,
+        *,
+        memory: Memory,
+        table: Table,
+    ) -> None:
         self._records = records
-        self._bars = bars
-        self._templates: list[Template] = []
-        self._seen: set[tuple[str, ...]] = set()
-        self._rows: list[tuple[str, ...]] = []
-        self._of: Template | None = None
-        self._line = 0
+        self._slowly = slowly
+        self._is_settled = is_settled
+        self._read = read
+        self._memory = memory
+        self._table = table
+        self._learnt = False
 
-    def __deepcopy__(self, memo: dict[int, object]) -> AlikeLines:
-        # A copy is made to end a text that goes on: it learns nothing more.
-        other = AlikeLines(deepcopy(self._records, memo), deepcopy(self._bars, memo))
-        other._templates, other._seen, other._of = self._templates, self._seen, self._of
-        other._rows, other._line = self._rows.copy(), self._line
-        return other
+    def take(self, skeletons: Skeletons, before: int) -> None:
+        """Take a block.
 
-    def take(self, number: int, line: str) -> bool:
-        """Take a line if its shape is known."""
-        for template in self._templates:
-            match = template.pattern.fullmatch(line)
-            if match is not None:
-                self._take(number, template, match.groups())
-                return True
+        Args:
+            skeletons: Its lines.
+            before: Lines before it.
+        """
+        places = self._memory.places_of(skeletons.keys)
+        done = self._settle(skeletons, before, 0)
+        while done < len(skeletons):
+            self._learnt = False
+            done = self._take_from(skeletons, before, places, done)
+
+    def _take_from(self, skeletons: Skeletons, before: int, places: Lines, done: int) -> int:
+        """Take the lines from `done` on; return the first one that is left, where a shape that many have was learnt."""
+        dull = np.frombuffer(bytes(self._memory.dull), dtype=np.bool_)[places[done:]]
+        lines = np.flatnonzero(~dull) + done
+        if self._is_settled():
+            shapes = {place: self._memory.only_shape(place) for place in np.unique(places[lines]).tolist()}
+            lines = lines[self._records.leave_out(shapes, places[lines])]
+        kept = places[lines]
+        parts = self._parts(skeletons, lines, kept)
+        kinds = kept.copy()
+        for part in parts:
+            kinds[part.at] = TOGETHER
+        boxed = self._memory.boxes.kinds(skeletons, lines, kept)
+        kinds[boxed != NEITHER] = BOXED
+        for start, end in pairwise(_edges(kinds)):
+            these = slice(max(start, int(np.searchsorted(lines, done))), end)
+            if these.start >= end:
+                continue
+            if kinds[start] == TOGETHER and end - these.start >= MANY:
+                among = [part.between(these.start, end) for part in parts]
+                if self._records.together.take(before + lines[these] + 1, [part for part in among if len(part.at)]):
+                    continue
+            if kinds[start] == BOXED and end - these.start >= MANY:
+                read = partial(self._read_each, skeletons, before)
+                known, assembler = self._memory.boxes, self._records.assembler
+                done = take_boxes(known, skeletons, lines[these], boxed[these], assembler=assembler, read=read)
+                continue
+            done = self._take_runs(skeletons, before, lines[these], places)
+            if self._learnt:
+                return done
+        return len(skeletons)
+
+    def _parts(self, skeletons: Skeletons, lines: Lines, places: Lines) -> list[Part]:
+        """Return the lines that can be taken together with those of other shapes, shape by shape."""
+        order = np.argsort(places, kind="stable")
+        parts: list[Part] = []
+        counters: Counter[frozenset[str]] = Counter()
+        for start, end in pairwise(_edges(places[order])):
+            at = order[start:end]
+            shapes = self._memory.known[places[at[0]]].shapes
+            named = counters_of(shapes[0]) if len(shapes) == 1 else None
+            if named is not None:
+                rows = skeletons.rows(lines[at])
+                fit = which_go(shapes[0], rows)
+                parts.append(Part(shapes[0], at[fit], rows[fit]))
+                counters[named] += len(at)
+        sure = max(counters, key=lambda named: (len(named) > 0, counters[named]), default=frozenset())
+        return [part for part in parts if counters_of(part.shape) in (sure, frozenset())]
+
+    def _take_runs(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:
+        """Take lines by runs of one skeleton; return the first line that is not done."""
+        done = 0
+        for start, end in pairwise(_edges(places[lines])):
+            if lines[end - 1] >= done and not self._learnt:
+                first = start if lines[start] >= done else int(np.searchsorted(lines, done))
+                done = self._take_run(skeletons, before, lines[first:end], places)
+        return done
+
+    def _read_each(self, skeletons: Skeletons, before: int, lines: Lines) -> int:
+        """Read lines slowly, and those below in which what they say goes on; return the first one that is not done."""
+        done = 0
+        for line in lines.tolist():
+            if line >= done:
+                self._slowly(before + line + 1, skeletons.line(line))
+                done = self._settle(skeletons, before, line + 1)
+        return done
+
+    def _settle(self, skeletons: Skeletons, before: int, line: int) -> int:
+        """Read lines slowly from one on while what was said above goes on in them; return the first one after them."""
+        while line < len(skeletons) and not self._is_settled():
+            self._slowly(before + line + 1, skeletons.line(line))
+            line += 1
+            if self._table.expects_row and line < len(skeletons):
+                line = self._take_rows(skeletons, line)
+        return line
+
+    def _take_rows(self, skeletons: Skeletons, line: int) -> int:
+        """Take the rows that are like the one above, but for the last one; return the first line that is not done."""
+        above, keys = line - 1, skeletons.keys
+        if untold(keys[above]) != untold(keys[line]) or not self._is_settled(but_for_table=True):
+            return line
+        shape = self._memory.rows.shape_of(skeletons, above, self._table)
+        last = line if shape is None else alike_from(skeletons, above) - 1
+        if shape is None or last - line < MANY:
+            return line
+        take_rows(skeletons, line, last, shape, self._records.assembler)
+        return last
+
+    def _take_run(self, skeletons: Skeletons, before: int, lines: Lines, places: Lines) -> int:
+        """Take lines of one skeleton; return the first line that is not done, as one may reach beyond them."""
+        place = int(places[lines[0]])
+        skeleton = self._memory.known[place]
+        at, count, tried = 0, len(lines), False
+        while at < count and not self._memory.dull[place]:
+            if skeleton.shapes and count - at >= MANY and not tried:
+                tried = True
+                at += self._take_many(skeletons, before, lines[at:], skeleton)
+                continue
+            line = int(lines[at])
+            at += 1
+            if self._take_one(skeletons, before, line, skeleton):
+                continue
+            self._learnt = self._take_slowly(skeletons, before, line, place) and _many_follow(places, line)
+            if self._learnt or not self._is_settled():
+                done = self._settle(skeletons, before, line + 1)
+                at += int(np.searchsorted(lines[at:], done))
+                if self._learnt or at == count:
+                    return done
+        return int(lines[-1]) + 1
+
+    def _take_many(self, skeletons: Skeletons, before: int, lines: Lines, skeleton: _Skeleton) -> int:
+        """Take lines of one skeleton by their shape, if they all have the same; return how many were taken."""
+        rows = skeletons.rows(lines)
+        shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows).all()), None)
+        return 0 if shape is None else self._records.take_many(before + lines + 1, shape, rows)
+
+    def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: _Skeleton) -> bool:
+        """Take a line by its shape, if that is known."""
+        numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]] if skeleton.shapes else []
+        shapes = skeleton.shapes
+        shape = shapes[0] if len(shapes) == 1 and shapes[0].fits(numbers) else None
+        shape = shape or next((shape for shape in shapes if shape.fits(numbers)), None)
+        return shape is not None and self._records.take_numbers(before + line + 1, shape, numbers)
+
+    def _take_slowly(self, skeletons: Skeletons, before: int, line: int, place: int) -> bool:
+        """Read a line slowly, and learn its shape from it if its like has come before; return whether one was."""
+        skeleton = self._memory.known[place]
+        text = skeletons.line(line)
+        said = self._slowly(before + line + 1, text)
+        place = self._memory.places.get(skeletons.keys[line], 0)  # lines before may have moved it
+        skeleton.seen += 1
+        if said is None or skeleton.tries >= TRIES or not self._is_settled():
+            return False
+        if said.is_nothing:
+            self._memory.dull[place] = 1
+        elif skeleton.seen > 1:
+            shape = learn(text, skeletons.numbers_in(line), self._read)
+            if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
+                skeleton.tries += 1
+            elif not _hangs_on_heading(said) or not self._records.under_heading(before + line + 1):
+                self._memory.keep(skeletons.keys[line], len(skeletons.numbers_in(line)), shape)
+                return counters_of(shape) is not None
         return False
 
-    def end(self) -> None:
-        """Give the lines that wait to the records."""
-        if self._rows and self._of is not None:
-            # The last one stays open: what follows may belong to its step.
-            self._records.many(self._of, self._rows[:-1])
-            self._records.take(self._line, self._of.parsed(self._rows[-1]))
-        self._rows, self._of = [], None
 
-    def learn(self, line: str, parsed: Parsed) -> None:
-        """Learn the shape of a line that was parsed, when its like has come before."""
-        shape = tuple(parsed.metrics)
-        if shape not in self._seen:
-            self._seen.add(shape)
-            return
-        template = learn(line, parsed)
-        if template is not None:
-            self._templates = [template, *self._templates[: MAX_TEMPLATES - 1]]
+def _hangs_on_heading(said: Said) -> bool:
+    return said.plain is not None and not said.plain.counters.values
 
-    def _take(self, number: int, template: Template, texts: tuple[str, ...]) -> None:
-        if template is not self._of or len(self._rows) >= MAX_TOGETHER:
-            self.end()
-            self._bars.end()
-            self._of = template
-            self._templates.remove(template)
-            self._templates.insert(0, template)
-        self._rows.append(texts)
-        self._line = number
+
+def _edges(kinds: Lines) -> list[int]:
+    """Return where runs of one kind begin, and the end."""
+    return [*np.flatnonzero(np.diff(kinds, prepend=BOXED - 1)).tolist(), len(kinds)]
+
+
+def _many_follow(places: Lines, line: int) -> bool:
+    return int(np.count_nonzero(places[line:] == places[line])) > MANY

@@ -7,27 +7,25 @@ that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.lines.counters import Counters
+from mldebug_mcp.logs.lines.epoch_batches import EpochBatches
 from mldebug_mcp.logs.lines.leftovers import Leftovers
-from mldebug_mcp.logs.lines.parsed import Parsed
+from mldebug_mcp.logs.lines.lots import Lot, carried, scattered, with_epochs
+from mldebug_mcp.logs.lines.parsed import Parsed, is_remark
 from mldebug_mcp.logs.lines.rounded_steps import RoundedSteps
-from mldebug_mcp.logs.lines.template import Template, to_floats
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_known
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import to_number
+from mldebug_mcp.logs.run import Floats
 
 NEAR = 20
 """Lines below a record in which metrics without a counter belong to it."""
-MANY = 8
-"""Lines of one shape from which on they are taken together."""
-
-_WORDS = re.compile(r"[A-Za-z]{3,}")
 
 
 class Assembler:
@@ -45,7 +43,7 @@ class Assembler:
         self._heading = False
         self._epoch: float | None = None
         self._step: float | None = None
-        self._epoch_base: float | None = None
+        self._batches = EpochBatches()
         self._leftovers = Leftovers(builder)
         self._told = 0
         self._counted = 0
@@ -60,9 +58,14 @@ class Assembler:
         """The epoch that the last heading or record named."""
         return self._epoch
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a record was begun that the next lines may add to."""
+        return bool(self._block)
+
     def take(self, number: int, parsed: Parsed) -> None:
         """Take a line that was parsed."""
-        if parsed.rank is not None and parsed.telling and self._is_echo(parsed):
+        if parsed.rank is not None and parsed.telling and self._echoes(parsed):
             return
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
@@ -78,7 +81,7 @@ class Assembler:
             self._without_counter(number, parsed.metrics)
         elif values and len(parsed.metrics) > ("episode" not in values) and not self._builder.records:
             self._leftovers.take({**values, **parsed.metrics}, known=False)
-        elif values and not self._is_remark(parsed):
+        elif values and not is_remark(parsed):
             self._open(number, values, {}, heading=True)
             self._add(_known(parsed))  # Caffe: "Iteration 100, lr = 0.01"
         elif not values and self._heading and self._block and number - self._line <= NEAR and len(parsed.metrics) == 1:
@@ -87,31 +90,105 @@ class Assembler:
             self._add(_known(parsed))
             self._line = number if self._heading and parsed.metrics else self._line  # its block goes on
 
-    def many(self, template: Template, rows: list[tuple[str, ...]]) -> None:
-        """Take lines of one shape that follow one another, as the texts of their numbers."""
-        rank = template.like.rank
-        if len(rows) < MANY or (rank is not None and self._owner.get(tuple(template.like.metrics), rank) != rank):
-            for row in rows:
-                self.take(self._line, template.parsed(row))
+    @property
+    def under_heading(self) -> bool:
+        """Whether the last counter stood alone, so that metrics below belong to it."""
+        return self._heading
+
+    def passes_over(self, number: int, *, known: bool) -> bool:
+        """Say whether a line without a counter and without a telling metric belongs to nothing above it.
+
+        Args:
+            number: Its line number.
+            known: It names a metric that is known.
+        """
+        below = number - self._line
+        if below > NEAR:
+            return True
+        return not self._heading and (not known or not self._counters or below > NEAR // 4)
+
+    def is_echo(self, like: Parsed) -> bool:
+        """Say whether lines like this one are what another rank prints too."""
+        return like.telling and like.rank is not None and self._owner.get(tuple(like.metrics), like.rank) != like.rank
+
+    def leave_out(self, like: Parsed, count: int) -> None:
+        """Count lines of another rank."""
+        self._other_ranks[like.rank or 0] += count
+
+    def is_steady(self, like: Parsed) -> bool:
+        """Say whether lines like the one that was taken last are each a record of its own, and no exception."""
+        counters, named = like.counters, [name for name in like.metrics if canonical(name) == "loss"]
+        counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
+        renamed = len(like.metrics) == 1 and named not in ([], [self._loss])
+        rounded = counters.rounded or (counters.batch is not None and like.evaluation)
+        return like.telling and counted and bool(like.metrics) and not renamed and not rounded
+
+    def many(
+        self,
+        like: Parsed,
+        counters: Mapping[str, Floats],
+        batch: Sequence[Floats],
+        metrics: Mapping[str, Floats],
+        logged: Mapping[str, NDArray[np.bool_]],
+    ) -> None:
+        """Take lines of one shape that follow one another.
+
+        Args:
+            like: One of them: `take` has had it, and lines like it are steady.
+            counters: Their counters by name, shape (n,).
+            batch: Their batch of the epoch, and how many there are, each of shape (n,); or nothing.
+            metrics: Their metrics by name, shape (n,).
+            logged: Of a metric that not all lines have, which of them do, shape (n,).
+        """
+        size = len(next(iter(metrics.values())))
+        if self.is_echo(like):
+            self.leave_out(like, size)
             return
         self.flush()
-        self._told, self._counted = self._told + len(rows), self._counted + len(rows)
-        texts = list(zip(*rows, strict=True))
-        columns = {
-            name: np.array(to_floats(texts[place])) * factor
-            for place, name, factor in (*template.counters, *template.metrics)
-        }
-        batch, batches = columns.pop("batch", None), columns.pop("batches", None)
-        if batch is not None and batches is not None and "step" not in columns:
-            epoch = columns.get("epoch", np.full(len(rows), self._epoch or 0.0))
-            columns = {"step": (epoch - (self._epoch_base or 0.0)) * batches + batch, **columns}
+        self._told, self._counted = self._told + size, self._counted + size
+        columns = dict(counters)
+        if batch and "step" not in columns:
+            epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
+            columns["step"] = self._batches.steps(epoch, np.trunc(batch[0]), np.trunc(batch[1]))
         if "step" in columns:
             self._step = float(columns["step"][-1])
         if "epoch" in columns:
             self._epoch = float(columns["epoch"][-1])
         elif self._epoch is not None:
-            columns["epoch"] = np.full(len(rows), self._epoch)
-        self._builder.columns(columns, {})
+            columns["epoch"] = np.full(size, self._epoch)
+        self._builder.columns({**columns, **metrics}, logged)
+
+    def keeps_loss(self, lots: Sequence[Lot]) -> bool:
+        """Say whether none of the lines names a loss that failed otherwise than the records do; see `_as_before`."""
+        plain = [(lot, name) for lot in lots if lot.like is not None for name in [_loss_in(lot.like.metrics)] if name]
+        alone = [(lot, name) for lot, name in plain if lot.like is not None and len(lot.like.metrics) == 1]
+        if {name for _, name in plain} <= {self._loss}:
+            return True
+        return all(bool(np.isfinite(lot.columns[name]).all()) for lot, name in alone)
+
+    def goes_on(self, parsed: Parsed | None) -> bool:
+        """Say whether a line with counters belongs to the open record."""
+        return parsed is not None and self._belongs(parsed.counters.values, parsed.metrics)
+
+    def many_together(self, lots: Sequence[Lot], size: int) -> int:
+        """Take records of several kinds, with no line above or below belonging to them; return the row of the first.
+
+        Args:
+            lots: The lines by their kinds: dicts, and lines with counters but no batch.
+            size: Records in all.
+        """
+        self.flush()
+        first, epochs = self._builder.rows, carried(lots, size, self._epoch)
+        lines = sum(len(lot.rows) for lot in lots if lot.like is not None)
+        self._told, self._counted = self._told + lines, self._counted + lines
+        self._epoch = self._epoch if np.isnan(epochs[-1]) else float(epochs[-1])
+        last = max((lot for lot in lots if lot.like is not None), key=lambda lot: lot.rows[-1], default=None)
+        if last is not None and "step" in last.columns:
+            self._step = float(last.columns["step"][-1])
+        losses = [(int(lot.rows[-1]), _loss_in(lot.like.metrics)) for lot in lots if lot.like is not None]
+        self._loss = max([(-1, self._loss), *(one for one in losses if one[1])])[1]
+        self._builder.columns(*scattered(with_epochs(lots, epochs), size))
+        return first
 
     def whole(self, number: int, values: Mapping[str, object]) -> int | None:
         """Take a record that is complete in itself, such as a dict; return its index, None if it held no number."""
@@ -125,8 +202,8 @@ class Assembler:
         return row if self._builder.record(values) else None
 
     def flush(self) -> None:
-        """Give the open record to the builder."""
-        if self._block:
+        """Give the open record to the builder; what stands before all that was measured is configuration."""
+        if self._block and (self._builder.records or any(map(is_telling, self._block))):
             if self._rounded_block and "step" in self._counters:
                 self._rounded.take(self._builder.rows, self._counters["step"])
             self._builder.numbers({**self._counters, **self._block})
@@ -150,13 +227,11 @@ class Assembler:
                 "stand by a step or an epoch, and are read as records"
             )
 
-    def _is_echo(self, parsed: Parsed) -> bool:
-        """Say whether another rank prints lines of this shape too."""
-        shape = tuple(parsed.metrics)
-        owner = self._owner.setdefault(shape, parsed.rank or 0)
-        if owner == parsed.rank:
+    def _echoes(self, parsed: Parsed) -> bool:
+        self._owner.setdefault(tuple(parsed.metrics), parsed.rank or 0)
+        if not self.is_echo(parsed):
             return False
-        self._other_ranks[parsed.rank or 0] += 1
+        self.leave_out(parsed, 1)
         return True
 
     def _placed(self, parsed: Parsed) -> dict[str, float]:
@@ -166,28 +241,18 @@ class Assembler:
         if "epoch" in values:
             self._epoch = values["epoch"]
         if counters.batch and "step" not in values and not parsed.evaluation:
-            if self._epoch_base is None and self._epoch is not None:  # no sooner: a heading may tell how many there are
-                guessed = 0.0 if self._epoch == 0 else 1.0
-                self._epoch_base = guessed if counters.first_epoch is None else counters.first_epoch
-            count, total = counters.batch
-            values["step"] = ((self._epoch or 0.0) - (self._epoch_base or 0.0)) * total + count
+            if self._epoch is not None:  # no sooner: a heading may tell how many there are
+                self._batches.begin(self._epoch, counters.first_epoch)
+            values["step"] = self._batches.step(self._epoch or 0.0, *counters.batch)
         if counters.batch and parsed.evaluation and not values and self._step is not None:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
 
-    @staticmethod
-    def _is_remark(parsed: Parsed) -> bool:
-        """Say whether a line with a counter but no metric is a remark ("saving the model at step 10"), no heading."""
-        adjacent = not parsed.counters.weak or (parsed.counters.rest.strip(" |:-") == "")
-        return not adjacent or len(_WORDS.findall(parsed.counters.rest)) > 5
-
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics
-        same = all(self._counters.get(name, value) == value for name, value in values.items())
-        shared = any(name in self._counters for name in values)
-        if same and shared and self._block.keys().isdisjoint(metrics):
+        if self._belongs(values, metrics):
             self._counters = {**self._counters, **values}
             self._add(metrics)
             self._line = number
@@ -195,6 +260,12 @@ class Assembler:
             inherited = {"epoch": self._epoch} if "epoch" not in values and self._epoch is not None else {}
             self._open(number, {**inherited, **values}, metrics, heading=False)
         self._rounded_block = self._rounded_block or parsed.counters.rounded
+
+    def _belongs(self, values: Mapping[str, float], metrics: Mapping[str, float]) -> bool:
+        """Say whether a line with counters adds to the open record."""
+        same = all(self._counters.get(name, value) == value for name, value in values.items())
+        shared = any(name in self._counters for name in values)
+        return same and shared and self._block.keys().isdisjoint(metrics)
 
     def _without_counter(self, number: int, metrics: dict[str, float]) -> None:
         if self._counters and (self._heading or number - self._line <= NEAR):
@@ -216,14 +287,14 @@ class Assembler:
         if math.isfinite(failed) or before is None:
             return False
         if math.isfinite(before):  # else another rank has said so
-            finest = "step" if "step" in self._counters else "epoch"
+            finest = next((one for one in ("step", "epoch") if one in self._counters), next(iter(self._counters)))
             self._open(number, {**self._counters, finest: self._counters[finest] + 1}, metrics, heading=False)
             self._builder.note(f"a loss that failed between two records is put at the {finest} after the first of them")
         return True
 
     def _as_before(self, metrics: dict[str, float]) -> dict[str, float]:
         """Give the loss of a message that it failed the name that it has in the records."""
-        name = next((name for name in metrics if canonical(name) == "loss"), "")
+        name = _loss_in(metrics)
         if len(metrics) == 1 and name and self._loss and not math.isfinite(metrics[name]):
             return {self._loss: metrics[name]}
         self._loss = name or self._loss
@@ -239,6 +310,10 @@ class Assembler:
         self.flush()
         self._line, self._heading = number, heading
         self._counters, self._block = counters, dict(metrics)
+
+
+def _loss_in(metrics: Iterable[str]) -> str:
+    return next((name for name in metrics if canonical(name) == "loss"), "")
 
 
 def _known(parsed: Parsed) -> dict[str, float]:

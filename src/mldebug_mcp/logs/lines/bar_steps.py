@@ -6,11 +6,17 @@ The Trainer prints its dict between two drawings of its bar, so the count of the
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.columns import Column, Rows, stretches_of
+from mldebug_mcp.logs.run import Floats
 
 _WAITING = 50
 """Dicts that wait for the next drawing."""
@@ -25,9 +31,21 @@ _LONGEST = 5
 @dataclass(slots=True)
 class _Dict:
     row: int
-    epoch: float | None
+    epoch: float
     regular: bool
     counts: dict[int, int] = field(default_factory=dict)
+
+
+class Dicts(NamedTuple):
+    """Dicts in order, each of shape (n,): their records, epochs (NaN for none), whether they have a training loss."""
+
+    rows: Rows
+    epochs: Floats
+    regular: NDArray[np.bool_]
+
+    def chosen(self, which: slice | NDArray[np.bool_]) -> Dicts:
+        """Return some of them."""
+        return Dicts(self.rows[which], self.epochs[which], self.regular[which])
 
 
 class BarSteps:
@@ -36,21 +54,27 @@ class BarSteps:
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
         self._longest: list[int] = []
-        self._dicts: list[_Dict] = []
-        self._waiting: list[_Dict] = []
+        self._waiting: deque[_Dict] = deque()
         self._events: list[_Dict] = []
+        # Of the dicts that wait no more, by their records: the epoch (NaN for none), whether they have a training
+        # loss, and what each bar showed.
+        self._epochs = Column()
+        self._regular = Column()
+        self._shown: dict[int, Column] = {}
 
     def __deepcopy__(self, memo: dict[int, object]) -> BarSteps:
-        # A dict that has been printed changes only while bars are drawn below it.
         other = BarSteps()
         other._longest = self._longest  # replaced, never changed
-        other._counts, other._dicts, other._waiting = self._counts.copy(), self._dicts.copy(), self._waiting.copy()
-        other._events = self._events.copy()
+        other._counts, other._events = self._counts.copy(), self._events.copy()
+        # A dict changes only while bars are drawn below it.
+        other._waiting = self._waiting.copy()
+        other._epochs, other._regular = self._epochs.copy(), self._regular.copy()
+        other._shown = {total: column.copy() for total, column in self._shown.items()}
         return other
 
     def bar(self, head: str, count: int, total: int) -> None:
         """Take a drawing of a bar that reports no metrics. The Trainer's own has no description before it."""
-        if any(map(str.isalpha, head)) and not head.strip().lower().startswith("train"):
+        if not may_train(head):
             return
         if total not in self._counts:
             if len(self._counts) >= _MAX_BARS:
@@ -60,52 +84,107 @@ class BarSteps:
         for one in self._waiting:
             one.counts[total] = count
         if self._waiting and total == self._longest[0]:
-            self._waiting = []
+            self._keep_waiting(0)
 
     def printed(self, row: int, epoch: float | None, *, regular: bool) -> None:
         """Take a dict without a step: the record at `row`. A regular one has a training loss."""
-        one = _Dict(row, epoch, regular, {total: self._counts[total] for total in self._longest})
-        self._dicts.append(one)
-        self._waiting = [*self._waiting[-_WAITING:], one]
+        told = float("nan") if epoch is None else epoch
+        self._waiting.append(_Dict(row, told, regular, {total: self._counts[total] for total in self._longest}))
+        if len(self._waiting) > _WAITING:
+            self._keep_waiting(_WAITING)
+
+    def printed_many(self, dicts: Dicts) -> None:
+        """Take dicts without a step between which no bar is drawn."""
+        done = max(0, len(dicts.rows) - _WAITING)
+        if done:
+            self._keep_waiting(0)
+            self._keep(dicts.chosen(slice(done)), {})
+        left = (column[done:].tolist() for column in dicts)
+        for row, epoch, has_loss in zip(*left, strict=True):
+            self.printed(row, epoch, regular=has_loss)
+
+    def printed_before(self, dicts: Dicts, counts: Floats, total: int) -> bool:
+        """Take dicts without a step below each of which the longest bar is drawn; return whether it is that bar.
+
+        Args:
+            dicts: The dicts.
+            counts: What the next drawing below each of them shows, shape (n,).
+            total: Where the bar ends.
+        """
+        most = int(np.unique(counts, return_counts=True)[1].max())
+        if not self._longest or total != self._longest[0] or most + len(self._waiting) > _WAITING:
+            return False
+        for one in self._waiting:
+            one.counts[total] = int(counts[0])
+        self._keep_waiting(0)
+        self._keep(dicts, {total: counts})
+        self._counts[total] = int(counts[-1])
+        return True
+
+    def _keep(self, dicts: Dicts, counts: Mapping[int, Floats]) -> None:
+        """Take dicts that wait for no bar any more; `counts` are what bars show that were drawn below them."""
+        parts, size = stretches_of(dicts.rows), len(dicts.rows)
+        self._epochs.extend(parts, dicts.epochs)
+        self._regular.extend(parts, dicts.regular.astype(float))
+        for total in self._longest:
+            shown = counts[total] if total in counts else np.full(size, float(self._counts[total]))
+            self._shown.setdefault(total, Column()).extend(parts, shown)
+
+    def _keep_waiting(self, count: int) -> None:
+        """Let only the last dicts wait on."""
+        while len(self._waiting) > count:
+            one = self._waiting.popleft()
+            self._epochs.append(one.row, one.epoch)
+            self._regular.append(one.row, float(one.regular))
+            for total, shown in one.counts.items():
+                if total not in self._shown:
+                    self._shown[total] = Column()
+                self._shown[total].append(one.row, shown)
 
     def event(self, row: int) -> None:
         """Take an event between records, such as a skipped step: the bar before it tells its step."""
         counts = self._counts.copy() if len(self._counts) <= _LONGEST else {}
-        self._events.append(_Dict(row, None, regular=False, counts=counts))
+        self._events.append(_Dict(row, float("nan"), regular=False, counts=counts))
 
     def settle(self, builder: RunBuilder) -> None:
         """Give the records their steps, if a bar tells them; if one exists and does not, say so."""
-        told = [one for one in self._dicts if one.epoch is not None and one.epoch > 0]
-        seen = Counter(total for one in told for total in one.counts)
+        self._keep_waiting(0)
+        rows, epochs = self._epochs.arrays()
+        regular = self._regular.values() > 0
+        told = Dicts(rows, epochs, regular).chosen(epochs > 0)
+        seen = {total: int(np.isin(column.arrays()[0], told.rows).sum()) for total, column in self._shown.items()}
         # Most bars of a long log stand by few of its records, and are no bar of training: look at the others alone.
-        for total in sorted((total for total, times in seen.items() if times * 2 >= len(told)), reverse=True):
+        for total in sorted((total for total, times in seen.items() if 0 < times * 2 >= len(told.rows)), reverse=True):
             steps = self._steps(told, total)
-            if steps:
-                builder.overwrite("step", {**self._of_events(total), **self._before_training(), **steps})
+            if steps is not None:
+                first = rows[regular][0] if regular.any() else 0
+                before = rows[(rows < first) & (epochs == 0)]  # evaluations of epoch 0 that came before training
+                at, counts = self._of_events(total)
+                where = np.concatenate([at, before, told.rows])
+                builder.overwrite("step", where, np.concatenate([counts, np.zeros(len(before)), steps]))
                 builder.note("the printed records tell no step: it is read from the progress bar around them")
                 return
-        if len(self._dicts) < 2 and self._events and len(self._counts) == 1:  # nothing else it could be
+        if len(rows) < 2 and self._events and len(self._counts) == 1:  # nothing else it could be
             (total,) = self._counts
-            shown = {one.row: float(one.counts[total]) for one in self._dicts if total in one.counts}
-            builder.overwrite("step", {**self._of_events(total), **shown})
+            at, counts = self._of_events(total)
+            shown, count = self._shown[total].arrays() if total in self._shown else (rows[:0], epochs[:0])
+            builder.overwrite("step", np.concatenate([at, shown]), np.concatenate([counts, count]))
             builder.note("the printed records tell no step: it is read from the progress bar around them")
-        elif steps := self._from_epochs(told):
-            builder.overwrite("step", steps)
+        elif (steps := self._from_epochs(told)) is not None:
+            builder.overwrite("step", told.rows, steps)
             builder.note(
                 "the printed records tell no step: it is worked out from their epoch and the length of the bar"
             )
-        elif told and self._counts:
+        elif len(told.rows) and self._counts:
             builder.note("the printed records tell no step, and the progress bar does not fit them: epochs are used")
 
-    def _of_events(self, total: int) -> dict[int, float]:
-        return {one.row: float(one.counts[total]) for one in self._events if total in one.counts}
+    def _of_events(self, total: int) -> tuple[Rows, Floats]:
+        """Return the records that are events and what a bar showed at them."""
+        events = [one for one in self._events if total in one.counts]
+        rows = np.array([one.row for one in events], dtype=np.int64)
+        return rows, np.array([float(one.counts[total]) for one in events])
 
-    def _before_training(self) -> dict[int, float]:
-        """Return step 0 for evaluations of epoch 0 that came before the first record of training."""
-        first = next((one.row for one in self._dicts if one.regular), 0)
-        return {one.row: 0.0 for one in self._dicts if one.row < first and one.epoch == 0}
-
-    def _from_epochs(self, dicts: list[_Dict]) -> dict[int, float]:
+    def _from_epochs(self, told: Dicts) -> Floats | None:
         """Return the steps where stdout came in bursts, so that no bar stands by its record.
 
         The bar of training is the longest that was finished, and the last epoch is its end: a whole one, or one that
@@ -113,41 +192,47 @@ class BarSteps:
         digits are too coarse to tell the step; then records at one interval are counted.
         """
         finished = [total for total, count in self._counts.items() if count == total]
-        last = max((one.epoch or 0.0 for one in dicts), default=0.0)
-        if not finished or not last:
-            return {}
+        if not finished or not len(told.rows):
+            return None
+        last = float(told.epochs.max())
         per_epoch = max(finished) / last
         if last != round(last) and abs(per_epoch - round(per_epoch)) > 1e-3 * per_epoch:
-            return {}
-        steps = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
-        logged = [one for one in dicts if one.regular]
+            return None
+        steps = np.round(told.epochs * per_epoch)
+        logged = np.flatnonzero(told.regular)
         interval = float(max(finished) // max(len(logged), 1))
         slack = 0.0051 * per_epoch + 1
-        counted = {one.row: interval * index for index, one in enumerate(logged, start=1)}
-        if all(abs(counted[one.row] - (one.epoch or 0.0) * per_epoch) <= slack for one in logged):
-            steps |= counted
-        return steps if len(set(steps.values())) * 2 > len(steps) else {}
+        counted = interval * np.arange(1, len(logged) + 1)
+        if bool(np.all(np.abs(counted - told.epochs[logged] * per_epoch) <= slack)):
+            steps[logged] = counted
+        return steps if len(np.unique(steps)) * 2 > len(steps) else None
 
-    def _steps(self, dicts: list[_Dict], total: int) -> dict[int, float]:
-        """Return the step of each record if those of this bar are proportional to the epochs, else nothing."""
-        seen = [(one, one.counts[total]) for one in dicts if one.counts.get(total)]
-        if len(seen) * 2 < len(dicts) or len(seen) < 2:
-            return {}
-        per_epoch = median(count / (one.epoch or 1.0) for one, count in seen)
-        if len({count for _, count in seen}) == 1:
-            return {}
+    def _steps(self, told: Dicts, total: int) -> Floats | None:
+        """Return the step of each record if those of this bar are proportional to the epochs."""
+        rows, counts = self._shown[total].arrays()
+        count = np.zeros(len(told.rows))
+        count[np.isin(told.rows, rows)] = counts[np.isin(rows, told.rows)]
+        seen = count != 0
+        if np.count_nonzero(seen) < max(2, len(seen) / 2) or len(np.unique(count[seen])) == 1:
+            return None
+        per_epoch = float(np.median(count[seen] / told.epochs[seen]))
         # Epochs are printed rounded, to two or to four digits: both this one and the one that gave `per_epoch`.
         slack = 1 + 0.01 * per_epoch
-        fits = {one.row for one, count in seen if abs(count - (one.epoch or 0.0) * per_epoch) <= slack + 0.02 * count}
+        fits = seen & (np.abs(count - told.epochs * per_epoch) <= slack + 0.02 * count)
         # Evaluations may stand by a later drawing; then their epoch tells the step.
-        regular = [one.row for one in dicts if one.regular] or [one.row for one in dicts]
-        if len(fits.intersection(regular)) * 10 < len(regular) * 9:
-            return {}
-        counted = {one.row: float(one.counts[total]) for one in dicts if one.row in fits}
-        by_epoch = {one.row: float(round((one.epoch or 0.0) * per_epoch)) for one in dicts}
+        regular = told.regular if told.regular.any() else np.ones(len(seen), dtype=np.bool_)
+        sure = fits & regular
+        if np.count_nonzero(sure) * 10 < np.count_nonzero(regular) * 9:
+            return None
+        counted: Floats = np.where(fits, count, np.round(told.epochs * per_epoch))
         # A bar that is drawn more seldom than dicts are printed stands still between two of them; late in the run it is
         # the smallest share of the steps that it lags by.
-        last = max((one.epoch or 0.0, count / (one.epoch or 1.0)) for one, count in seen)[1]
-        drawn_seldom = {one.row: float(round((one.epoch or 0.0) * last)) for one in dicts}
-        apart = [len({steps[row] for row in fits.intersection(regular)}) for steps in (counted, drawn_seldom)]
-        return drawn_seldom if apart[1] > ALIKE * apart[0] else {**by_epoch, **counted}
+        late = seen & (told.epochs == told.epochs[seen].max())
+        drawn_seldom: Floats = np.round(told.epochs * (count[late] / told.epochs[late]).max())
+        apart = [len(np.unique(steps[sure])) for steps in (counted, drawn_seldom)]
+        return drawn_seldom if apart[1] > ALIKE * apart[0] else counted
+
+
+def may_train(head: str) -> bool:
+    """Say whether a bar may be that of training by what stands before it."""
+    return not any(map(str.isalpha, head)) or head.strip().lower().startswith("train")

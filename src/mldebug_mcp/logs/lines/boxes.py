@@ -18,6 +18,11 @@ class Box:
         self._section = ""
         self.done: dict[str, float] | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether a box has begun."""
+        return bool(self._rows)
+
     def take(self, line: str) -> bool:
         """Take a line if it belongs to a box."""
         row = _ROW.match(line) if "|" in line else None
@@ -42,3 +47,14 @@ class Box:
         if number is not None:
             # Only names cut to fit the box or indented under a section belong to it.
             self._rows[name if "/" in name else f"{self._section}{name}"] = number
+
+
+def name_in_row(line: str) -> str | None:
+    """Return the name in a row of a box, None for a line that is none."""
+    row = _ROW.match(line) if "|" in line else None
+    return None if row is None else row["name"]
+
+
+def is_rule(line: str) -> bool:
+    """Say whether a line is a rule, above or below a box."""
+    return _RULE.match(line) is not None

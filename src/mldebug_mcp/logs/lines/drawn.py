@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bars import Bar
-from mldebug_mcp.logs.lines.counters import Counters, find_counters
-from mldebug_mcp.logs.lines.pairs import pairs_in
+from mldebug_mcp.logs.lines.counters import Counters
 from mldebug_mcp.logs.lines.parsed import Parsed
-from mldebug_mcp.logs.lines.phases import is_of_evaluation
-from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling
+from mldebug_mcp.logs.lines.said import Drawing
+from mldebug_mcp.logs.names import is_evaluation
+from mldebug_mcp.logs.run import Floats
 
 
-class _Drawing(NamedTuple):
-    key: tuple[str, int]
+class _Last(NamedTuple):
+    key: tuple[object, ...]
     number: int
     parsed: Parsed
     keras: bool
@@ -29,32 +34,68 @@ class DrawnBars:
 
     def __init__(self, records: Assembler) -> None:
         self._records = records
-        self._last: _Drawing | None = None
+        self._last: _Last | None = None
         self._shown: dict[str, float] = {}
         self._finished: Bar | None = None
         self.evaluated = False
 
-    def take(self, number: int, bar: Bar) -> bool:
-        """Take a drawing; return False if it reports no metric that training prints."""
-        counters = find_counters(bar.head)
-        evaluation = is_of_evaluation(bar.head)
-        metrics = {
-            name: value
-            for name, value in pairs_in(f"{counters.rest} | {bar.metrics}", evaluation=evaluation).items()
-            if canonical(name) not in ("step", "epoch")
-        }
-        if not any(map(is_telling, metrics)):
-            return False
+    @property
+    def open(self) -> bool:
+        """Whether a drawing waits for the next one."""
+        return self._last is not None
+
+    def take(self, number: int, drawing: Drawing) -> None:
+        """Take a drawing that reports a metric of training."""
+        bar = drawing.bar
         if bar.keras and self._is_evaluation(bar):
             self.evaluated = True
-            return True
-        place = Counters(dict(counters.values), first_epoch=0.0 if "v_num" in bar.metrics else None)
-        drawing = self._drawing(number, bar, Parsed(place, metrics, None, telling=True, evaluation=evaluation))
-        if self._last is not None and self._last.key != drawing.key:
-            if bar.at == 0 and metrics == self._last.parsed.metrics:
-                return True  # Lightning opens the bar of the next epoch with what the last one showed
+            return
+        last = self._drawn(number, drawing)
+        if self._last is not None and self._last.key != last.key:
+            if bar.at == 0 and drawing.metrics == self._last.parsed.metrics:
+                return  # Lightning opens the bar of the next epoch with what the last one showed
             self.end()
-        self._last = drawing
+        self._last = last
+
+    def draws_one(self, like: Drawing, at: Floats, total: Floats) -> bool:
+        """Say whether drawings of Keras are all of one bar that is not finished yet."""
+        return self._finished is None and not like.bar.line and bool(np.all(at != total))
+
+    def many(self, like: Drawing, columns: Sequence[Floats]) -> bool:
+        """Take drawings of different steps that follow one another, if they are all like the last one that was taken.
+
+        Args:
+            like: One of them.
+            columns: Their numbers, each of shape (n,): where they are, totals, those of the head, counters and metrics.
+        """
+        behind = 2 + len(like.head)
+        counters = dict(zip(like.counters, columns[behind:], strict=False))
+        metrics = dict(zip(like.metrics, columns[behind + len(counters) :], strict=True))
+        groups = [[name for name in metrics if belongs(name)] for belongs in _GOES_ON]
+        shown = [name for name in metrics if name in groups[0] or name in groups[1]]
+        others = {name: 0.0 for name in metrics if name not in shown}
+        if like.evaluation or (groups[0] and groups[1]) or not others:
+            return False
+        self.end()
+        at, total, size = columns[0], columns[1], len(columns[0])
+        batch: list[Floats] = []
+        if "epoch" in counters and "step" not in counters:
+            batch = [at, total]
+        else:
+            counters.setdefault("step", np.trunc(at))
+            if self._records.epoch is not None:
+                counters.setdefault("epoch", np.full(size, self._records.epoch))
+        place = Counters(dict.fromkeys(counters, 0.0), first_epoch=0.0 if like.from_zero else None)
+        parsed = Parsed(place, others, None, telling=True)
+        if not self._records.is_steady(parsed):
+            return False
+        logged: dict[str, NDArray[np.bool_]] = {}
+        if shown:
+            before = [np.append(self._shown.get(name, math.nan), metrics[name][:-1]) for name in shown]
+            news = np.asarray(np.any([metrics[name] != one for name, one in zip(shown, before, strict=True)], axis=0))
+            logged = dict.fromkeys(shown, news)
+            self._shown |= {name: float(metrics[name][-1]) for name in shown}
+        self._records.many(parsed, counters, batch, metrics, logged)
         return True
 
     def heading(self, epoch: float, *, bare: bool) -> None:
@@ -73,7 +114,7 @@ class DrawnBars:
             return
         drawing, self._last = self._last, None
         metrics = drawing.parsed.metrics
-        for belongs in () if drawing.keras else (is_evaluation, _is_of_epoch):
+        for belongs in () if drawing.keras else _GOES_ON:
             shown = {name: value for name, value in metrics.items() if belongs(name)}
             # A bar goes on showing the last evaluation: what has not changed is not new.
             if len(metrics) > len(shown) and all(self._shown.get(name) == value for name, value in shown.items()):
@@ -90,23 +131,29 @@ class DrawnBars:
             return False
         return bar.line or bar.total != done.total or bar.at < done.total
 
-    def _drawing(self, number: int, bar: Bar, parsed: Parsed) -> _Drawing:
-        values = parsed.counters.values
+    def _drawn(self, number: int, drawing: Drawing) -> _Last:
+        bar, values, evaluation = drawing.bar, dict(drawing.counters), drawing.evaluation
+        place = Counters(values, first_epoch=0.0 if drawing.from_zero else None)
+        parsed = Parsed(place, dict(drawing.metrics), None, telling=True, evaluation=evaluation)
         if bar.keras:
             epoch = self._records.epoch
             if epoch is not None:
                 values["epoch"] = epoch
-            return _Drawing((f"epoch {epoch}", 0), number, parsed, keras=True)
-        named = parsed.evaluation or "step" in values
-        key = (bar.head if named else f"{bar.head} {bar.at}", bar.total)
+            return _Last(("epoch", epoch), number, parsed, keras=True)
+        named = evaluation or "step" in values
+        key = (drawing.words, drawing.head, None if named else bar.at, bar.total)
         if "epoch" in values and "step" not in values:
-            parsed.counters.batch = (bar.at, bar.total)
-        elif not parsed.evaluation:
+            place.batch = (bar.at, bar.total)
+        elif not evaluation:
             values.setdefault("step", float(bar.at))
             if self._records.epoch is not None:  # a heading that comes before the last drawing ends is of the next one
                 values.setdefault("epoch", self._records.epoch)
-        return _Drawing(key, number, parsed, keras=False)
+        return _Last(key, number, parsed, keras=False)
 
 
 def _is_of_epoch(name: str) -> bool:
     return name.endswith("_epoch")
+
+
+_GOES_ON = (is_evaluation, _is_of_epoch)
+"""What a bar goes on showing after it was measured."""

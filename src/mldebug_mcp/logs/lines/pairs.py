@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
 from mldebug_mcp.logs.lines.phases import names_phase, turns_in
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
+from mldebug_mcp.logs.names import COUNTERS, canonical, factor_in, is_known, is_measured, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
     rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}(?:'s)?"  # LightGBM: "valid_0's l2"
-    r"|\([A-Za-z][\w/]{0,11}\))"
+    r"|\([A-Za-z%][\w/%]{0,11}\))"
 )
 _PAIR = re.compile(
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
@@ -39,8 +40,16 @@ _EVALUATION_WORD = re.compile(r"(?:valid(?:ation)?|val|eval(?:uation)?|test|dev)
 _PASSING = frozenset({"curr", "current", "avg", "mean", "running", "higher is better", "lower is better"})
 _SCALE_IN_NAME = re.compile(r"\((1e-?\d+)\)$")
 _OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
+_FAILED = re.compile(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
+"""What was no number is a word among those of the next name."""
 _PER = re.compile(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
 _BEHIND_NUMBER = re.compile(r"\d\s{1,2}$")
+_ALONE = re.compile(
+    rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
+    r"(?:(?P<rate>[a-z]{2,12}/s(?:ec(?:ond)?)?)|ms)[ \t]{0,20}(?=[|,)\t]|$)",
+    re.IGNORECASE,
+)
+"""A part of a line that is nothing but a number and its unit: of a rate, or of the time of a step."""
 _MAX_LISTED = 10_000
 """Characters of a list of values, one per class, that are read."""
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
@@ -68,6 +77,9 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
+        if (failed := _FAILED.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
+            record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
+            name = _metric_name(failed["rest"], explicit=match["sep"].strip() != "", of=match["of"])
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or counts or not phrase:
             continue
@@ -91,7 +103,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         (again if name in record else record).setdefault(name, number)
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
         record |= {_phased(name): value for name, value in again.items()}
-    return record
+    return {**_by_unit_alone(line, record), **record} if record else record
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -120,6 +132,18 @@ def _measured(line: str, match: re.Match[str], name: str, number: float) -> tupl
     return _in_units(name, number, (match["unit"] or "").strip())
 
 
+def _by_unit_alone(line: str, named: Iterable[str]) -> dict[str, float]:
+    """Return what is told by its unit alone, and by no name: "| 405.42 ms | 837 tok/s"."""
+    found: dict[str, float] = {}
+    known = set(map(canonical, named))
+    for match in _ALONE.finditer(line) if "/s" in line or "ms" in line else ():
+        number = parse_number(match["number"])
+        name = match["rate"] or "step_time"
+        if number is not None and is_measured(name) and canonical(name) not in known:
+            found.setdefault(name, number * (1.0 if match["rate"] else _SECONDS["ms"]))
+    return found
+
+
 def _listed(line: str, start: int) -> list[float]:
     """Return the values of a list from its first one on, empty if they are not all numbers."""
     inside, closed, _ = line[start : start + _MAX_LISTED].partition("]")
@@ -133,17 +157,16 @@ def _phased(name: str) -> str:
 
 
 def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
-    """Return a metric and its number, in seconds where it is a time and without the thousands of "12K"."""
-    factor = _SECONDS.get(unit.lower())
-    if factor is None:
-        # "12K tokens"; of memory, only the unit is known that was printed.
-        return name, number * (1.0 if "mem" in name.lower() else _THOUSANDS.get(unit, 1.0))
-    if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
-        name = "step_time"
-    elif name.lower() == "cost":  # what it cost, in time
-        name = "elapsed"
-    times = canonical(name) in ("step_time", "data_time", "elapsed") or name in ("total", "remaining")  # CatBoost's
-    return name, number * factor if times else number
+    """Return a metric and its number without the unit behind it, in the unit that the metric is read in."""
+    if unit.lower() in _SECONDS:
+        if name.lower() == "time" and unit.lower() == "ms":  # nanoGPT: the time of one step
+            name = "step_time"
+        elif name.lower() == "cost":  # what it cost, in time
+            name = "elapsed"
+        elif name in ("total", "remaining"):  # CatBoost's
+            return name, number * _SECONDS[unit.lower()]
+    factor = factor_in(name, unit) if unit else 1.0
+    return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
 
 
 def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str | None:
@@ -174,7 +197,7 @@ def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str |
             return " ".join(words)
     if _stands_alone(words, explicit=explicit):
         return words[-1]
-    known = explicit or len(whole) == 1 or (len(whole) < 4 and is_telling(phrase))
+    known = explicit or len(whole) == 1 or (len(whole) < 4 and (is_telling(phrase) or is_measured(phrase)))
     return phrase if known else None
 
 

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.lines.pairs import pairs_in
 from mldebug_mcp.logs.lines.phases import is_of_evaluation, names_evaluation
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.written_out import written_out
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_amount, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, whole_number
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
@@ -30,6 +30,7 @@ _GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
 """LightGCN: "EPOCH[1/1000] loss0.693-|Sample:9.8|"."""
 _BLANKS = re.compile(r"\s{3,}")
 _WORDS = re.compile(r"[A-Za-z]\w+")
+_LONG_WORDS = re.compile(r"[A-Za-z]{3,}")
 MAX_LINE = 20_000
 """Characters of a line that are searched for pairs."""
 
@@ -75,12 +76,20 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     for name in [name for name in metrics if canonical(name) in COUNTERS]:
         counters.values.setdefault(canonical(name), metrics.pop(name))
         counters.weak = bool(metrics) or len(_WORDS.findall(counters.rest + prose)) > 5
+    if not counters.values and counters.batch is None:
+        counters.values = {name: metrics.pop(name) for name in list(metrics) if is_amount(name)}
     counters.weak = counters.weak and not any(name.lower() in ("fps", "sps") for name in metrics)
     counters.rest += prose
     # A step that was skipped for overflow has no loss, but it is a record of training.
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
     telling = skipping or any(map(is_telling, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation)
+
+
+def is_remark(parsed: Parsed) -> bool:
+    """Say whether a line with a counter but no metric is a remark ("saving the model at step 10"), no heading."""
+    adjacent = not parsed.counters.weak or (parsed.counters.rest.strip(" |:-") == "")
+    return not adjacent or len(_LONG_WORDS.findall(parsed.counters.rest)) > 5
 
 
 def _without_asides(line: str) -> str:

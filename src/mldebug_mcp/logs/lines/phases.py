@@ -14,7 +14,10 @@ _WORD = re.compile(rf"{_TRAINING}|(?P<eval>{_EVALUATION})", re.IGNORECASE)
 _BEGINNING = re.compile(rf"[\W\d]*(?:{_EVALUATION})(?:\s+{_WHOLE})?(?=[\s:|\-(\[\]]|$)", re.IGNORECASE)
 _PART = re.compile(rf"\|\s*+(?:{_EVALUATION})(?: on [\w' ]{{1,40}}| set)?\s*+\|", re.IGNORECASE)
 """A part of the line that only names the phase: fairseq's "| epoch 001 | valid on 'valid' subset | loss 3.2"."""
-_EVALUATING = re.compile(rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b", re.IGNORECASE)
+_EVALUATING = re.compile(
+    rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
+)
+"""... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
 _STARRED = re.compile(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
 _HEADING = re.compile(

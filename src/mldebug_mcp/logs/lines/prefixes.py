@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ _LOGGING = re.compile(
 )
 
 
-_RANK_AT_END = re.compile(r"\s+rank[ :=](\d{1,5})\s*$")
+_RANK_AT_END = re.compile(r"(?<!\s)\s+rank[ :=](\d{1,5})\s*$")
 """WeNet: "TRAIN Batch 0/100 loss 94.5 lr 0.0001 rank 1"."""
 
 
@@ -62,8 +63,8 @@ def records_in(line: str) -> list[str]:
     A new one begins with each time that is followed by the same words as another.
     """
     stamps = [(match.start(), match[1].translate(_NO_DIGITS)) for match in _STAMPED.finditer(line)]
-    words = [after for _, after in stamps]
-    starts = [start for start, after in stamps if words.count(after) > 1]
+    times = Counter(after for _, after in stamps)
+    starts = [start for start, after in stamps if times[after] > 1]
     if len(starts) < 2:
         return [line]
     edges = [0, *(start for start in starts if start), len(line)]

@@ -23,6 +23,11 @@ class RichBar:
         self._metrics: list[str] = []
         self.done: Bar | None = None
 
+    @property
+    def open(self) -> bool:
+        """Whether metrics of a bar may follow."""
+        return self._bar is not None
+
     def take(self, line: str) -> bool:
         """Take a line if it belongs to a bar."""
         if self._bar is not None and line.startswith(_COLUMN) and len(self._metrics) < MAX_LINES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mldebug_mcp.logs.builder import RunBuilder
 
 _ROUNDED_TO = 1000
@@ -39,7 +41,8 @@ class RoundedSteps:
         order = {row: index for index, (row, _) in enumerate(steps)}
         restored = {row: base + interval * (order[row] - order[base_row]) for row in sorted(self._printed)}
         if all(abs(restored[row] - printed) <= _ROUNDED_TO for row, printed in self._printed.items()):
-            self._builder.overwrite("step", restored)
+            rows = np.array(list(restored), dtype=np.int64)
+            self._builder.overwrite("step", rows, np.array(list(restored.values())))
             self._builder.note(
                 f"steps are printed rounded ('6K'): counted on by the interval of {interval:g} between the exact ones"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mldebug_mcp.logs.names import canonical, is_known, is_telling
+from mldebug_mcp.logs.names import is_known, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
@@ -24,6 +24,8 @@ ASIDE = 2
 """Characters that a cell may stand beside the beginning of its column's name."""
 MAX_NAME = 80
 """Characters of a column's name: those of reward functions are long."""
+NEAR = 100
+"""Lines of other things that may stand between the rows of a table."""
 MAX_COLUMNS = 500
 """Columns of a table; a line with more is no header."""
 _HOLDS_NUMBER = re.compile(r"(?<![\w@.-])[-+]?\d")
@@ -43,6 +45,10 @@ _RESULTS_NAMES = (
 _COUNTS = frozenset({"Images", "Instances", "Labels", "Targets"})
 
 
+Layout = tuple[tuple[str, ...], tuple[int, ...], bool, bool, bool]
+"""The names of a table, where they begin, and how its cells are told apart."""
+
+
 class Table:
     """The table that is open. `take` a line; the answer is its record, empty for the header, None if it is no part."""
 
@@ -51,8 +57,29 @@ class Table:
         self._spaced = False
         self._and_more = False
         self._starts: list[int] = []
+        self._commas = False
+        self._since = 0
         self._of_ultralytics: dict[str, list[str]] = {}
         self.guessed = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether rows may follow."""
+        return bool(self._names)
+
+    @property
+    def expects_row(self) -> bool:
+        """Whether nothing else stands between the names or the row above and the next line."""
+        return self.open and not self._since
+
+    @property
+    def layout(self) -> Layout:
+        """What its rows are read by."""
+        return (tuple(self._names), tuple(self._starts), self._spaced, self._commas, self._and_more)
+
+    def is_in_order(self, line: str) -> bool:
+        """Say whether the cells of a row are told by their order, not by how far from the left they stand."""
+        return not self._and_more and (not self._starts or len(self._cells(line)) >= len(self._names))
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
@@ -67,27 +94,35 @@ class Table:
             )
         if self._names:
             row = self._row(line)
-            if row is not None:
+            if row is not None and (not self._since or self._is_whole(line)):
+                self._since = 0
                 return row
             if line.strip() and not set(line) <= set("-=+| :\t"):
-                self._names = []
+                self._since += 1
         if self._open(line):
             return {}
+        if self._since > NEAR:
+            self._names = []
         return self._out_of_turn(line)
 
     def _open(self, line: str) -> bool:
-        self._spaced = _ULTRALYTICS.match(line) is not None
-        names = self._cells(line)
+        spaced = _ULTRALYTICS.match(line) is not None
+        if not spaced and (":" in line or "=" in line):  # asked first: most lines of text are no headings
+            return False
+        names = _split(line, spaced=spaced)
+        commas = len(names) == 1 and "," in line
+        names = [name.strip() for name in line.split(",")] if commas else names
         if not 2 <= len(names) <= MAX_COLUMNS or any(
             len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names
         ):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(is_known(name) or is_telling(name) for name in names)
-        if not self._spaced and (known < 2 or ":" in line or "=" in line):
+        if not spaced and known < 2:
             return False
+        self._spaced, self._commas, self._since = spaced, commas, 0
         names = [re.sub(r"^Box\(P$", "precision", name).strip("():") for name in names]
-        if any(name.lower() == "validation loss" for name in names):
+        if {"training loss", "validation loss"} <= {name.lower() for name in names}:
             names = [_of_evaluation(name) for name in names]
         self._keep(names)
         placed = [match.start() for match in _CELL.finditer(line)]
@@ -110,12 +145,15 @@ class Table:
         self._names, self._spaced = names, True
         return self._row(line)
 
+    def _is_whole(self, line: str) -> bool:
+        """Say whether a line below others that are no rows is a row: a number in each of its cells that has any."""
+        cells = self._placed(line)
+        return len(cells) == len(self._names) and all(
+            _cell(cell) is not None or cell.lower() in _NOT_LOGGED for cell in cells
+        )
+
     def _cells(self, line: str) -> list[str]:
-        listed = line.strip()
-        if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
-            return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
-        cells = line.split() if self._spaced else _GAP.split(line.strip(" |\t\r\n"))
-        return _single_spaced(cells[0]) if len(cells) == 1 else cells
+        return [cell.strip() for cell in line.split(",")] if self._commas else _split(line, spaced=self._spaced)
 
     def _below(self, line: str) -> list[str]:
         """Return the cells of a row by the places of the names above them, as Chainer leaves out what it did not log.
@@ -130,11 +168,17 @@ class Table:
             cells[start] = match[0]
         return list(cells.values())
 
-    def _row(self, line: str) -> dict[str, float] | None:
+    def _placed(self, line: str) -> list[str]:
+        """Return the cells of a row, an empty one where a column has no value."""
         cells = _FUSED.sub(" ", line).replace("|", " ").split() if self._and_more else self._cells(line)
+        if len(cells) >= len(self._names) or not self._starts:
+            return cells
+        words = line.split()  # one blank may stand between numbers that are as wide as their columns
+        return words if len(words) == len(self._names) else self._below(line)
+
+    def _row(self, line: str) -> dict[str, float] | None:
+        cells = self._placed(line)
         surplus = len(cells) - len(self._names)
-        if surplus < 0 and self._starts:
-            cells, surplus = self._below(line), 0
         if len(cells) < len(self._names) or (surplus > 0 and not (self._spaced or self._and_more)):
             return None
         values = {name: _cell(cell) for name, cell in zip(self._names, cells, strict=False)}
@@ -151,6 +195,11 @@ class Table:
         return numbers if numbers and len(numbers) * 2 >= filled and first else None
 
 
+def may_be_row(line: str) -> bool:
+    """Say whether a line may be a row of a table whose header stands anywhere above it."""
+    return _ULTRALYTICS_ROW.match(line) is not None
+
+
 def _cell(text: str) -> float | None:
     marked = _MARKED.fullmatch(text)
     text = marked[1] if marked else text
@@ -162,11 +211,19 @@ def _cell(text: str) -> float | None:
     return parse_number(fraction[1] if fraction else sized[1] if sized else text.rstrip(":"))
 
 
+def _split(line: str, *, spaced: bool) -> list[str]:
+    listed = line.strip()
+    if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
+        return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
+    cells = line.split() if spaced else _GAP.split(line.strip(" |\t\r\n"))
+    return _single_spaced(cells[0]) if len(cells) == 1 else cells
+
+
 def _single_spaced(line: str) -> list[str]:
     """Return the words of a line as cells, where those that name one metric together are one cell."""
     cells: list[str] = []
     for word in line.split():
-        if cells and is_known(f"{cells[-1]} {word}") and canonical(word) != canonical(cells[-1]):
+        if cells and is_known(f"{cells[-1]} {word}") and not (is_known(cells[-1]) and is_known(word)):
             cells[-1] = f"{cells[-1]} {word}"
         else:
             cells.append(word)

@@ -83,7 +83,7 @@ def _limit_memory(memory_bytes: int) -> None:
 
 
 def _no_network(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in ("socket.connect", "socket.sendto"):
+    if event not in ("socket.connect", "socket.sendto", "socket.sendmsg"):
         return
     address = arguments[-1]
     if isinstance(address, tuple) and not str(address[0]).startswith(_LOOPBACK):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.batch.batch import Batch
-from mldebug_mcp.batch.roles import rows_of_another_template
+from mldebug_mcp.batch.other_templates import rows_of_another_template
 from mldebug_mcp.batch.templates import marker_before
 from mldebug_mcp.batch.text_problems import LEAST, MOST
 from mldebug_mcp.symptoms.batch.registry import (

@@ -7,14 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mldebug_mcp.logs.names import normal
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.logs.spellings import (
-    DISCRIMINATOR_LOSSES,
-    GENERATOR_LOSSES,
-    OUTPUTS_ON_GENERATED,
-    OUTPUTS_ON_REAL,
-)
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, end_level, median
 from mldebug_mcp.text import figure
@@ -98,16 +92,15 @@ class _Outputs(NamedTuple):
 
 def _outputs(run: Run) -> _Outputs | None:
     """Return the outputs on real and on generated samples, None if they are not logged as probabilities."""
-    own_names = {normal(name): name for name in run.series}
-    real = next((own_names[name] for name in own_names if name in OUTPUTS_ON_REAL), None)
-    generated = next((own_names[name] for name in own_names if name in OUTPUTS_ON_GENERATED), None)
+    real = next(run.with_role(Quantity.OUTPUT_ON_REAL), None)
+    generated = next(run.with_role(Quantity.OUTPUT_ON_GENERATED), None)
     if real is None or generated is None:
         return None
-    step, one, other = aligned(run[real].finite, run[generated].finite)
+    step, one, other = aligned(real.finite, generated.finite)
     if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
         return None
     later = len(step) // 2
-    return _Outputs((real, generated), float(step[later]), one[later:], other[later:])
+    return _Outputs((real.name, generated.name), float(step[later]), one[later:], other[later:])
 
 
 def _by_outputs(run: Run, outputs: _Outputs) -> Evidence | None:
@@ -131,10 +124,9 @@ def _by_outputs(run: Run, outputs: _Outputs) -> Evidence | None:
 
 def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
     """Return the losses of each discriminator and its generator, at the steps of the generator's."""
-    own_names = {normal(name): name for name in run.series}
     named = [
-        next((own_names[name] for name in own_names if name in known), "")
-        for known in (DISCRIMINATOR_LOSSES, GENERATOR_LOSSES)
+        next((one.name for one in run.with_role(quantity, phase="train")), "")
+        for quantity in (Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS)
     ]
     for parts, generator in ((named[:1], named[1]), *_PAIRS):
         if generator not in run or not all(part in run for part in parts):

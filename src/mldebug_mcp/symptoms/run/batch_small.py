@@ -16,11 +16,9 @@ def batch_small(run: Run) -> Evidence | None:
     Not this when: samples are long packed sequences, a few of which hold many tokens; it runs on more devices than the
     configuration names. The number was chosen by hand.
     """
-    per_device = run.setting("per_device_train_batch_size")
-    if per_device is None:
+    effective = run.facts.effective_batch
+    if effective is None:
         raise CannotTell("the batch size is not in the configuration")
-    devices = run.setting("world_size") or run.setting("num_gpus") or 1.0
-    effective = per_device * (run.setting("gradient_accumulation_steps") or 1.0) * devices
     packed = run.config.get("packing") is True or run.config.get("sample_packing") is True
     if effective > SMALL or packed:
         return None

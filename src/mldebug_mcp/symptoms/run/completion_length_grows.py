@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
-
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, held_out_scores, reward, trend
+from mldebug_mcp.symptoms.policy import NOT_POLICY, held_out_scores, is_rewarded, reward, trend
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.symptoms.run.kl_high import kl_high
 from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, monotone, start_level
@@ -75,7 +73,7 @@ def _has_room(run: Run, end: float, limit: float | None) -> bool:
 
 def _learns_nearby(run: Run) -> bool:
     """Say whether the reward rises while the policy is known to stay near its reference."""
-    rewarded = any(fnmatch.filter(run.series, pattern) for pattern in REWARDS)
+    rewarded = is_rewarded(run)
     return rewarded and "kl" in run and kl_high(run) is None and trend(reward(run)) > 0
 
 

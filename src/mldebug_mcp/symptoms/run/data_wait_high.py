@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.pace import DURATIONS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import counted, figure
@@ -14,10 +14,9 @@ SHARE = 0.3
 """Of the step; a loader that keeps up hides behind the computation. Chosen by hand."""
 LEAST_RECORDS = 5
 PERCENT = "time_metrics/data_loading(%)"
-SECONDS = ("data_time", "time_metrics/data_loading(s)", "timing_s/data")
 
 
-@symptom(any_of=(PERCENT, *SECONDS), sources=("tuning_playbook",), background=0.004)
+@symptom(any_of=(Quantity.DATA_TIME, PERCENT), sources=("tuning_playbook",), background=0.004)
 def data_wait_high(run: Run) -> Evidence | None:
     """Waiting for data takes a third of the step or more, step after step.
 
@@ -44,11 +43,11 @@ def data_wait_high(run: Run) -> Evidence | None:
 
 def _shares(run: Run) -> Series:
     """Return the share of each step that is spent waiting for data."""
-    if PERCENT in run:
+    if PERCENT in run:  # torchtitan
         percent = run[PERCENT].finite
         return Series("share", percent.step, percent.value / 100)
-    data = next(run[name] for name in SECONDS if name in run).finite
-    whole = next((run[name] for name in (*DURATIONS, "time") if name in run), None)
+    data = next(run.with_role(Quantity.DATA_TIME, parts=True)).finite
+    whole = next(run.with_role(Quantity.STEP_TIME), run.series.get("time"))
     if whole is None:
         raise CannotTell("not logged: step_time")
     step, waited, total = aligned(data, whole.finite)

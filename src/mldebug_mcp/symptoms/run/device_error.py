@@ -19,8 +19,8 @@ PATTERN = re.compile(
 def device_error(run: Run) -> Evidence | None:
     """A line of the log is a fault that a device, its memory or a link reported.
 
-    Not this when: a device-side assertion, an illegal address or an Xid of the application's own work (13, 31, 43, 45,
-    68, 69 in NVIDIA's catalogue), which are mostly errors of the program; logs of metrics hold no messages (then it is
-    unknown).
+    Not this when: training went on after it (a remark); a device-side assertion, an illegal address or an Xid of the
+    application's own work (13, 31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program; logs
+    of metrics hold no messages (then it is unknown).
     """
     return reported(run, PATTERN, "a device or link reported a fault")

@@ -6,7 +6,7 @@ import re
 
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.messages import fatal, matching, quoted
+from mldebug_mcp.symptoms.messages import matching, quoted
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 
 _EXCEPTION = re.compile(
@@ -25,7 +25,7 @@ def ends_in_error(run: Run) -> Evidence | None:
     (`error_message`; then this is unknown); the user interrupted the run.
     """
     matching(run, _EXCEPTION)
-    last = fatal(run)
+    last = run.fatal
     if any(match(message.text, code=message.code) for message in last):
         raise CannotTell("there is a known error message at the end, which says more")
     found = [message for message in last if _EXCEPTION.search(message.text)]

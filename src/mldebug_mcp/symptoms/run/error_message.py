@@ -19,14 +19,16 @@ _ANY = re.compile("")
     follows=("out_of_memory_error", "collective_timeout", "device_error"),
 )
 def error_message(run: Run) -> Evidence | None:
-    """A line of the log is a known error message.
+    """A known error message ended the run.
 
     Not this when: a line only reads like an error (a remark: an exception that was caught, or one of the user's own
-    code); the log is in a format that holds no messages (then it is unknown).
+    code); training went on after it, or had ended before; it is a warning or a retry; the log is in a format that
+    holds no messages (then it is unknown).
     """
-    known = [message for message in matching(run, _ANY) if match(message.text, code=message.code)]
+    matching(run, _ANY)
     if not run.messages:
         return None
+    known = [message for message in run.fatal if match(message.text, code=message.code)]
     kind = "a known error message" if known else "a line that reads like an error"
     more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
     shown = (known or run.messages)[0]

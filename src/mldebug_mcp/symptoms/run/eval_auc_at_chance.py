@@ -21,7 +21,7 @@ def eval_auc_at_chance(run: Run) -> Evidence | None:
 
     Not this when: it was clearly above before; training learns nothing either (`loss_plateau`).
     """
-    auc = next((run[name].finite for name in run.series if name.startswith("eval_") and is_auc(name)), None)
+    auc = next((one.finite for name, one in run.series.items() if name.startswith("eval_") and is_auc(one)), None)
     if auc is None or len(auc) < LEAST:
         raise CannotTell(f"no AUC of evaluation has {LEAST} finite values")
     beside = _learnt(run)
@@ -40,7 +40,9 @@ def eval_auc_at_chance(run: Run) -> Evidence | None:
 
 def _learnt(run: Run) -> str | None:
     """Say in words what training has learnt, if it has."""
-    trained: Series | None = next((run[one].finite for one in run.series if is_auc(one) and "eval_" not in one), None)
+    trained: Series | None = next(
+        (one.finite for name, one in run.series.items() if is_auc(one) and "eval_" not in name), None
+    )
     if trained is not None and len(trained) and end_level(trained.value) > LEARNT:
         return f"that of training goes from {figure(float(trained.value[0]))} to {figure(end_level(trained.value))}"
     if "loss" not in run or len(loss := run["loss"].finite.value) < LEAST:

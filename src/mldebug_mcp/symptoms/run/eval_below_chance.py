@@ -82,7 +82,7 @@ def _accuracy(run: Run) -> Judged | None:
 
 
 def _auc(run: Run) -> Judged | None:
-    names = [name for name in run.series if is_auc(name)]
+    names = [name for name, one in run.series.items() if is_auc(one)]
     name = next((name for name in sorted(names, key=lambda name: not name.startswith("eval_"))), None)
     if name is None or len(run[name].finite) < LEAST_EVALUATIONS:
         return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
@@ -11,7 +10,6 @@ from mldebug_mcp.text import figure
 
 LEAST = 4
 """Evaluations. Chosen by hand."""
-_R2 = re.compile(r"eval_(?:.+[_/])?r(?:2|\^2|²|_?squared?)(?:_?score)?", re.IGNORECASE)
 
 
 @symptom(needs=(), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True, background=0.002)
@@ -21,8 +19,8 @@ def eval_below_mean(run: Run) -> Evidence | None:
     R² is 1 less the squared error over the variance of the targets: below zero the mean of the targets is the better
     prediction. Not this when: it comes above zero in the end.
     """
-    logged = [run[name].finite for name in run.series if _R2.fullmatch(name)]
-    logged = logged or [run[name].finite for name in run.series if _R2.fullmatch(f"eval_{name}")]
+    logged = [one.finite for one in run.with_role(Quantity.R2, phase="eval", parts=True)]
+    logged = logged or [one.finite for one in run.with_role(Quantity.R2)]
     logged = [one for one in logged if len(one) >= LEAST]
     if not logged:
         raise CannotTell(f"no R² of evaluation has {LEAST} values")

@@ -68,7 +68,7 @@ def eval_metric_constant(run: Run) -> Evidence | None:
 
 def _still(series: Series) -> bool:
     value = float(series.value[0])
-    if not is_error_rate(series.name) and (SATURATED <= value <= 1 or 100 * SATURATED <= value <= 100):
+    if not is_error_rate(series) and (SATURATED <= value <= 1 or 100 * SATURATED <= value <= 100):
         return False
     return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
 

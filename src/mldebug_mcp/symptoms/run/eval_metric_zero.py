@@ -71,7 +71,7 @@ def _all_wrong(run: Run, wrong: Series) -> Evidence:
     first, last = float(wrong.step[0]), float(wrong.step[-1])
     if loss is None or not (has_settled(loss) or has_fallen_far(loss, first)):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
-    stands = "stands at 100 %" if is_error_rate(wrong.name) else "is 0"
+    stands = "stands at 100 %" if is_error_rate(wrong) else "is 0"
     return Evidence(
         f"{wrong.name} {stands} in {len(wrong)} evaluations from {run.step_name} {figure(first)} to {figure(last)}, "
         f"while the training loss goes from {figure(float(loss.value[0]))} to {figure(float(loss.value[-1]))}",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
-_NAMES = re.compile(
-    r"(?:.*[/._ ])?gpu[/._ ]?\d*[/._ ]?util(?:i[sz]ation)?(?:[/._ ]?(?:%|pct|percent|\(%\)))?|.*gpu\.\d+\.gpu",
-    re.IGNORECASE,
-)
-"""As people name it, and as Weights & Biases does (`system.gpu.0.gpu`)."""
 SHARE = 0.5
 """Half the time without a kernel: training that is bound by its GPU shows 0.9 and more. Chosen by hand."""
 LEAST = 8
+MOST_SHARE = 2.0
+"""Above this, utilisation is in per cent though its name does not say so; sensors read somewhat more than all."""
 
 
-@symptom(any_of=("*[gG][pP][uU]*",), sources=("tuning_playbook",), background=0.1, as_chosen=True)
+@symptom(any_of=(Quantity.DEVICE_UTILISATION,), sources=("tuning_playbook",), background=0.1, as_chosen=True)
 def gpu_idle(run: Run) -> Evidence | None:
     """The GPU's utilisation, the share of time in which any kernel runs, is below one half as a rule.
 
@@ -29,9 +25,9 @@ def gpu_idle(run: Run) -> Evidence | None:
     models leave a GPU idle too, so that by itself it says little.
     """
     shares = {
-        name: share
-        for name in run.series
-        if _NAMES.fullmatch(name) and len(share := _shares(run[name].finite.value)) >= LEAST
+        one.name: share
+        for one in run.with_role(Quantity.DEVICE_UTILISATION, parts=True)
+        if len(share := _shares(one.finite.value)) >= LEAST
     }
     if not shares:
         raise CannotTell(f"the GPU's utilisation is not logged, or less than {LEAST} times")
@@ -49,4 +45,4 @@ def gpu_idle(run: Run) -> Evidence | None:
 def _shares(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return shares of 1 without the first tenth, in which things start."""
     later = values[len(values) // 10 :]
-    return later / 100 if len(later) and float(later.max()) > 1 else later
+    return later / 100 if len(later) and float(later.max()) > MOST_SHARE else later

@@ -55,7 +55,8 @@ def initial_loss_high(run: Run) -> Evidence | None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
         if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
             raise CannotTell("the number of classes or tokens is not known")
-        uniform = MAX_LN_VOCABULARY
+        vocabulary = run.setting("vocab_size")
+        uniform = math.log(vocabulary) if vocabulary is not None and vocabulary >= 2 else MAX_LN_VOCABULARY
         tokens = run.kind in LANGUAGE_MODELS or any("ppl" in name or "perplexity" in name for name in run.series)
         if not tokens and len(loss) >= STAYS and float(loss.value.min()) > FACTOR * uniform + MARGIN:
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")

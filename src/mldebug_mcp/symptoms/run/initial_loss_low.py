@@ -50,7 +50,7 @@ def _bound(run: Run) -> tuple[float, str]:
     if run.kind in LANGUAGE:
         bound = LANGUAGE[run.kind]
         return bound, f"before training on them, {run.kind} data give a language model more than {figure(bound)}"
-    uniform = uniform_loss(run) if run.setting("num_labels") is not None else None
+    uniform = uniform_loss(run) if run.facts.classes is not None else None
     if uniform is None:
         raise CannotTell("the number of classes is not known")
     return SHARE * uniform, f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"

@@ -14,7 +14,7 @@ from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.run.loss_slow import creeps_below
-from mldebug_mcp.symptoms.scale import uniform_loss
+from mldebug_mcp.symptoms.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
@@ -26,7 +26,8 @@ FROM_TWO = 0.2
 far may come by. Chosen by hand."""
 NEAR_BY_ACCURACY = 0.08
 """An accuracy of a few per cent is known to no more than that."""
-MOST_ACCURACY = 0.3
+LEAST_ACCURACY, MOST_ACCURACY = math.exp(-MAX_LN_VOCABULARY), 0.3
+"""Accuracies that tell among how many it guesses: none has more classes than the largest vocabulary has tokens."""
 KNOWS = 0.2
 """A model whose evaluation loss is this share below that of a guess does not guess, whatever dropout adds in
 training."""
@@ -137,7 +138,7 @@ def _by_accuracy(run: Run, end: float) -> float:
     """
     right = _accuracies(run)
     accuracy = median(as_shares(right)) if len(right) >= LEAST_ACCURACIES else 0.0
-    if not 0 < accuracy <= MOST_ACCURACY:
+    if not LEAST_ACCURACY < accuracy <= MOST_ACCURACY:
         raise CannotTell("the number of classes or tokens is not known")
     fewest, most = (accuracy ** -(1 + sign * NEAR_BY_ACCURACY) for sign in (-1, 1))
     classes = min(max(math.exp(min(end, 20.0)), fewest), most)

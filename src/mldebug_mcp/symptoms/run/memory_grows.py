@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.statistics import blocks, departure
 from mldebug_mcp.text import counted, figure
 
-NAMES = ("memory", "*memory*", "*mem_*", "*_mem", "*/mem", "max_mem*", "rss*", "*vram*")
-_NO_USE = re.compile(r"loss|replay|buffer|bank|cell|length|size|capacity|total|limit|free|available|unused|error|time")
-"""Of names with memory in them, those of other things: an agent's, a network's, a machine's."""
+MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
 GROWTH = 0.08
 """Of its level, over the later two thirds of the log; caches and optimizer state have settled by then."""
 STEADY_GROWTH, EVENNESS = 0.02, 0.5
@@ -23,14 +19,14 @@ RISING_BLOCKS = 0.75
 LEAST_RECORDS = 20
 
 
-@symptom(any_of=NAMES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
+@symptom(any_of=MEMORIES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
 def memory_grows(run: Run) -> Evidence | None:
     """Memory in use rises by a like amount again and again, up to the end of the log.
 
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does at a longer
     batch; it swings. The shares were chosen by hand.
     """
-    logged = [run[name].finite for name in _names(run)]
+    logged = [one.finite for one in run.with_role(*MEMORIES, parts=True)]
     if not logged:
         raise CannotTell("not logged: memory in use")
     judged = [series for series in logged if len(series) >= LEAST_RECORDS]
@@ -39,11 +35,6 @@ def memory_grows(run: Run) -> Evidence | None:
             f"memory has {counted(max(map(len, logged)), 'finite value')} here; {LEAST_RECORDS} are needed"
         )
     return next((evidence for series in judged if (evidence := _growth(run, series)) is not None), None)
-
-
-def _names(run: Run) -> list[str]:
-    found = [name for pattern in NAMES for name in fnmatch.filter(run.series, pattern)]
-    return [name for name in dict.fromkeys(found) if not _NO_USE.search(name.lower())]
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:

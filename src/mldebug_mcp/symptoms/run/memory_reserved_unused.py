@@ -26,9 +26,9 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
     Not this when: what is reserved but unallocated is smaller than the request, or hardly a part of what is reserved:
     then memory is really full. The message is read in PyTorch's wordings, old and new.
     """
-    requests = matching(run, REQUEST)
+    requests = [message for message in matching(run, REQUEST) if message in run.fatal]
     if not requests:
-        raise CannotTell("no message of a failed allocation that names its size")
+        raise CannotTell("no message of a failed allocation that ended the run and names its size")
     sized = [(message, _bytes(REQUEST, message), unused) for message in requests if (unused := _unused(message))]
     if not sized:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")

@@ -19,6 +19,7 @@ PATTERN = re.compile(
 def out_of_memory_error(run: Run) -> Evidence | None:
     """A line of the log says that an allocation failed for lack of memory.
 
-    Not this when: the log is in a format that holds no messages (then it is unknown).
+    Not this when: training went on after it (a remark); the log is in a format that holds no messages (then it is
+    unknown).
     """
     return reported(run, PATTERN, "an allocation failed")

@@ -52,7 +52,8 @@ def reward_flat(run: Run) -> Evidence | None:
     if whole.stands:
         return _evidence(run, rewards, whole)
     # Averages over episodes that hold few of them at first, and an agent that explores less and less, move early.
-    late = Series(rewards.name, *(part[len(rewards) // 2 :] for part in (rewards.step, rewards.value)))
+    half = len(rewards) // 2
+    late = Series(rewards.name, rewards.step[half:], rewards.value[half:])
     if from_the_start(rewards) and sinks(run, rewards):
         raise CannotTell("it falls bit by bit (reward_sinks)")
     if run.kind == "rl" and from_the_start(rewards) and (sunk := _sunk(run, rewards, whole.move)) is not None:

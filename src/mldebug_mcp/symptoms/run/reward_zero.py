@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.forms import NO_REWARD
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
+from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, components, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure, shorten
 
@@ -63,12 +61,12 @@ def _stays(run: Run, rewards: Series, share: float) -> Evidence:
 
 
 def _component(run: Run) -> Evidence | None:
-    names = fnmatch.filter(run.series, REWARDS[1])
-    dead = [name for name in names if len(run[name]) > LEAST_STEPS and not np.any(np.abs(run[name].value) > ZERO)]
+    parts = components(run)
+    dead = [one.name for one in parts if len(one) > LEAST_STEPS and not np.any(np.abs(one.value) > ZERO)]
     if not dead:
         return None
     return Evidence(
-        f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(names)} reward components); "
+        f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
         "the total is not",
         present=False,
     )

@@ -1,6 +1,7 @@
 """Make the samples of Stable-Baselines3 by running it (2.9 was used).
 
-PPO and DQN on CartPole, logged as CSV, JSON and tables, with the episode monitor. (In so few steps DQN learns little.)
+PPO and DQN on CartPole, logged as CSV, JSON and tables, with the episode monitor, and the evaluations of
+another PPO. (In so few steps DQN learns little.)
 """
 
 from __future__ import annotations
@@ -35,9 +36,21 @@ def train(kind: str, kept: Path, steps: int) -> None:
                 shutil.copy(output / file, kept / file)
 
 
+def evaluate(kept: Path) -> None:
+    """Train an agent for little, and keep what its evaluations were."""
+    from gymnasium import make
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import EvalCallback
+
+    callback = EvalCallback(make("CartPole-v1"), eval_freq=512, n_eval_episodes=5, log_path=str(kept), verbose=0)
+    PPO("MlpPolicy", make("CartPole-v1"), n_steps=256, seed=1, device="cpu").learn(4096, callback=callback)
+
+
 if __name__ == "__main__":
     folder = folder_of("stable_baselines3")
     for kind, steps in (("ppo", 8192), ("dqn", 2500)):
         (folder / kind).mkdir()
         train(kind, folder / kind, steps)
+    (folder / "evaluated").mkdir()
+    evaluate(folder / "evaluated")
     tell(folder)

@@ -1,0 +1,285 @@
+"""The faults: each function makes trials of one or some, and yields their rows."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from benchmarks.chaos.trials import COMMAND, PATIENCE, Row, command, processes_with
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "0"}}
+DROP_CAPABILITY = 24
+"""PR_CAPBSET_DROP of linux/prctl.h."""
+CAPABILITIES = (1, 2)
+"""CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH of linux/capability.h."""
+GIB = 1024**3
+SESSIONS = 200
+CHANCE = random.Random(0)  # noqa: S311 - the same faults at every run
+VERBS = (
+    ["diagnose", str(EXAMPLES / "loss_spike")],
+    ["diagnose", str(EXAMPLES / "overfit"), "--json"],
+    ["search", "why did my loss spike"],
+    ["explain", "lr_too_high"],
+    ["error", "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB"],
+)
+
+
+class Server:
+    """A server over stdio, and hand-written requests."""
+
+    def __init__(self, **variables: str) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "--root", "/"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env={**os.environ, **variables},
+        )  # fmt: skip
+        self.number = 0
+        self.ask("initialize", HELLO)
+
+    def send(self, method: str, params: dict[str, Any]) -> None:
+        """Send a request."""
+        self.number += 1
+        assert self.process.stdin
+        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its answer."""
+        self.send(method, params)
+        assert self.process.stdout
+        for line in self.process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self.number:
+                return answer
+        raise AssertionError("the server has ended")
+
+
+def records(first: int, last: int) -> str:
+    """Return lines of a log."""
+    return "".join(json.dumps({"step": step, "loss": 4 / (step + 1), "lr": 1e-3}) + "\n" for step in range(first, last))
+
+
+WHOLE = records(0, 20_000)
+
+
+def _truncated(path: Path) -> None:
+    with path.open("r+") as file:
+        file.truncate(CHANCE.randrange(1, 200_000))
+    path.write_text(WHOLE)
+
+
+def _rotated(path: Path) -> None:
+    path.rename(path.with_suffix(".1"))
+    path.write_text(WHOLE[: CHANCE.randrange(100, len(WHOLE))])
+
+
+def _deleted(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    time.sleep(0.005)
+    path.write_text(WHOLE)
+
+
+def _replaced(path: Path) -> None:
+    beside = path.with_suffix(".new")
+    kind = CHANCE.randrange(4)
+    beside.unlink(missing_ok=True)
+    if kind == 0:
+        os.mkfifo(beside)
+    elif kind == 1:
+        beside.symlink_to("/dev/zero")
+    else:
+        beside.write_bytes(CHANCE.randbytes(5000) if kind == 2 else records(0, 9).encode())
+    beside.replace(path)
+    time.sleep(0.005)
+    beside.write_text(WHOLE)
+    beside.replace(path)
+
+
+def changing_files(trials: int) -> Iterator[Row]:
+    """Change a log of a megabyte again and again while a server reads it."""
+    for change in (_truncated, _rotated, _deleted, _replaced):
+        row = Row(f"a log {change.__name__[1:]} again and again while it is read")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "log.jsonl"
+            path.write_text(WHOLE)
+            server, over = Server(), threading.Event()
+
+            def keep(change: Callable[[Path], None] = change, path: Path = path, over: threading.Event = over) -> None:
+                while not over.wait(CHANCE.random() / 20):
+                    with suppress(OSError):
+                        change(path)
+
+            changer = threading.Thread(target=keep)
+            changer.start()
+            for _ in range(trials):
+                row.timed(partial(_diagnosed, server, path, row))
+            over.set()
+            changer.join()
+            server.process.kill()
+        yield row
+
+
+def _diagnosed(server: Server, path: Path, row: Row) -> None:
+    result = server.ask("tools/call", {"name": "diagnose_run", "arguments": {"path": str(path)}})["result"]
+    row.count(refused=result["isError"], text=result["content"][0]["text"] if result["isError"] else "")
+
+
+def full_disks(trials: int) -> Iterator[Row]:
+    """Write pages and pictures where there is no room."""
+    row = Row("no room for the page or picture that is asked for")
+
+    def little() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(trials):
+            run = str(EXAMPLES / ("overfit" if number % 2 else "nan_loss"))
+            target = f"{folder}/page" if number % 3 else "/dev/full"
+            command(row, ["diagnose", run, "--html", target], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, little)
+        if any(Path(folder).iterdir()):
+            row.broken.append("a part of a page was left")
+    yield row
+
+
+def missing_rights(trials: int) -> Iterator[Row]:
+    """Read and write where that is not allowed."""
+    row = Row("permission denied: the log, its folder, the page's folder")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        closed = Path(folder) / "closed"
+        closed.mkdir()
+        log, hidden = Path(folder) / "log.jsonl", closed / "log.jsonl"
+        for path in (log, hidden):
+            path.write_text(records(0, 50))
+        log.chmod(0)
+        closed.chmod(0)
+        unwritable = Path(folder) / "unwritable"
+        unwritable.mkdir()
+        unwritable.chmod(0o555)
+
+        def without_rights() -> None:
+            # Whoever owns the files, and is not let past their modes: also as root.
+            for capability in CAPABILITIES:
+                ctypes.CDLL(None).prctl(DROP_CAPABILITY, capability, 0, 0, 0)
+
+        asked = (["diagnose", str(log)], ["diagnose", str(hidden)], ["diagnose", str(closed)], ["batch", str(log)],
+                 ["diagnose", str(EXAMPLES / "overfit"), "--html", f"{unwritable}/page"])  # fmt: skip
+        for number in range(trials):
+            command(row, asked[number % len(asked)], {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, without_rights)
+        closed.chmod(0o755)
+    yield row
+
+
+def poor_surroundings(trials: int) -> Iterator[Row]:
+    """Run verbs without a home, in the C locale, with few descriptors, in little memory."""
+    bare = {name: value for name, value in os.environ.items() if name not in ("HOME", "USER", "LOGNAME")}
+    surroundings: tuple[tuple[str, dict[str, str], Callable[[], None] | None], ...] = (
+        ("no HOME", bare, None),
+        ("`LANG=C`, `LC_ALL=C`", {**os.environ, "LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, None),
+        ("64 descriptors", {**os.environ}, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))),
+        ("2 GB of address space", {**os.environ}, lambda: resource.setrlimit(resource.RLIMIT_AS, (2 * GIB, 2 * GIB))),
+        ("closed standard input", {**os.environ}, lambda: os.close(0)),
+    )
+    for name, variables, limit in surroundings:
+        row = Row(name)
+        for number in range(trials):
+            command(row, VERBS[number % len(VERBS)], variables, limit)
+        yield row
+
+
+def interrupted_probes(trials: int) -> Iterator[Row]:
+    """End the server by a signal, or close its input, at any moment of a probe whose code left its session."""
+    entry = (
+        "import os, subprocess, sys, time\ndef waits():\n    subprocess.Popen([sys.executable, '-c', "
+        "'import os, time; os.setsid(); time.sleep(600)'])\n    time.sleep(600)\n"
+    )
+    for name in ("SIGTERM", "SIGINT", "SIGKILL", "closed input"):
+        row = Row(f"{name} at any moment of a probe (left behind: broken)")
+        for number in range(trials):
+            row.timed(partial(_interrupted, entry, name, 8 * number / trials, row))
+        yield row
+
+
+def _interrupted(entry: str, name: str, moment: float, row: Row) -> None:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        Path(folder, "entry.py").write_text(entry)
+        server = Server(TMPDIR=folder)
+        server.send("tools/call", {"name": "probe_overfit", "arguments": {"entry": f"{folder}/entry.py:waits"}})
+        time.sleep(moment)
+        if name == "closed input":
+            assert server.process.stdin
+            server.process.stdin.close()
+        else:
+            server.process.send_signal(getattr(signal, name))
+        server.process.wait(PATIENCE)
+        end = time.monotonic() + 15
+        while (left := processes_with(folder)) and time.monotonic() < end:
+            time.sleep(0.05)
+        folders = list(Path(folder).glob("mldebug-*"))
+        for one in left:
+            with suppress(OSError):
+                os.kill(one, signal.SIGKILL)
+        if left or folders:
+            row.broken.append(f"left after {moment:.1f} s: {len(left)} processes, {len(folders)} folders")
+        else:
+            row.answered += 1
+
+
+def many_sessions(trials: int) -> Iterator[Row]:
+    """Open many sessions over HTTP at once and call from each."""
+    row = Row(f"{SESSIONS} sessions over HTTP at once, {trials} calls from each")
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--http", "--port", "0"], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "MLDEBUG_MCP_TOKEN": "a-token-of-the-benchmark"},
+    )  # fmt: skip
+    assert process.stderr
+    url = next(line.split("MCP at ")[1].split(";")[0] for line in process.stderr if "MCP at" in line)
+    asyncio.run(_sessions(url, row, trials))
+    process.kill()
+    process.wait()
+    yield row
+
+
+async def _sessions(url: str, row: Row, trials: int) -> None:
+    headers = {"Authorization": "Bearer a-token-of-the-benchmark", "Accept": "application/json, text/event-stream"}
+    limits = httpx2.Limits(max_connections=SESSIONS)
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE, limits=limits) as client:
+
+        async def session() -> None:
+            hello = await client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
+            named = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
+            await client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
+            for number in range(trials):
+                begun = time.monotonic()
+                params = {"name": "explain", "arguments": {"id": "loss_spike"}}
+                call = {"jsonrpc": "2.0", "id": number + 2, "method": "tools/call", "params": params}
+                answer = await client.post(url, json=call, headers=named)
+                row.slowest = max(row.slowest, time.monotonic() - begun)
+                row.count(refused=answer.status_code != 200, text=answer.text if answer.status_code != 200 else "")
+
+        for failure in await asyncio.gather(*(session() for _ in range(SESSIONS)), return_exceptions=True):
+            if failure is not None:
+                row.broken.append(repr(failure))
+
+
+FAULTS = (
+    changing_files, full_disks, missing_rights, poor_surroundings, interrupted_probes, many_sessions,
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""What one input costs: processor time, and resident memory beyond what the process held before.
+
+Linux resets the peak of a process (`/proc/self/clear_refs`), so that each input has a peak of its own. Elsewhere only
+an input that sets a new peak of the whole process is seen.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+SECONDS = 5.0
+"""Processor time of one input."""
+BYTES = 1 << 30
+"""Resident memory that one input may add; what a process claims is bounded at twice that beyond its start."""
+_RESET_PEAK = b"5"
+
+
+class TooSlowError(BaseException):
+    """An input took too long. Not an Exception, for those may be caught on the way."""
+
+
+class TooLargeError(Exception):
+    """An input took too much memory."""
+
+
+@dataclass(slots=True)
+class Cost:
+    """What an input took: seconds of processor time, and bytes of resident memory at its peak."""
+
+    seconds: float = 0.0
+    growth: int = 0
+
+
+def bound_memory() -> None:
+    """Let the process claim no more than twice `BYTES` beyond what it holds: past that claiming fails."""
+    with suppress(OSError, ValueError):
+        held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (held + 2 * BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+@contextmanager
+def metered(cost: Cost) -> Iterator[None]:
+    """Measure what is done inside, and stop it by TooSlowError after `SECONDS`."""
+    before = _reset()
+    started = time.process_time()
+    signal.signal(signal.SIGPROF, _too_slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        cost.seconds = time.process_time() - started
+        cost.growth = max(0, _peak() - before)
+    if cost.growth > BYTES:
+        raise TooLargeError(f"took {cost.growth >> 20} MiB")
+
+
+def _too_slow(*_: object) -> None:
+    raise TooSlowError(f"took more than {SECONDS:g} s")
+
+
+def _reset() -> int:
+    """Forget the peak, and return what is resident, in bytes."""
+    try:
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+    except OSError:
+        return _peak()
+    try:
+        os.write(file, _RESET_PEAK)
+    finally:
+        os.close(file)
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _peak() -> int:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return int(status.split("VmHWM:", 1)[1].split(maxsplit=1)[0]) * 1024

@@ -1,0 +1,204 @@
+"""Rows that are the same, or nearly so, within a data set and across two: in one pass, and in bounded memory.
+
+Exact repeats are found by a 64-bit key of each row. For near ones a row is known by its anchors: hashes of six tokens
+at the places where a hash of two tokens is a multiple of eight, so the same text gives the same anchors
+wherever it is. Two rows are near when they share four fifths of their anchors. Both lists are thinned evenly by hash
+when they grow too long, which keeps the shares and only makes the search coarser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from mldebug_mcp.batch.batch import Batch
+from mldebug_mcp.batch.keys import row_keys
+from mldebug_mcp.batch.overlap import Overlap
+from mldebug_mcp.batch.ragged import Ints
+from mldebug_mcp.batch.sequences import Sequences
+from mldebug_mcp.progress import checkpoint
+
+MAX_KEYS = 16_000_000
+MAX_ANCHORS = 4_000_000
+MANY_PIECES = 1000
+"""Pieces whose lists are kept apart: with more of them, counting at each piece would take longer than joining them."""
+ANCHOR_BITS = 3
+"""An anchor is where the hash of two tokens begins with this many zero bits: one place in eight."""
+WIDTH = 6
+LEAST_ANCHORS = 4
+NEAR = 0.8
+_FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0xD3A2646D], np.uint64)
+
+Hashes = npt.NDArray[np.uint64]
+
+
+class Fingerprints:
+    """Keys and anchors of the rows seen so far."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._numbers: list[Ints] = []
+        self._keys: list[Ints] = []
+        self._anchors: list[Hashes] = []
+        self._owners: list[Ints] = []
+        self._thin_keys = self._thin_anchors = 0
+
+    def add(self, batch: Batch) -> None:
+        """Take the rows of a piece."""
+        self.rows += batch.rows
+        numbers, keys = row_keys(batch)
+        kept = keys & ((1 << self._thin_keys) - 1) == 0
+        self._numbers.append(numbers[kept])
+        self._keys.append(keys[kept])
+        main = next((side for side in batch.sides if side.name != "prompt"), None)
+        if main is not None:
+            anchors, owners = anchors_of(main)
+            thin = anchors >> np.uint64(64 - self._thin_anchors) == 0 if self._thin_anchors else slice(None)
+            self._anchors.append(anchors[thin])
+            self._owners.append(owners[thin])
+        self._thin()
+
+    def merge(self, later: Fingerprints) -> None:
+        """Take the rows that were seen further on in the file."""
+        self.rows += later.rows
+        self._numbers += later._numbers
+        self._keys += later._keys
+        self._anchors += later._anchors
+        self._owners += later._owners
+        if later._thin_keys != self._thin_keys:
+            self._thin_keys_to(max(self._thin_keys, later._thin_keys))
+        if later._thin_anchors != self._thin_anchors:
+            self._thin_anchors_to(max(self._thin_anchors, later._thin_anchors))
+        self._thin()
+
+    def _thin(self) -> None:
+        while sum(map(len, self._keys)) > MAX_KEYS:
+            self._thin_keys_to(self._thin_keys + 1)
+        while sum(map(len, self._anchors)) > MAX_ANCHORS:
+            self._thin_anchors_to(self._thin_anchors + 1)
+        if len(self._keys) > MANY_PIECES:
+            self._numbers, self._keys = [_joined(self._numbers)], [_joined(self._keys)]
+            self._owners, self._anchors = [_joined(self._owners)], [_hashes(self._anchors)]
+
+    def _thin_keys_to(self, level: int) -> None:
+        self._thin_keys = level
+        kept = [keys & ((1 << level) - 1) == 0 for keys in self._keys]
+        self._keys = [keys[use] for keys, use in zip(self._keys, kept, strict=True)]
+        self._numbers = [numbers[use] for numbers, use in zip(self._numbers, kept, strict=True)]
+
+    def _thin_anchors_to(self, level: int) -> None:
+        self._thin_anchors = level
+        few = [anchors >> np.uint64(64 - level) == 0 for anchors in self._anchors]
+        self._anchors = [anchors[use] for anchors, use in zip(self._anchors, few, strict=True)]
+        self._owners = [owners[use] for owners, use in zip(self._owners, few, strict=True)]
+
+    @property
+    def thinned(self) -> bool:
+        """Whether only part of the rows could be compared."""
+        return bool(self._thin_keys or self._thin_anchors)
+
+    def overlap(self, other: Fingerprints | None = None, path: str = "") -> Overlap:
+        """Return what the rows share with each other, and with another data set's."""
+        checkpoint(f"comparing {self.rows:,} rows")
+        numbers, keys = _joined(self._numbers), _joined(self._keys)
+        exact = _first_of_same(numbers, keys)
+        owners, anchors = _joined(self._owners), _hashes(self._anchors)
+        near = _near(anchors, owners)
+        near = near[~np.isin(near[:, 0], exact[:, 0])]
+        if other is None:
+            return Overlap(exact, near, self.rows)
+        checkpoint(f"comparing with {other.rows:,} other rows")
+        there, keys_there = _joined(other._numbers), _joined(other._keys)
+        same = _pairs_of_same(numbers, keys, there, keys_there)
+        their_anchors = _hashes(other._anchors)
+        around = _near_across(anchors, owners, their_anchors, _joined(other._owners))
+        around = around[~np.isin(around[:, 1], same[:, 1])]
+        return Overlap(exact, near, self.rows, path, other.rows, same, around)
+
+
+def anchors_of(side: Sequences) -> tuple[Hashes, Ints]:
+    """Return the anchors of all rows of a side, and the number of the row that each is of."""
+    flat = side.ids.flat
+    if len(flat) < WIDTH:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    small = flat.astype(np.uint32, copy=False)
+    mark = small[:-1] * np.uint32(0x9E3779B1) + small[1:] * np.uint32(0x85EBCA77)
+    places = np.flatnonzero(mark >> np.uint32(32 - ANCHOR_BITS) == 0)
+    row = side.ids.row_of(places)
+    _, stop = side.bounds
+    inside = places + WIDTH <= stop[row]
+    places, row = places[inside], row[inside]
+    value = np.zeros(len(places), np.uint64)
+    for step in range(WIDTH):
+        value = (value ^ small[places + step].astype(np.uint64)) * _FACTORS[step]
+        value ^= value >> np.uint64(29)
+    value *= np.uint64(0x9E3779B97F4A7C15)
+    return value, side.numbers[row]
+
+
+def _joined(parts: Iterable[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _hashes(parts: Iterable[Hashes]) -> Hashes:
+    return np.concatenate([np.empty(0, np.uint64), *parts])
+
+
+def _first_of_same(numbers: Ints, keys: Ints) -> Ints:
+    """Return pairs of a row and the first row with the same key."""
+    if not len(keys):
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(keys, kind="stable")
+    numbers, keys = numbers[order], keys[order]
+    fresh = np.concatenate([[True], keys[1:] != keys[:-1]])
+    first = numbers[np.maximum.accumulate(np.where(fresh, np.arange(len(keys)), 0))]
+    pairs: Ints = np.stack([numbers[~fresh], first[~fresh]], axis=1)
+    return pairs[np.argsort(pairs[:, 0])]
+
+
+def _pairs_of_same(numbers: Ints, keys: Ints, there: Ints, keys_there: Ints) -> Ints:
+    """Return pairs of a row here and each row there that has its key."""
+    if not len(keys):
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(keys, kind="stable")
+    place = np.minimum(np.searchsorted(keys[order], keys_there), len(keys) - 1)
+    found = keys[order][place] == keys_there
+    return np.stack([numbers[order][place[found]], there[found]], axis=1)
+
+
+def _near(anchors: Hashes, owners: Ints) -> Ints:
+    """Return pairs of a later and an earlier row that share most of their anchors."""
+    # Owners come in the order of the file, so a stable sort keeps them in order within each anchor.
+    order = np.argsort(anchors, kind="stable")
+    anchors, owners = anchors[order], owners[order]
+    same = (anchors[1:] == anchors[:-1]) & (owners[1:] != owners[:-1])
+    return _mostly(owners[1:][same], owners[:-1][same], owners, owners)
+
+
+def _near_across(anchors: Hashes, owners: Ints, theirs: Hashes, their_owners: Ints) -> Ints:
+    """Return pairs of a row here and a row there that share most of their anchors."""
+    if not len(anchors):
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(anchors, kind="stable")
+    place = np.minimum(np.searchsorted(anchors[order], theirs), len(anchors) - 1)
+    found = anchors[order][place] == theirs
+    return _mostly(owners[order][place[found]], their_owners[found], owners, their_owners)
+
+
+def _mostly(one: Ints, two: Ints, owners: Ints, their_owners: Ints) -> Ints:
+    """Return the pairs that occur for at least `NEAR` of the anchors of either row."""
+    if not len(one):
+        return np.empty((0, 2), np.int64)
+    checkpoint(f"{len(one):,} pairs of rows share something")
+    # As one number each: sorting pairs takes ten times as long.
+    width = int(two.max()) + 1
+    codes, shared = np.unique(one * width + two, return_counts=True)
+    pairs = np.stack([codes // width, codes % width], axis=1)
+    rows, counts = np.unique(owners, return_counts=True)
+    there, counts_there = np.unique(their_owners, return_counts=True)
+    most = np.maximum(counts[np.searchsorted(rows, pairs[:, 0])], counts_there[np.searchsorted(there, pairs[:, 1])])
+    near: Ints = pairs[(shared >= NEAR * most) & (most >= LEAST_ANCHORS)]
+    _, first = np.unique(near[:, 0], return_index=True)
+    return near[first]

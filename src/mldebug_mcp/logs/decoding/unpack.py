@@ -1,0 +1,158 @@
+"""Compressed files: what is in them, a piece at a time and in bounded memory.
+
+gzip, bzip2 and xz are read by the standard library, Zstandard by `compression.zstd` or, before Python 3.14, by its
+backport of the same interface, which is the `zstd` extra.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import BinaryIO, Protocol, cast
+
+from mldebug_mcp.errors import InputError, MissingExtraError
+from mldebug_mcp.limits import reading
+from mldebug_mcp.progress import checkpoint
+
+PIECE_BYTES = 1024 * 1024
+MAX_UNPACKED = 4 * 1024 * 1024 * 1024
+"""Bytes that come out of one file."""
+MAX_RATIO = 200
+"""Bytes that come out for one that goes in: logs of training shrink to a fifth or a twentieth, the most even ones to a
+fiftieth. Chosen; what is made to be large is packed a thousandfold by gzip, and further by the others."""
+SMALL_BYTES = 32 * 1024 * 1024
+"""Up to so many bytes any ratio does no harm."""
+TIMES_TYPICAL = 30
+"""A compressed log may use the time and memory of one that is so many times as large. Chosen by hand."""
+MAX_WINDOW = 128 * 1024 * 1024
+"""Memory that a file may ask for to be unpacked: xz at its highest level takes 65 MiB, Zstandard by default 8 MiB."""
+
+SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
+_SIGNATURES = ((b"\x1f\x8b\x08", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
+SIGNATURE_BYTES = 6
+
+
+class _Decoder(Protocol):
+    """What the decoders of the standard library have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Gzip:
+    """zlib's decoder of a gzip member, with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._decoder.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+
+
+def packing_of(beginning: bytes) -> str:
+    """Return how a file that begins so is compressed, or "" if it is not."""
+    return next((name for signature, name in _SIGNATURES if beginning.startswith(signature)), "")
+
+
+def plain_name(name: str) -> str:
+    """Return the name that a file had before it was compressed."""
+    return next((name.removesuffix(end) for end in SUFFIXES if name.endswith(end) and name != end), name)
+
+
+def unpacked(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None]) -> Iterator[bytes]:
+    """Yield what is in a compressed file, and close it.
+
+    Args:
+        file: The file, at its beginning.
+        packing: How it is compressed, as `packing_of` says.
+        name: Its name for messages.
+        cut: Called with what is wrong where the file is cut off or damaged; what came before was yielded.
+
+    Raises:
+        InputError: nothing can be unpacked, or far more comes out than any log holds.
+    """
+    with file:
+        decoder, size, data = _decoder(packing, name), 0, b""
+        while True:
+            if decoder.eof:
+                data = (decoder.unused_data or file.read(PIECE_BYTES)).lstrip(b"\0")  # tapes are filled up with NULs
+                if not data:
+                    return
+                decoder = _decoder(packing, name)
+            elif decoder.needs_input:
+                data = file.read(PIECE_BYTES)
+            problem, piece = _next(decoder, data)
+            data = b""
+            if problem and not size:
+                raise InputError(f"{name}: cannot be unpacked ({problem}); copy it again, whole")
+            if problem:
+                cut(problem)
+                return
+            size += len(piece)
+            _check_size(size, file.tell(), name)
+            reading(min(size, TIMES_TYPICAL * file.tell()), ("unpacked", name))
+            checkpoint(f"unpacking: {size:,} bytes")
+            if piece:
+                yield piece
+
+
+def _next(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:
+    """Return what is wrong, "" if nothing is, and the next piece."""
+    if not data and decoder.needs_input:
+        return "it ends too early", b""
+    try:
+        return "", decoder.decompress(data, PIECE_BYTES)
+    except (zlib.error, lzma.LZMAError, OSError, EOFError, MemoryError) as error:
+        return f"damaged: {error}", b""
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":  # of an extra, which may not be there to be named
+            raise
+        return f"damaged: {error}", b""
+
+
+def _check_size(size: int, packed: int, name: str) -> None:
+    if size > MAX_UNPACKED:
+        problem = f"more than {MAX_UNPACKED:,} bytes come out of it"
+    elif size > SMALL_BYTES and size > MAX_RATIO * packed:
+        problem = f"more than {MAX_RATIO} bytes come out for each byte of it, as of no log"
+    else:
+        return
+    raise InputError(f"{name}: {problem}; unpack it yourself, and name what comes out, if that is a log")
+
+
+def _decoder(packing: str, name: str) -> _Decoder:
+    if packing == "gzip":
+        return _Gzip()
+    if packing == "bzip2":
+        return bz2.BZ2Decompressor()
+    if packing == "xz":
+        return lzma.LZMADecompressor(memlimit=MAX_WINDOW)
+    try:
+        zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        raise InputError(f"{name}: {MissingExtraError('backports.zstd', 'zstd')}; or unpack it (unzstd)") from None
+    return cast("_Decoder", zstd.ZstdDecompressor())

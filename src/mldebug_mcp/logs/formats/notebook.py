@@ -1,0 +1,93 @@
+"""Jupyter notebooks: what their cells printed, cell by cell, each as a log of text.
+
+Read are streams, results and tracebacks, and tables of HTML, in which the Trainer of Transformers and fastai show their
+progress. Each cell may train anew: steps that begin again in another cell are another part.
+Source: https://nbformat.readthedocs.io/en/latest/format_description.html (version 4).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.json_values import parse_document
+from mldebug_mcp.logs.formats.text_log import Text
+from mldebug_mcp.logs.settings.printed import settings_in_head
+from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
+
+NAME = "notebook"
+
+_CELL = re.compile(r"<t[dh]\b[^<>]*>")
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def matches(file: LogFile) -> bool:
+    """Its name says so, and it begins as an object."""
+    return file.plain_name.lower().endswith(".ipynb") and file.head.lstrip().startswith("{")
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read what the cells printed, in the order of the cells."""
+    try:
+        document = parse_document(file.text())
+    except ValueError as error:
+        raise InputError(f"{file.name}: not valid JSON ({error}); save the notebook again") from None
+    cells = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(cells, list):
+        raise InputError(
+            f"{file.name}: no cells in it, as of nbformat 4; open and save it in Jupyter, or export the log"
+        )
+    for cell in cells:
+        outputs = cell.get("outputs") if isinstance(cell, dict) else None
+        if not isinstance(outputs, list):
+            continue
+        printed = [line for output in outputs if isinstance(output, dict) for line in _lines(output)]
+        if not printed:
+            continue
+        builder.new_part()
+        builder.configure(settings_in_head("\n".join(printed)[:HEAD_BYTES]))
+        text = Text(builder)
+        text.take_lines(printed)
+        text.end()
+
+
+def _lines(output: Mapping[str, object]) -> Iterator[str]:
+    """Yield the lines of an output; the data of a result are the same thing in several forms."""
+    data = output.get("data")
+    if isinstance(data, dict):
+        markup = _joined(data.get("text/html"))
+        shown = "\n".join(_rows(markup)) if markup else _joined(data.get("text/plain"))
+    elif output.get("output_type") == "error":
+        traceback = output.get("traceback")
+        lines = [line for line in traceback if isinstance(line, str)] if isinstance(traceback, list) else []
+        shown = "\n".join(lines) or f"{output.get('ename')}: {output.get('evalue')}"
+    else:
+        shown = _joined(output.get("text"))
+    if shown:
+        yield from shown.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+
+
+def _joined(text: object) -> str:
+    """Return a text that is stored whole or as a list of lines with their ends."""
+    if isinstance(text, list):
+        return "".join(line for line in text if isinstance(line, str))
+    return text if isinstance(text, str) else ""
+
+
+def _rows(markup: str) -> Iterator[str]:
+    """Yield the rows of the tables in HTML, their cells parted by tabs.
+
+    A table whose first column has no name is one of data: pandas shows the index of its rows there.
+    """
+    for table in markup.split("<table")[1:]:
+        rows = [[_shown(cell) for cell in _CELL.split(row)[1:]] for row in table.split("<tr")[1:]]
+        if rows and rows[0] and rows[0][0]:
+            yield from map("\t".join, rows)
+
+
+def _shown(cell: str) -> str:
+    """Return what a reader sees of a cell, in one line."""
+    return " ".join(html.unescape(_TAG.sub("", cell)).split())

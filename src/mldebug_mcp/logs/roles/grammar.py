@@ -1,0 +1,291 @@
+"""A name of a metric → its role: quantity, phase, part, statistic and unit.
+
+A name is split into segments at `/`, `.` and `:`, those into words at every other separator, at humps of camel case and
+at digits (`words`); the lexicon says what each word means. What is left when phase, statistic, unit and words that say
+nothing are taken out must be a quantity as a whole, in any order, or a quantity and the name of a part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from mldebug_mcp.logs.roles import lexicon, meanings
+from mldebug_mcp.logs.roles.idioms import IDIOMS
+from mldebug_mcp.logs.roles.quantities import LOSSES, Quantity
+from mldebug_mcp.logs.roles.words import Words, is_per_time, segments_of, sorted_out
+
+MAX_NAME = 200
+"""Characters of a name that is parsed: a longer one is prose."""
+MAX_WORDS = 16
+_LEVELS = frozenset({"", "mean", "last", "ema", "sum", "median"})
+_ALSO_LEVEL = {
+    Quantity.DEVICE_MEMORY: "max",
+    Quantity.HOST_MEMORY: "max",
+    Quantity.EXPLAINED_VARIANCE: "var",
+    Quantity.GROUPS_WITHOUT_SPREAD: "std",
+    Quantity.REWARD_SPREAD: "std",
+}
+_IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
+_AT_A_TIME = frozenset({"", "mean", "last", "sum"})
+_LETTERS = frozenset({"q", "v", "d", "g"})
+"""What critics and the networks of a GAN are called; with a number, parts of another loss."""
+_COUNTER_SOFT = frozenset({"current", "global", "env", "optimizer", "sampled", "lifetime", "sofar", "so", "far"})
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a metric is, as its name says.
+
+    Args:
+        quantity: What is measured.
+        phase: "eval" for evaluation on held-out data, "train" where the name says so, else "".
+        part: Of which part, such as a layer, a class, a component of the loss; "" for the whole.
+        statistic: "mean", "max", "std", …; "" where the name says none.
+        unit: The unit of the logged values as the name gives it, "" if it does not.
+        factor: What logged values are multiplied by: times are in seconds, memory in GiB, shares of one.
+        namespace: Leading words that are not understood; the reading holds if no other column claims the role.
+        extra: Words beyond the barest name of the role: of two columns, the plainer is the metric.
+    """
+
+    quantity: Quantity
+    phase: str = ""
+    part: str = ""
+    statistic: str = ""
+    unit: str = ""
+    factor: float = 1.0
+    namespace: str = ""
+    extra: int = 0
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it is a level rather than a spread or an extreme."""
+        return self.statistic in _LEVELS or self.statistic == _ALSO_LEVEL.get(self.quantity)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the level of the quantity itself, not of a part."""
+        return not self.part and self.is_level
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether it was measured on held-out data."""
+        return self.phase == "eval"
+
+    @property
+    def name(self) -> str:
+        """The canonical name of its series, "" if the column keeps the name that it was logged with."""
+        if not self.is_whole or not self.quantity.is_named or (self.quantity.is_memory and self.unit in lexicon.SHARES):
+            return ""
+        return f"eval_{self.quantity}" if self.is_evaluation else str(self.quantity)
+
+
+class _Read(NamedTuple):
+    """What the base words of a name are."""
+
+    quantity: Quantity
+    part: str = ""
+    namespace: str = ""
+    extra: int = 0
+
+
+@lru_cache(maxsize=16384)
+def role_of(name: str) -> Role | None:
+    """Return the role that a name has by itself, None if it is not understood."""
+    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE):
+        return None
+    known = normal(name)
+    if known not in IDIOMS:  # "reward_stddev" is "reward_std"
+        known = "_".join(lexicon.STATISTICS.get(word, word) for word in known.split("_"))
+    if known in IDIOMS:
+        quantity, phase, factor = IDIOMS[known]
+        return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
+    segments = segments_of(name)
+    if not segments or sum(map(len, segments)) > MAX_WORDS:
+        return None
+    ending = _unit_last(segments)
+    if ending[-1][-1] in lexicon.SHORT_UNITS and (found := _in_short_unit(ending)) is not None:
+        return found
+    return _role(sorted_out(segments))
+
+
+def normal(name: str) -> str:
+    """Return a name in lower case, with runs of spaces and hyphens as underscores."""
+    if name.islower() and " " not in name and "-" not in name:
+        return name
+    joined = re.sub(r"[\s\-]+", "_", name.strip().lower())
+    return joined.replace("._", "_").replace("_/_", "/")  # "Val. Loss", "Loss / Policy loss"
+
+
+def _unit_last(segments: list[list[str]]) -> list[list[str]]:
+    """Return the words of a name with the unit at the end, where a phase stands behind it: `data_time_s_train`."""
+    *before, unit, phase = ["", "", *segments[-1]]
+    if unit not in lexicon.SHORT_UNITS or phase not in lexicon.PHASES.values():
+        return segments
+    return [*segments[:-1], [*filter(None, before), phase, unit]]
+
+
+def _in_short_unit(segments: list[list[str]]) -> Role | None:
+    """Read the last word as a unit that is another word elsewhere: "(s)", `_m`, `_g`."""
+    before = segments[-1][:-1]
+    unit = segments[-1][-1]
+    words = sorted_out([one for one in (*segments[:-1], before) if one])
+    if words.unit:
+        return None
+    words.unit = unit
+    if unit in lexicon.SECONDS:
+        words.per_time = is_per_time(segments[-1], len(before), words.base)
+    found = _role(words)
+    if unit == "min" and not words.per_time and found is not None and found.quantity not in _IN_MINUTES:
+        return None  # the least of them
+    return found
+
+
+def _role(words: Words) -> Role | None:
+    """Return the role of sorted words, None if some of them are not understood."""
+    if not words.base or words.phases:
+        return None
+    found = _rate(words) if words.per_time else _whole(words) or _of_a_part(words)
+    if found is None:
+        return None
+    quantity, part, namespace, extra = found
+    factor = factor_of(quantity, words.unit)
+    if factor is None or not _can_be(quantity, words.statistic) or (quantity.is_counter and words.phase_follows):
+        return None
+    if words.numbers:
+        numbered = _numbered(quantity, words.numbers)
+        if numbered is None:
+            return None
+        part, extra = f"{part} {numbered}".strip(), extra + len(words.numbers)
+        if quantity is Quantity.LEARNING_RATE:
+            extra += int(words.numbers[0][:6])  # the first group of parameters stands for all
+    return Role(
+        quantity,
+        words.phase,
+        part,
+        words.statistic,
+        words.unit,
+        factor * words.sign,
+        namespace,
+        extra + words.extra + (words.phase == "train"),
+    )
+
+
+def _whole(words: Words) -> _Read | None:
+    """Return the role if all words together are a quantity, but for soft ones."""
+    if words.leading[:1] == ["loss"] and len(words.base) > 1:
+        inside = _all_of(frozenset(words.base[1:]), words)
+        if inside is not None and inside.quantity in meanings.NOT_IN_A_LOSS:
+            return inside
+        if inside is not None and inside.quantity is Quantity.VALUE and len(set(words.base)) > 2:
+            return inside  # "losses/q_values", but "loss/value" is the loss of the value function
+    every = frozenset(words.base)
+    if words.base.count("reward") > 1 and every - lexicon.SOFT != {"reward"}:
+        return None  # "rewards/accuracy_reward" is a function of rewards
+    found = _all_of(every, words)
+    if found is None and words.leading[:1] == ["time"]:
+        found = _all_of(every - {"time"}, words)
+    if found is not None and words.numbers and found.quantity in LOSSES and not _LETTERS.isdisjoint(every):
+        return None  # `loss_q1`
+    return found
+
+
+def _all_of(every: frozenset[str], words: Words) -> _Read | None:
+    """Return the quantity that words are together, with soft ones or without."""
+    core = every - lexicon.SOFT
+    if words.unit in lexicon.SECONDS:
+        for attempt in (every, every - {"total", "current"}, core):
+            if (timed := meanings.TIMED.get(attempt)) is not None:
+                return _Read(timed, extra=len(every) - len(attempt))
+    for attempt in (every, every - _COUNTER_SOFT, core):
+        quantity = meanings.MEANINGS.get(attempt)
+        if quantity is not None and (not quantity.is_counter or every - attempt <= _COUNTER_SOFT):
+            return _Read(quantity, extra=len(every) - len(attempt))
+    return None
+
+
+def _rate(words: Words) -> _Read | None:
+    """Return the role of what is counted per second."""
+    counted = next((one for one in words.base if one in meanings.RATES), "")
+    if not counted:
+        return None
+    ignored = lexicon.SOFT | {counted, "time", "throughput", "input"}
+    rest = [one for one in words.base if one not in ignored]
+    if not lexicon.SPOILERS.isdisjoint(rest):
+        return None
+    return _Read(meanings.RATES[counted], " ".join(rest))
+
+
+def _of_a_part(words: Words) -> _Read | None:
+    """Return the role of a quantity with words that are left: a namespace in front, or the name of a part."""
+    if words.leading[:1] == ["reward"]:
+        return _Read(Quantity.REWARD, " ".join(words.last))
+    base = list(dict.fromkeys(words.base))
+    found = _head(base)
+    if not lexicon.SPOILERS.isdisjoint(one for one in base if found is None or one not in found[1]):
+        return None
+    if words.leading and words.phase != "eval" and meanings.CONCEPTS.isdisjoint(words.leading):
+        inside = _all_of(frozenset(words.last), words)
+        if inside is not None and inside.quantity.is_named:
+            return inside._replace(namespace=" ".join(words.leading), extra=inside.extra + len(words.leading))
+    if found is None:
+        return None
+    quantity, used = found
+    return _Read(quantity, " ".join(one for one in base if one not in used))
+
+
+def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
+    """Return the quantity that most of the words name, and these; of several of one size the last, as in English."""
+    named = [one for one in base if one not in lexicon.SOFT]
+    for size in range(1, len(named)):
+        ending = meanings.MEANINGS.get(frozenset(named[-size:]))
+        if ending is not None and ending not in meanings.WITH_PARTS and ending not in LOSSES:
+            return None  # "reward model lr" is a rate
+    if "loss" in base:
+        return Quantity.LOSS, frozenset({"loss"})
+    every = frozenset(base)
+    for word in base[1:-1]:  # `terminated` of "completions mean terminated length"
+        if (quantity := meanings.MEANINGS.get(every - {word})) in meanings.WITH_PARTS and quantity is not None:
+            return quantity, every - {word}
+    for size in range(len(base) - 1, 0, -1):
+        for first in range(len(base) - size, -1, -1):
+            used = frozenset(base[first : first + size])
+            quantity = meanings.MEANINGS.get(used)
+            if quantity is not None and quantity in meanings.WITH_PARTS:
+                return quantity, used
+    return None
+
+
+def _numbered(quantity: Quantity, numbers: list[str]) -> str | None:
+    """Return which part the numbers in a name make of a quantity, "" if none; None where it cannot have any."""
+    if quantity in (Quantity.LEARNING_RATE, Quantity.REWARD, Quantity.EPISODE_LENGTH):
+        return ""  # of a group of parameters, or of episodes that are averaged
+    if quantity not in meanings.INDEXED and quantity not in meanings.WITH_PARTS:
+        return None
+    if quantity is Quantity.GRADIENT_NORM and numbers == ["2", "0"]:
+        return ""  # the order of the norm
+    return "" if all(one == meanings.WHOLE_INDICES.get(quantity) for one in numbers) else " ".join(numbers)
+
+
+def factor_of(quantity: Quantity, unit: str) -> float | None:
+    """Return what values in a unit are multiplied by, None if the quantity cannot be measured in it."""
+    if not unit:
+        return 1.0
+    if unit in lexicon.SECONDS and (quantity.is_duration or quantity is Quantity.TIMESTAMP):
+        return lexicon.SECONDS[unit]
+    if quantity.is_memory and unit in lexicon.GIB:
+        return lexicon.GIB[unit]
+    if unit in lexicon.SHARES and (quantity.is_share or quantity.is_memory):
+        return lexicon.SHARES[unit]
+    if unit in lexicon.THOUSANDS and (quantity.is_counter or quantity in meanings.COUNTED):
+        return lexicon.THOUSANDS[unit]
+    return 1.0 / lexicon.SECONDS[unit] if unit in lexicon.SECONDS and quantity in meanings.COUNTED else None
+
+
+def _can_be(quantity: Quantity, statistic: str) -> bool:
+    """Say whether a quantity has a statistic: `max_steps` and `min_lr` are settings."""
+    if quantity.is_counter or quantity in (Quantity.LEARNING_RATE, Quantity.BATCH_SIZE):
+        return statistic in _AT_A_TIME
+    return True

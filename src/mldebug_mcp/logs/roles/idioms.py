@@ -1,0 +1,75 @@
+"""Names that mean otherwise than their words say, in the framework that writes them."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.roles.quantities import Quantity as Q  # noqa: N817 - a table of them
+
+IDIOMS: dict[str, tuple[Q | None, str, float]] = {
+    # Stable-Baselines3 logs minus the mean entropy (ppo.py: entropy_loss = -mean(entropy)), others the entropy.
+    "train/entropy_loss": (Q.ENTROPY, "", -1.0),
+    "actor/entropy_loss": (Q.ENTROPY, "", 1.0),
+    "mean_entropy_loss": (Q.ENTROPY, "", 1.0),
+    "loss_ent": (Q.ENTROPY, "", 1.0),
+    "actor/kl_loss": (Q.KL, "", 1.0),
+    "mean_kl_loss": (Q.KL, "", 1.0),
+    "loss_kl": (Q.KL, "", 1.0),
+    "actor/ppo_kl": (Q.APPROXIMATE_KL, "", 1.0),
+    "actor/loss": (Q.LOSS, "", 1.0),
+    "losses/a_loss": (Q.POLICY_LOSS, "", 1.0),
+    "losses/c_loss": (Q.VALUE_LOSS, "", 1.0),
+    "ev_tdlam_before": (Q.EXPLAINED_VARIANCE, "", 1.0),
+    # TRL's PPO trainer: "val" is the value function.
+    "ppo/val/var_explained": (Q.EXPLAINED_VARIANCE, "", 1.0),
+    "val/ratio": (Q.POLICY_RATIO, "", 1.0),
+    "val/ratio_var": (None, "", 1.0),
+    "val/clipfrac": (None, "", 1.0),
+    "val/clipfrac_avg": (None, "", 1.0),
+    "val/num_eos_tokens": (None, "", 1.0),
+    "ppo/returns/mean": (None, "", 1.0),  # targets of the value function, beside the scores
+    # A mean beside a loss may be that of a reward model; TRL's spread is that within the groups of one prompt.
+    "reward_mean": (None, "", 1.0),
+    "reward_std": (Q.REWARD_SPREAD, "", 1.0),
+    "train/reward_std": (Q.REWARD_SPREAD, "", 1.0),
+    "env/reward_std": (Q.REWARD_SPREAD, "", 1.0),
+    "ppo/mean_scores": (Q.REWARD, "", 1.0),
+    "objective/scores": (Q.REWARD, "", 1.0),
+    "critic/rewards/mean": (Q.REWARD, "", 1.0),
+    "evaluation/averagereturn": (Q.REWARD, "", 1.0),
+    "evaluation/average_episode_length": (Q.EPISODE_LENGTH, "", 1.0),
+    "evaluation": (Q.REWARD, "eval", 1.0),
+    "avgr": (Q.REWARD, "", 1.0),
+    "meanrew": (Q.REWARD, "", 1.0),
+    "avgs": (Q.EPISODE_LENGTH, "", 1.0),
+    "meanlen": (Q.EPISODE_LENGTH, "", 1.0),
+    "episode_t": (Q.EPISODE_LENGTH, "", 1.0),
+    "t_env": (Q.STEP, "", 1.0),
+    "total_t": (Q.STEP, "", 1.0),
+    "_step": (Q.STEP, "", 1.0),  # Weights & Biases counts its calls
+    "acc_iter": (Q.STEP, "", 1.0),  # OpenPCDet: accumulated
+    "valid_num_updates": (Q.STEP, "", 1.0),  # fairseq: of training, where it was validated
+    "global_step/max_steps": (Q.STEP, "", 1.0),  # ms-swift
+    "update": (Q.STEP, "", 1.0),  # fairseq: in epochs, beside num_updates
+    "num_epoch": (Q.EPOCH, "", 1.0),
+    "time/iterations": (None, "", 1.0),  # Stable-Baselines3 counts rollouts
+    "time/episodes": (None, "", 1.0),
+    "trl": (Q.LOSS, "", 1.0),
+    "tel": (Q.LOSS, "eval", 1.0),
+    "l_pix": (Q.LOSS, "", 1.0),
+    "train_nll": (Q.LOSS, "", 1.0),
+    "train/ce_loss": (Q.LOSS, "", 1.0),
+    "valid_loss/mse": (Q.LOSS, "eval", 1.0),
+    "clip_val_loss": (Q.LOSS, "eval", 1.0),
+    "norm": (Q.GRADIENT_NORM, "", 1.0),
+    "scaler_scale": (Q.LOSS_SCALE, "", 1.0),
+    "x/lr0": (Q.LEARNING_RATE, "", 1.0),
+    "token_acc": (Q.ACCURACY, "", 1.0),  # ms-swift has no other
+    "eval_token_acc": (Q.ACCURACY, "eval", 1.0),
+    "metrics/accuracy_top1": (Q.ACCURACY, "eval", 1.0),  # Ultralytics measures it on the validation set
+    "time_metrics/end_to_end(s)": (Q.STEP_TIME, "", 1.0),  # torchtitan
+    "dt": (Q.STEP_TIME, "", 1.0),
+    "updt_s": (Q.STEP_TIME, "", 1.0),
+    "step_avg": (Q.STEP_TIME, "", 1.0),
+    "_runtime": (Q.ELAPSED, "", 1.0),
+    "train_time": (Q.ELAPSED, "", 1.0),
+}
+"""Name, in lower case with underscores → quantity (None: it has no role), phase, factor."""

@@ -1,0 +1,157 @@
+"""Which words together are which quantity, and what else a name of each quantity may hold."""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.roles.quantities import Quantity as Q  # noqa: N817 - tables of them
+
+MEANINGS: dict[frozenset[str], Q] = {
+    frozenset(expression.split()): quantity
+    for quantity, expressions in {
+        Q.LOSS: "loss, cross entropy loss, cost",
+        Q.ACCURACY: "accuracy, accuracies, top, top accuracy",
+        Q.TOKEN_ACCURACY: "token accuracy",
+        Q.PERPLEXITY: "perplexity, lm perplexity loss",
+        Q.BITS: "bpb",
+        Q.GRADIENT_NORM: "gradient norm, gradient weight norm, policy gradient norm, l2 gradient norm",
+        Q.WEIGHT_NORM: "weight norm",
+        Q.LEARNING_RATE: "learning rate, policy learning rate, learning rate pg",
+        Q.LOSS_SCALE: "loss scale, gradient scale, fp16 scale, fp16 gradient scale",
+        Q.SKIPPED_STEPS: "skipped, num skipped, skipped steps, num skipped steps, skipped step",
+        Q.NAN_STEPS: "nan steps, num nan steps",
+        Q.STEP: "step, steps, time steps, total time steps, num updates, updates, batch index, round, "
+        "server round, communication round, frame, num frame, total frame, env step, env steps, total env steps, "
+        "total env interacts, num env steps, kimg, optimizer step, num steps sampled, num env steps sampled, "
+        "num env steps sampled lifetime, num time steps",
+        Q.EPOCH: "epoch",
+        Q.EPISODE: "episode, num episode, index episode",
+        Q.TOKENS_SEEN: "num tokens, tokens seen, consumed tokens, num tokens seen, num input tokens seen, total tokens",
+        Q.SAMPLES_SEEN: "consumed samples, samples seen, num samples seen, total samples, num samples",
+        Q.BATCH_SIZE: "batch size",
+        Q.STEP_TIME: "step time, batch time, step elapsed time, batch cost, batch t, step t, update time",
+        Q.DATA_TIME: "data time, data wait, data wait time, data load, data load time, data fetch, data fetch time, "
+        "fetch time, fetch batch time, reader cost, reader time, data t, data cost, data stall, data stall time, "
+        "batch wait time",
+        Q.FORWARD_TIME: "forward time, forward t",
+        Q.BACKWARD_TIME: "backward time, backward t",
+        Q.OPTIMIZER_TIME: "optimizer time, optimizer step time",
+        Q.EPOCH_TIME: "epoch time",
+        Q.RUNTIME: "runtime",
+        Q.ELAPSED: "elapsed, elapsed time, wall, wall time, total time",
+        Q.TIMESTAMP: "timestamp, timestamp time",
+        Q.TIME_LEFT: "eta",
+        Q.THROUGHPUT: "throughput",
+        Q.FLOPS: "flops, total flops",
+        Q.FLOPS_UTILISATION: "mfu",
+        Q.DEVICE_MEMORY: "memory, gpu memory, memory reserved, memory allocated, memory active, gpu memory reserved, "
+        "gpu memory allocated, gpu memory active",
+        Q.HOST_MEMORY: "host memory",
+        Q.DEVICE_UTILISATION: "gpu utilisation",
+        Q.HOST_UTILISATION: "host utilisation",
+        Q.TEMPERATURE: "temperature, gpu temperature",
+        Q.POWER: "power, gpu power",
+        Q.REWARD: "reward, episode reward, ep reward, episode score",
+        Q.GROUPS_WITHOUT_SPREAD: "fraction reward zero",
+        Q.VALUE_LOSS: "value loss, value function loss, q loss, qf loss, value qf loss, v loss, td loss, value q loss",
+        Q.VALUE: "value, q value, qf value, v value",
+        Q.POLICY_LOSS: "policy loss, policy gradient loss, surrogate loss, policy surrogate loss, mu loss, pg loss, "
+        "policy pg loss",
+        Q.ENTROPY: "entropy, policy entropy",
+        Q.ENTROPY_LOSS: "entropy loss",
+        Q.KL: "kl, kl div, policy kl",
+        Q.APPROXIMATE_KL: "approx kl, policy approx kl",
+        Q.CLIP_FRACTION: "clip fraction, policy clip fraction, pg clip fraction, policy pg clip fraction",
+        Q.EXPLAINED_VARIANCE: "explained, value explained",
+        Q.ADVANTAGE: "advantage",
+        Q.EXPLORATION: "exploration rate",
+        Q.EPISODE_LENGTH: "episode length, ep length, episode steps",
+        Q.COMPLETION_LENGTH: "completion length",
+        Q.PROMPT_LENGTH: "prompt length",
+        Q.CLIPPED_COMPLETIONS: "completion clip fraction, completion length clip fraction",
+        Q.REWARD_CHOSEN: "reward chosen",
+        Q.REWARD_REJECTED: "reward rejected",
+        Q.REWARD_MARGIN: "reward margin",
+        Q.REWARD_ACCURACY: "reward accuracies",
+        Q.LOGPS_CHOSEN: "logps chosen",
+        Q.LOGPS_REJECTED: "logps rejected",
+        Q.LOGITS_CHOSEN: "logits chosen",
+        Q.LOGITS_REJECTED: "logits rejected",
+        Q.MARGIN: "margin",
+        Q.DISCRIMINATOR_LOSS: "d loss, discriminator loss, d err",
+        Q.GENERATOR_LOSS: "g loss, generator loss, g err",
+        Q.OUTPUT_ON_REAL: "d x, d real, d real prob, d real score, real score, real prob",
+        Q.OUTPUT_ON_GENERATED: "d g z, d fake, d fake prob, d fake score, fake score, fake prob",
+        Q.F1: "f1, f1 score",
+        Q.AUC: "auc, auc score",
+        Q.PRECISION: "precision",
+        Q.RECALL: "recall",
+        Q.AVERAGE_PRECISION: "map",
+        Q.IOU: "iou, iou score",
+        Q.DICE: "dice, dice score, dice coefficient",
+        Q.NDCG: "ndcg",
+        Q.MRR: "mrr",
+        Q.HIT_RATE: "hit, hit rate, hit fraction",
+        Q.BLEU: "bleu, bleu score",
+        Q.CHRF: "chrf",
+        Q.ROUGE: "rouge",
+        Q.METEOR: "meteor",
+        Q.PSNR: "psnr",
+        Q.SSIM: "ssim",
+        Q.R2: "r2, r2 score, r squared, r squared score",
+        Q.CORRELATION: "correlation",
+        Q.SUCCESS_RATE: "success rate, success",
+        Q.SCORE: "score",
+        Q.EVIDENCE_BOUND: "elbo",
+        Q.ERROR_RATE: "error rate, error",
+        Q.WORD_ERROR_RATE: "wer",
+        Q.ABSOLUTE_ERROR: "mae",
+        Q.SQUARED_ERROR: "mse",
+        Q.ROOT_SQUARED_ERROR: "rmse",
+        Q.PERCENTAGE_ERROR: "mape",
+        Q.FID: "fid",
+        Q.LPIPS: "lpips",
+        Q.RANK: "mr",
+    }.items()
+    for expression in expressions.split(", ")
+}
+"""Words, in any order → the quantity."""
+TIMED: dict[frozenset[str], Q] = {
+    frozenset(expression.split()): quantity
+    for quantity, expressions in {
+        Q.STEP_TIME: "step, steps, batch",
+        Q.DATA_TIME: "data, fetch, data load, data fetch, data wait, reader",
+        Q.FORWARD_TIME: "forward",
+        Q.BACKWARD_TIME: "backward",
+        Q.OPTIMIZER_TIME: "optimizer, optimizer step",
+        Q.EPOCH_TIME: "epoch",
+    }.items()
+    for expression in expressions.split(", ")
+}
+"""... where a unit of time says that it is a duration: `fetch_ms`, "ms per step"."""
+RATES: dict[str, Q] = {
+    "token": Q.TOKENS_PER_SECOND, "tokens": Q.TOKENS_PER_SECOND, "samples": Q.SAMPLES_PER_SECOND,
+    "step": Q.STEPS_PER_SECOND, "steps": Q.STEPS_PER_SECOND, "updates": Q.STEPS_PER_SECOND,
+    "batch": Q.STEPS_PER_SECOND, "frame": Q.STEPS_PER_SECOND,
+}  # fmt: skip
+"""... and what is counted per second."""
+WITH_PARTS = frozenset({
+    Q.LOSS, Q.ACCURACY, Q.PERPLEXITY, Q.REWARD, Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.KL, Q.ENTROPY, Q.CLIP_FRACTION,
+    Q.COMPLETION_LENGTH, Q.VALUE, Q.TOKENS_PER_SECOND, Q.SAMPLES_PER_SECOND, Q.STEPS_PER_SECOND,
+    *(one for one in Q if one.higher_is_better or one.lower_is_better),
+})  # fmt: skip
+"""Quantities that have parts, named by any word: `box_loss`, the F1 of a class, the norm of a layer."""
+INDEXED = frozenset({
+    Q.LEARNING_RATE, Q.REWARD, Q.VALUE_LOSS, Q.ACCURACY, Q.GRADIENT_NORM, Q.DEVICE_MEMORY, Q.DEVICE_UTILISATION,
+    Q.TEMPERATURE, Q.POWER, Q.OUTPUT_ON_GENERATED,
+})  # fmt: skip
+"""... and those whose name may hold a number: of a group of parameters, of a GPU, of episodes that are averaged."""
+WHOLE_INDICES = {Q.VALUE_LOSS: "1", Q.ACCURACY: "1", Q.DEVICE_MEMORY: "0", Q.OUTPUT_ON_GENERATED: "1"}
+"""The one number that does not make a part of it: the first critic, top-1, GPU 0."""
+NOT_IN_A_LOSS = frozenset({
+    Q.LEARNING_RATE, Q.ENTROPY, Q.APPROXIMATE_KL, Q.CLIP_FRACTION, Q.EXPLAINED_VARIANCE, Q.LOSS_SCALE, Q.GRADIENT_NORM,
+})  # fmt: skip
+"""Quantities that `loss/` in front is only the place of."""
+
+CONCEPTS = frozenset(word for words in MEANINGS for word in words)
+"""The words that quantities are made of."""
+COUNTED = frozenset({Q.TOKENS_SEEN, Q.SAMPLES_SEEN, *RATES.values()})
+"""Quantities that may be given in thousands."""

@@ -1,0 +1,175 @@
+"""A name of a metric → its words, each as the lexicon knows it, sorted by what they are for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mldebug_mcp.logs.roles import lexicon, meanings
+
+_SEGMENT = re.compile(r"[/:|]+|\.(?!\d)|(?<=[^\W\d])\.(?=\d)")
+_CHUNK = re.compile(r"[^\W_]+|[%²]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_DIGITS = re.compile(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)")
+_VALUE_OF_LOSS = re.compile(r"(?<=loss)[_ -]?values?$", re.IGNORECASE)
+_LEAST_GLUED = 3
+"""Letters of a word that may be glued to others without a separator: `gradnorm`, `clipfrac`."""
+_SHORT_GLUED = frozenset({"ep", "kl", "lr"})
+
+PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
+
+
+@dataclass(slots=True)
+class Words:
+    """The words of a name by what they are for.
+
+    Args:
+        base: What is measured, and of what, in the order of the name.
+        leading: Those of them in the segments before the last one that has any.
+        last: Those of that last one.
+        phase: "train", "eval" or "".
+        phases: How many more phases it names, which are other ones.
+        phase_follows: Whether it stands behind what is measured: `loss_val`.
+        statistic: "mean", "max", …, or "".
+        unit: As written, in lower case, or "".
+        per_time: Whether something is counted per unit of time.
+        numbers: Numbers in the name.
+        extra: Words that say nothing of the role.
+        sign: What values are multiplied by for what is maximised.
+    """
+
+    base: list[str] = field(default_factory=list)
+    leading: list[str] = field(default_factory=list)
+    last: list[str] = field(default_factory=list)
+    phase: str = ""
+    phase_follows: bool = False
+    phases: int = 0
+    statistic: str = ""
+    unit: str = ""
+    per_time: bool = False
+    numbers: list[str] = field(default_factory=list)
+    extra: int = 0
+    sign: float = 1.0
+
+
+def segments_of(name: str) -> list[list[str]]:
+    """Return the words of each segment of a name that has any; a word that means several is those."""
+    segments: list[list[str]] = []
+    for one in _SEGMENT.split(name):
+        if segments and segments[-1] == ["learner"]:
+            segments.pop()  # RLlib: the name of the policy that it learns
+        elif words := _words_of(one):
+            segments.append(words)
+    if len(segments) > 2 and segments[-1] == ["gpu"] and ["gpu"] in segments[:-1]:
+        segments[-1].append("utilisation")  # Weights & Biases: `system.gpu.0.gpu`
+    if segments and segments[-1][-1] == "per":
+        segments[-1][-1] = "wer"  # the phone error rate of speech
+    return segments
+
+
+def sorted_out(segments: list[list[str]]) -> Words:
+    """Sort the words of a name by what they are for."""
+    words = Words()
+    for number, segment in enumerate(segments):
+        mine: list[str] = []
+        for position, word in enumerate(segment):
+            is_unit = _KINDS.get(word) == UNIT or (
+                word in lexicon.SHORT_UNITS and _is_unit_here(segments, number, position)
+            )
+            if is_unit:
+                words.unit = words.unit or word
+                if word in lexicon.SECONDS:
+                    words.per_time |= is_per_time(segment, position, [*words.base, *mine])
+            else:
+                _sort(words, word, mine)
+        if mine:
+            words.leading += words.last
+            words.last = mine
+            words.base += mine
+    return words
+
+
+def _sort(words: Words, word: str, mine: list[str]) -> None:
+    """Put a word that is no unit to its like; `mine` are the base words of its segment so far."""
+    kind = _KINDS.get(word)
+    if kind == PHASE:
+        if words.phase not in ("", word) and mine:
+            words.phases += 1  # two in one segment are two names
+        words.phase = "eval" if words.phase == "eval" else word
+        words.phase_follows = bool(mine)
+    elif kind == STATISTIC:
+        words.statistic = words.statistic or word
+        words.extra += 1 if word in ("mean", "median") else 2  # of two, the smoother is the metric
+    elif kind == NOTHING:
+        words.extra += word != "per"
+    elif word.isdecimal():
+        words.numbers.append(word)
+    elif word in lexicon.NEGATED:
+        words.sign = -1.0
+        mine.append("loss")
+    else:
+        mine.append(word)
+
+
+def is_per_time(segment: list[str], position: int, base: list[str]) -> bool:
+    """Say whether a unit of time is what something is counted by: "tokens per s", "tok/s"."""
+    if segment[position - 1 : position] == ["per"]:
+        return any(one in meanings.RATES for one in base)
+    return len(segment) == 1 and "time" not in base and base[-1:] != [] and base[-1] in meanings.RATES
+
+
+def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool:
+    """Say whether a short word that is not the last one is a unit: of `timing_s/step`, "s/it", `s_per_step`."""
+    segment = segments[number]
+    if number + 1 == len(segments) and position + 1 == len(segment):
+        return False
+    before, after = segment[max(0, position - 1) : position], segment[position + 1 : position + 2]
+    return len(segment) == 1 or after == ["per"] or before in (["time"], ["per"])
+
+
+def _words_of(segment: str) -> list[str]:
+    """Return the words of a segment as the lexicon knows them, in lower case where it does not."""
+    words: list[str] = []
+    for chunk in _CHUNK.findall(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))):
+        low = chunk.lower()
+        if low in _KNOWN:
+            words += _KNOWN[low]
+            continue
+        for hump in _HUMP.split(chunk):
+            low = hump.lower()
+            for piece in (low,) if low in _KNOWN else _DIGITS.split(low):
+                words += _KNOWN.get(piece) or _glued(piece) or (piece,)
+    return words
+
+
+@lru_cache(maxsize=4096)
+def _glued(word: str) -> tuple[str, ...] | None:
+    """Return the known words that one is made of, None if it is not: `eprewmean`."""
+    least = 2 if word.isascii() else 1  # one letter of Chinese may be a word
+    for end in range(len(word) - least, least - 1, -1):
+        first, rest = word[:end], word[end:]
+        if first in _GLUE:
+            after = _KNOWN[rest] if rest in _GLUE else _glued(rest)
+            if after is not None:
+                return (*_KNOWN[first], *after)
+    return None
+
+
+_KNOWN: dict[str, tuple[str, ...]] = {
+    **{word: tuple(meaning.split()) or (word,) for word, meaning in lexicon.SYNONYMS.items()},
+    **{word: (meaning,) for word, meaning in (*lexicon.PHASES.items(), *lexicon.STATISTICS.items())},
+    **{word: (word,) for word in (*lexicon.UNITS, *lexicon.NAMESPACES, *lexicon.NEGATED, "sofar")},
+    "learners": ("learner",),
+}
+_KINDS = {
+    **dict.fromkeys(lexicon.EMPTY - meanings.CONCEPTS, NOTHING),
+    **dict.fromkeys(lexicon.UNITS - lexicon.SHORT_UNITS, UNIT),
+    **dict.fromkeys(lexicon.STATISTICS.values(), STATISTIC),
+    **dict.fromkeys(lexicon.PHASES.values(), PHASE),
+}
+_GLUE = frozenset(
+    word
+    for word in (*lexicon.SYNONYMS, *lexicon.PHASES, *lexicon.STATISTICS, "sofar")
+    if len(word) >= _LEAST_GLUED or word in _SHORT_GLUED or not word.isascii()
+)

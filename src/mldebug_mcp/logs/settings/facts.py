@@ -1,0 +1,206 @@
+"""What follows from the settings of a run, and from its settings and metrics together; None is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mldebug_mcp.logs.settings.settings import Settings
+
+LANGUAGE_MODELS = frozenset({"pretraining", "sft", "preference", "grpo", "ppo"})
+"""Kinds of run whose model predicts tokens: a number of classes there is no more than a default of some library."""
+
+_HALF = frozenset({"fp16", "float16", "half", "16", "16 mixed", "fp16 mixed", "16 true", "torch float16", "f16"})
+_BRAIN = frozenset({"bf16", "bfloat16", "bf16 mixed", "bf16 true", "torch bfloat16"})
+_SINGLE = frozenset(
+    {"no", "false", "none", "fp32", "float32", "32", "32 true", "single", "full", "tf32", "torch float32", "64",
+     "float64", "fp64", "double"}
+)  # fmt: skip
+_EIGHT = ("fp8", "float8", "e4m3", "transformer engine")
+_PRECISIONS = ("mixed_precision", "precision", "amp_dtype", "compute_type", "dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The schedule of the learning rate as configured.
+
+    Args:
+        kind: Its name, in lower case.
+        peak: Its highest rate.
+        floor: Its last rate.
+        warmup_steps: Steps until the peak, from their number, or from their share of the plan or of a pass.
+    """
+
+    kind: str | None
+    peak: float | None
+    floor: float | None
+    warmup_steps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """The optimizer as configured."""
+
+    name: str | None
+    betas: tuple[float | None, float | None]
+    epsilon: float | None
+    momentum: float | None
+    weight_decay: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a run beside its curves.
+
+    Args:
+        kind: Kind of run.
+        classes: Classes that a classifier tells apart; None in a language model, whatever its configuration says.
+        tokens: Tokens that a language model predicts; None in anything else.
+        rows: Rows of the training data.
+        row_tokens: Tokens of a row, at most.
+        effective_batch: Rows of one update: per device x accumulation x world.
+        steps_per_pass: Updates in one pass over the data.
+        plan: Updates that are planned.
+        precision: "fp16", "bf16", "fp8" or "fp32"; "not fp16" where no more is known.
+        schedule: The schedule as configured.
+        optimizer: The optimizer as configured.
+        clip: Norm to which gradients are clipped; infinity where clipping is explicitly off.
+        sampling: How completions are sampled: temperature, top_k, top_p, min_p, num_generations.
+    """
+
+    kind: str
+    classes: float | None
+    tokens: float | None
+    rows: float | None
+    row_tokens: float | None
+    effective_batch: float | None
+    steps_per_pass: float | None
+    plan: float | None
+    precision: str | None
+    schedule: Schedule
+    optimizer: Optimizer
+    clip: float | None
+    sampling: Mapping[str, float]
+
+    def passes_at(self, step: float) -> float | None:
+        """Return how many passes over the data were made at a step."""
+        return None if not self.steps_per_pass else step / self.steps_per_pass
+
+
+def facts_of(settings: Settings, kind: str, steps_per_epoch: float | None = None) -> Facts:
+    """Derive the facts of a run.
+
+    Args:
+        settings: Its configuration.
+        kind: Its kind.
+        steps_per_epoch: Steps in an epoch as the log counts them, where it counts both.
+    """
+    is_language = kind in LANGUAGE_MODELS
+    rows, batch = _positive(settings, "train_rows"), _effective_batch(settings)
+    counted = -(-rows // batch) if rows and batch else None
+    per_pass = _positive(settings, "steps_per_epoch") or steps_per_epoch or counted
+    plan = _plan(settings, per_pass)
+    return Facts(
+        kind=kind,
+        classes=None if is_language else _positive(settings, "num_labels"),
+        tokens=_positive(settings, "vocab_size") if is_language or kind == "unknown" else None,
+        rows=rows,
+        row_tokens=_positive(settings, "sequence_length"),
+        effective_batch=batch,
+        steps_per_pass=per_pass,
+        plan=plan,
+        precision=precision_of(settings),
+        schedule=Schedule(
+            kind=settings.text("lr_scheduler_type") or None,
+            peak=settings.number("learning_rate"),
+            floor=settings.number("min_learning_rate"),
+            warmup_steps=_warmup(settings, plan, per_pass, batch),
+        ),
+        optimizer=Optimizer(
+            name=settings.text("optim") or None,
+            betas=(settings.number("adam_beta1"), settings.number("adam_beta2")),
+            epsilon=settings.number("adam_epsilon"),
+            momentum=settings.number("momentum"),
+            weight_decay=settings.number("weight_decay"),
+        ),
+        clip=_clip(settings),
+        sampling={
+            name: number
+            for name in ("temperature", "top_k", "top_p", "min_p", "num_generations")
+            if (number := settings.number(name)) is not None
+        },
+    )
+
+
+def precision_of(settings: Settings) -> str | None:
+    """Return in what precision a run computes: an explicit false refutes, what is not named is not known."""
+    for flag in ("fp8", "fp16", "bf16"):
+        if settings.flag(flag):
+            return flag
+    named = [_precision_named(str(settings[name].value)) for name in _PRECISIONS if _is_given(settings, name)]
+    found = next((one for one in named if one is not None), None)
+    if found is not None:
+        return found
+    refuted = [settings.flag(flag) is False for flag in ("fp16", "bf16")]
+    if settings.flag("amp") is False or settings.flag("mixed_precision") is False or all(refuted):
+        # Weights in half precision are computed with as they are where no autocast is asked for.
+        return _precision_named(settings.text("torch_dtype")) or "fp32"
+    return _precision_named(settings.text("torch_dtype")) or ("not fp16" if refuted[0] else None)
+
+
+def _precision_named(text: str) -> str | None:
+    words = " ".join(text.lower().replace("-", " ").replace("_", " ").replace(".", " ").split())
+    if any(name in words for name in _EIGHT):
+        return "fp8"
+    for name, known in (("fp16", _HALF), ("bf16", _BRAIN), ("fp32", _SINGLE)):
+        if words in known:
+            return name
+    return None
+
+
+def _is_given(settings: Settings, name: str) -> bool:
+    return name in settings and settings[name].value is not None
+
+
+def _positive(settings: Settings, name: str) -> float | None:
+    number = settings.number(name)
+    return number if number is not None and 0 < number < float("inf") else None
+
+
+def _effective_batch(settings: Settings) -> float | None:
+    whole = _positive(settings, "global_batch_size")
+    if whole:
+        return whole
+    each = _positive(settings, "per_device_train_batch_size")
+    if not each:
+        return None
+    nodes = _positive(settings, "nnodes") or 1.0
+    processes = (_positive(settings, "nproc_per_node") or 0.0) * nodes
+    world = max(_positive(settings, "world_size") or 1.0, processes)  # Transformers' n_gpu is that of one process
+    return each * (_positive(settings, "gradient_accumulation_steps") or 1.0) * world
+
+
+def _plan(settings: Settings, per_pass: float | None) -> float | None:
+    steps = _positive(settings, "max_steps")
+    epochs = _positive(settings, "num_train_epochs")
+    return steps or (epochs * per_pass if epochs and per_pass else None)
+
+
+def _warmup(settings: Settings, plan: float | None, per_pass: float | None, batch: float | None) -> float | None:
+    """Return the steps of warm-up; in TrainingArguments a number of steps goes before a share."""
+    steps = settings.number("warmup_steps")
+    ratio, epochs, rows = (settings.number(f"warmup_{unit}") for unit in ("ratio", "epochs", "samples"))
+    if steps:
+        return steps
+    if ratio is not None and 0 < ratio <= 1 and plan:
+        return ratio * plan
+    if epochs and per_pass:
+        return epochs * per_pass
+    return rows / batch if rows and batch else steps if not ratio else None
+
+
+def _clip(settings: Settings) -> float | None:
+    if "max_grad_norm" not in settings:
+        return None
+    clip = settings.number("max_grad_norm")
+    return clip if clip is not None and clip > 0 else float("inf")

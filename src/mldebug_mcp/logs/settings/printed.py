@@ -1,0 +1,145 @@
+"""The configuration that a script printed at the head of its log, in any form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+
+from mldebug_mcp.logs.lines.prefixes import without_prefix
+from mldebug_mcp.logs.settings.blocks import pair_in, settings_in_block
+from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command
+from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object
+from mldebug_mcp.logs.settings.settings import Settings
+from mldebug_mcp.logs.settings.values import number_of
+
+MAX_LINES = 3000
+MAX_LINE = 20_000
+MAX_OBJECT_LINES = 1000
+MAX_TRIES = 50
+"""Printed objects that are looked at."""
+LEAST_KNOWN = 4
+"""Known settings that make lines a configuration; chosen by hand: a record of a log has a rate and a batch."""
+LEAST_ARGUMENTS = 5
+"""... and keys of a list of arguments whose form tells that it is one: Megatron's dots, a Namespace."""
+
+_CALL = re.compile(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
+_CALL_OF_ARGUMENTS = re.compile(r"Namespace|Arg|Config|Param|Setting|Option")
+_LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*\s-(?=\s)")
+"""The name of a logger behind time and level."""
+_BRACE = re.compile(r"[{]")
+_COUNTERS = frozenset(
+    {"step", "epoch", "loss", "iteration", "iter", "global_step", "train_loss", "val_loss", "eval_loss"}
+)
+"""What a record of a log holds as a number, and a configuration hardly ever."""
+
+
+@lru_cache(maxsize=8)
+def settings_in_head(head: str) -> Settings:
+    """Return the settings printed in the beginning of a log; a log that is watched asks again and again."""
+    return settings_printed_in(head.splitlines())
+
+
+def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
+    """Return the settings that a log printed in some of its lines, such as the head of an attempt.
+
+    Args:
+        lines: The lines, without their ends.
+        first_line: Number of the first of them in its file, from 1.
+    """
+    clean = [_message(line[:MAX_LINE]) for line in islice(lines, MAX_LINES)]
+    found = [Settings.of(values, f"printed at line {first_line + at}") for at, values in _configurations(clean)]
+    return Settings.merged(*found)
+
+
+def _message(line: str) -> str:
+    """Return a line without its prefix, its indentation kept: it tells what a key belongs to."""
+    message = without_prefix(line).message
+    if len(message) == len(line):
+        return line
+    words = _LOGGER.sub("", message).lstrip()
+    before = line[: line.rfind(words)] if words else ""
+    return " " * (len(before) - len(before.rstrip())) + words
+
+
+def is_configuration(values: Mapping[str, object], *, told: bool = False) -> bool:
+    """Say whether a mapping is a configuration and not a record of a log.
+
+    Args:
+        values: Names to values.
+        told: Its form tells that it is one.
+    """
+    if told and len(values) >= LEAST_ARGUMENTS:
+        return True
+    is_record = any(_counts(name, value) for name, value in values.items())
+    return not is_record and len(Settings.of(values).known) >= LEAST_KNOWN
+
+
+def _counts(name: str, value: object) -> bool:
+    return name.lower() in _COUNTERS and number_of(value) is not None
+
+
+def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the configurations in some lines, each with the index of its first line."""
+    at, tries = 0, MAX_TRIES
+    while at < len(lines):
+        line = lines[at]
+        if tries and (read := _object_at(lines, at)) is not None:
+            values, end, told = read
+            tries -= 1
+            if is_configuration(values, told=told):
+                yield at, values
+                at = end
+                continue
+        if STARTED.search(line) and "-" in line:
+            end = _end_of_command(lines, at)
+            values = settings_in_command("\n".join(lines[at:end]))
+            if Settings.of(values).known:
+                yield at, values
+            at = end
+            continue
+        block = _block_at(lines, at)
+        if len(block) > 1:
+            values, told = settings_in_block(block)
+            if is_configuration(values, told=told):
+                yield at, values
+            at += len(block)
+            continue
+        at += 1
+
+
+def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, bool] | None:
+    """Return the object printed from a line on, the index of the line behind it, and whether it is one of arguments."""
+    line = lines[at]
+    call, brace = _CALL.search(line), _BRACE.search(line)
+    starts = [found for found in (call, brace) if found is not None]
+    if not starts:
+        return None
+    start = min(starts, key=lambda found: found.start())
+    text = "\n".join(lines[at : at + MAX_OBJECT_LINES])
+    try:
+        value, end = parse_object(text, start.start())
+    except NotAnObjectError:
+        return None
+    if not isinstance(value, dict) or not value:
+        return None
+    told = start is call and _CALL_OF_ARGUMENTS.search(start[0]) is not None
+    return value, at + text.count("\n", 0, end) + 1, told
+
+
+def _end_of_command(lines: Sequence[str], at: int) -> int:
+    while at < len(lines) - 1 and lines[at].rstrip().endswith("\\"):
+        at += 1
+    return at + 1
+
+
+def _block_at(lines: Sequence[str], at: int) -> list[str]:
+    """Return the lines from one on that hold one key and its value each, up to the first that counts."""
+    block: list[str] = []
+    for line in islice(lines, at, None):
+        pair = pair_in(line)
+        if pair is None or (block and _counts(pair.key, pair.value)):
+            break
+        block.append(line)
+    return block

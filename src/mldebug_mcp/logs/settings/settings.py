@@ -1,0 +1,255 @@
+"""`Settings`: a configuration as facts, typed, by canonical name, each with where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
+
+from mldebug_mcp.logs.settings.grammar import Match, plain_name, settings_of
+from mldebug_mcp.logs.settings.reprs import value_in
+from mldebug_mcp.logs.settings.values import MAX_ITEMS, MAX_TEXT, Scalar, Value, flag_of, number_of
+from mldebug_mcp.logs.settings.vocabulary import ANY, FLAG, NUMBER, PHRASES, TEXT
+from mldebug_mcp.text import shorten
+
+MAX_KEYS = 2000
+MAX_NODES = 50_000
+"""Values and mappings looked at: YAML's aliases let a small file stand for a huge object."""
+MAX_DEPTH = 12
+LEAST_LISTED = 16
+"""Mappings in a list that are looked into, such as groups of parameters."""
+MAX_NOTES = 5
+_ADAM = ("adam_beta1", "adam_beta2")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Args:
+        name: Canonical name; the key itself where the setting is not known.
+        value: Its value: typed where the setting is known. None is an explicit null.
+        key: The key as it was written, nested parts joined by "/".
+        source: The file, or the line of the log, that it was read from.
+        known: Whether it is a setting that is known.
+    """
+
+    name: str
+    value: Value
+    key: str
+    source: str
+    known: bool = False
+
+
+@dataclass(frozen=True)
+class Settings(Mapping[str, Setting]):
+    """The settings of a run by canonical name, unknown ones by their key.
+
+    Args:
+        items_by_name: The settings.
+        notes: What was left out, and which of several keys for one setting was taken.
+    """
+
+    items_by_name: Mapping[str, Setting] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, object], source: str = "", within: str = "") -> Settings:
+        """Read a configuration, nested anywhere.
+
+        Of several keys for one setting the plainest stands, then the outermost; a null only where there is no other.
+
+        Args:
+            values: Names to values, mappings and lists.
+            source: Where it stands, for people.
+            within: The name of its file, which may say what its keys are of.
+        """
+        leaves, notes = _leaves(values)
+        claims: dict[str, list[_Claim]] = {}
+        for depth, key, value in leaves:
+            for claim in _claims(key, value, source, depth, within):
+                claims.setdefault(claim.setting.name, []).append(claim)
+        found: dict[str, Setting] = {}
+        for name, each in claims.items():
+            chosen, *others = sorted(each, key=attrgetter("rank"))
+            found[name] = chosen.setting
+            unknown = [one.setting for one in others if not one.setting.known]
+            found |= {shorten(one.key, 120): replace(one, name=shorten(one.key, 120)) for one in unknown}
+            other = next((one.setting for one in others if _differs(one.setting, chosen.setting)), None)
+            if other is not None and chosen.setting.known and len(notes) < MAX_NOTES:
+                notes.append(f"{name} is read from {_told(chosen.setting)}; {_told(other)} is left out")
+        return cls(found, tuple(notes))
+
+    @classmethod
+    def merged(cls, *settings: Settings) -> Settings:
+        """Return the settings of several sources; what an earlier one says stands."""
+        found: dict[str, Setting] = {}
+        for one in reversed(settings):
+            found.update(one.items_by_name)
+        return cls(found, tuple(dict.fromkeys(note for one in settings for note in one.notes)))
+
+    def __getitem__(self, name: str) -> Setting:
+        return self.items_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.items_by_name)
+
+    def __len__(self) -> int:
+        return len(self.items_by_name)
+
+    def __repr__(self) -> str:
+        return f"<Settings {', '.join(f'{name}={one.value!r}' for name, one in self.items_by_name.items())}>"
+
+    @cached_property
+    def flat(self) -> Mapping[str, Scalar]:
+        """The plain values by name; a list of one value is that value, longer lists are left out."""
+        flat: dict[str, Scalar] = {}
+        for name, one in self.items_by_name.items():
+            if not isinstance(one.value, tuple):
+                flat[name] = one.value
+            elif len(one.value) == 1:
+                flat[name] = one.value[0]
+        return flat
+
+    @property
+    def known(self) -> tuple[Setting, ...]:
+        """The settings that are known."""
+        return tuple(one for one in self.items_by_name.values() if one.known)
+
+    def number(self, *names: str) -> float | None:
+        """Return the first of some settings that is a number."""
+        for name in names:
+            number = number_of(self.flat.get(name))
+            if number is not None:
+                return float(number)
+        return None
+
+    def flag(self, name: str) -> bool | None:
+        """Return whether a setting is true; None where it is not there, null or no truth."""
+        return flag_of(self.flat.get(name))
+
+    def text(self, *names: str) -> str:
+        """Return the first of some settings that is a text, in lower case; "" where there is none."""
+        for name in names:
+            value = self.flat.get(name)
+            if isinstance(value, str) and value:
+                return value.lower()
+        return ""
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """Return the numbers of a setting that is a list or a number."""
+        one = self.items_by_name.get(name)
+        values = () if one is None else one.value if isinstance(one.value, tuple) else (one.value,)
+        return tuple(float(number) for value in values if (number := number_of(value)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    setting: Setting
+    rank: tuple[bool, bool, int, int]
+
+
+def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Iterator[_Claim]:
+    for match in settings_of(key, within):
+        typed = _typed(match, value)
+        for name, one in (typed or {}).items():
+            setting = Setting(name, one, key, source, known=True)
+            yield _Claim(setting, (one is None or one == -1, match.weak, depth, -match.words))
+        if typed is not None:
+            return
+    yield _Claim(Setting(shorten(plain_name(key), 120), value, key, source), (False, False, depth, 0))
+
+
+def _typed(match: Match, value: Value) -> dict[str, Value] | None:
+    """Return the settings that a value stands for, None if it is no value of such a setting."""
+    kind = PHRASES[match.name].kind
+    if isinstance(value, str) and kind != TEXT:
+        value = _plain(value_in(value))  # stores keep "None", "[0.9, 0.95]" and "True" as text
+    if value is None or (isinstance(value, str) and value.lower() == "auto"):
+        return {match.name: value}
+    if match.name == "betas":
+        return dict(zip(_ADAM, _listed(value), strict=False)) or None
+    if kind == NUMBER:
+        return _typed_number(match.name, _listed(value))
+    if kind == FLAG:
+        flag = flag_of(value)
+        return None if flag is None else {match.name: flag}
+    several = value if isinstance(value, tuple) else (value,)
+    is_text = bool(several) and all(isinstance(one, str) for one in several)
+    return {match.name: value} if kind == ANY or is_text else None
+
+
+def _typed_number(name: str, numbers: tuple[int | float, ...]) -> dict[str, Value] | None:
+    if len(numbers) != 1:
+        return {name: numbers} if numbers else None
+    (number,) = numbers
+    is_share = name == "warmup_steps" and isinstance(number, float) and 0 < number < 1
+    return {"warmup_ratio" if is_share else name: number}
+
+
+def _listed(value: Value) -> tuple[int | float, ...]:
+    """Return the numbers of a value, () if any of it is none."""
+    values: Sequence[Scalar] = value if isinstance(value, tuple) else (value,)
+    numbers = tuple(number for one in values if (number := number_of(one)) is not None)
+    return numbers if len(numbers) == len(values) else ()
+
+
+def _differs(one: Setting, other: Setting) -> bool:
+    return one.value is not None and one.value not in (-1, other.value)
+
+
+def _told(setting: Setting) -> str:
+    return f"{shorten(setting.key, 60)!r} ({shorten(str(setting.value), 40)})"
+
+
+def _leaves(values: Mapping[str, object]) -> tuple[list[tuple[int, str, Value]], list[str]]:
+    """Return the depth, key and value of all plain values, outermost first, and notes on what was left out."""
+    found: list[tuple[int, str, Value]] = []
+    level: list[tuple[str, object]] = [("", values)]
+    nodes, deep = 0, 0
+    for depth in range(MAX_DEPTH + 1):
+        below: list[tuple[str, object]] = []
+        for prefix, holder in level:
+            for key, raw in _entries(holder):
+                nodes += 1
+                if nodes > MAX_NODES or len(found) >= MAX_KEYS:
+                    return found, [f"only the first {MAX_KEYS:,} keys of a configuration are read"]
+                name = f"{prefix}{shorten(str(key), 200)}"
+                value = _unwrapped(raw)
+                plain = _plain(value)
+                if plain is not None or value is None:
+                    found.append((depth, name, plain))
+                elif isinstance(value, (Mapping, list, tuple)) and value:
+                    below.append((f"{name}/", value))
+        level, deep = below, depth
+        if not level:
+            return found, []
+    return found, [f"keys of a configuration below {deep} levels are not read"]
+
+
+def _entries(holder: object) -> Iterator[tuple[object, object]]:
+    if isinstance(holder, Mapping):
+        yield from ((key, value) for key, value in holder.items() if not str(key).startswith("_wandb"))
+    elif isinstance(holder, (list, tuple)):
+        yield from enumerate(holder[:LEAST_LISTED])
+
+
+def _unwrapped(value: object) -> object:
+    """A W&B configuration wraps each value: {"lr": {"value": 0.1, "desc": null}}."""
+    if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
+        return value["value"]
+    return value
+
+
+def _plain(value: object) -> Value:
+    """Return a plain value or list of plain values, None for anything else."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return shorten(value, MAX_TEXT)
+    if isinstance(value, (list, tuple)) and value:
+        items = [_plain(one) if not isinstance(one, (list, tuple)) else None for one in value[:MAX_ITEMS]]
+        if all(item is not None or one is None for item, one in zip(items, value, strict=False)):
+            return tuple(item for item in items if not isinstance(item, tuple))
+    return None

@@ -1,0 +1,42 @@
+"""Runs of one sweep: beside one another, with most settings in common, or the same metrics over as many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mldebug_mcp.logs.run import Run, Scalar, Sibling
+
+SHARED = 0.7
+"""Share of the settings of two runs, or of their metrics, that are the same in runs of one sweep. Chosen by hand."""
+AS_LONG = 3.0
+"""Times as many steps that the longer of two runs with the same metrics may have. Chosen by hand."""
+MAX_SIBLINGS = 50
+
+
+def siblings_of(run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
+    """Return which of other runs belong to the same sweep, with what is set otherwise in them."""
+    found = [
+        Sibling(name, other.path, _otherwise(run.config, other.config))
+        for name, other in others
+        if _share_settings(run.config, other.config) or _log_alike(run, other)
+    ]
+    return tuple(found[:MAX_SIBLINGS])
+
+
+def _otherwise(own: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    names = dict.fromkeys((*own, *other))
+    return {name: other.get(name) for name in names if own.get(name) != other.get(name)}
+
+
+def _share_settings(own: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> bool:
+    names = own.keys() | other.keys()
+    same = sum(name in own and name in other and own[name] == other[name] for name in names)
+    return same > 1 and same >= SHARED * len(names)
+
+
+def _log_alike(run: Run, other: Run) -> bool:
+    names = run.series.keys() | other.series.keys()
+    if run.step_name != other.step_name or len(run.series.keys() & other.series.keys()) < SHARED * len(names):
+        return False
+    short, long = sorted((run.last_step, other.last_step))
+    return bool(names) and long <= AS_LONG * short

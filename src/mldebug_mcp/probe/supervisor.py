@@ -1,0 +1,96 @@
+"""Run a command and end it with everything that it started: `python supervisor.py FOLDER COMMAND...` (Linux).
+
+A process that leaves its group and session (`setsid`) outlives any signal to the group. So this process adopts whatever
+loses its parent (`PR_SET_CHILD_SUBREAPER`), and before it ends it kills until it has no child left: then there is no
+descendant either. It ends with the command, when its standard input says so, and when the host's end of that closes; in
+the last case the host is gone and FOLDER is removed in its place. It ends in the way the command did.
+
+Only the standard library is used, and little of it: it is imported while somebody waits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+"""From linux/prctl.h."""
+POLL = 0.02
+"""Seconds between two looks at the command."""
+KILLING = 5.0
+"""Seconds for which descendants are looked for and killed: something that forks faster than that is not our user's."""
+
+
+def main(folder: str, command: list[str]) -> int:
+    """Run a command until it, or the host, has ended; return its exit code, negative for a signal."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    host_is_there = True
+    code = 0
+    try:
+        # A session of its own: the worker ends its whole group where it finds that we are gone.
+        worker = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the host's
+        while worker.poll() is None:
+            if select.select([0], [], [], POLL)[0]:
+                host_is_there = bool(os.read(0, 1))
+                break
+        code = worker.returncode or 0
+    finally:
+        kill_descendants()
+        if not host_is_there:
+            shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def kill_descendants() -> None:
+    """Kill every descendant of this process and wait for it."""
+    end = time.monotonic() + KILLING
+    while time.monotonic() < end:
+        for one in _descendants(os.getpid()):
+            try:
+                os.kill(one, signal.SIGKILL)
+            except OSError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(POLL / 10)
+
+
+def _descendants(parent: int) -> list[int]:
+    found: list[int] = []
+    pending = [parent]
+    while pending:
+        try:
+            threads = list(Path(f"/proc/{pending.pop()}/task").iterdir())
+            children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        except OSError:
+            continue
+        found += children
+        pending += children
+    return found
+
+
+def end_like(code: int) -> None:
+    """End this process as the command ended: with its exit code, or by its signal, without a core dump."""
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    end_like(main(sys.argv[1], sys.argv[2:]))

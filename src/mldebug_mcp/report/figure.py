@@ -1,0 +1,34 @@
+"""Matplotlib's `Figure`, imported without a trace: by itself it writes its list of fonts below the user's home."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FOLDER = "MPLCONFIGDIR"
+
+
+def figure_class() -> type[Figure]:
+    """Return the class; its caches go to a folder that is gone again, unless the user has named one.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    named = os.environ.get(_FOLDER)
+    with tempfile.TemporaryDirectory(prefix="mldebug-fonts-") as folder:
+        os.environ[_FOLDER] = named or folder
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingExtraError("matplotlib", "plot") from None
+        finally:
+            os.environ[_FOLDER] = named or ""
+            if named is None:
+                del os.environ[_FOLDER]
+    return Figure

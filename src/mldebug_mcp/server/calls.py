@@ -1,0 +1,44 @@
+"""The calls that the server has done in helper processes: the tools that read files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mcp_types import CallToolResult
+
+from mldebug_mcp.models import Call
+from mldebug_mcp.server.isolated import READ_BATCH
+from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
+from mldebug_mcp.server.reply import shortened_from
+from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, update_diagnosis
+
+
+def _in_json(tool: Callable[..., CallToolResult]) -> Callable[..., object]:
+    def call(arguments: Mapping[str, Any], whole: Mapping[str, Any] | None) -> object:
+        with shortened_from(None if whole is None else Call.model_validate(whole)):
+            return tool(**arguments).model_dump(mode="json", by_alias=True)
+
+    return call
+
+
+def _read_batch(path: str) -> object:
+    from mldebug_mcp.diagnose.probe_batch import read_probe_batch
+
+    return asdict(read_probe_batch(path))
+
+
+CALLS: Mapping[str, Callable[..., object]] = {
+    tool.__name__: _in_json(tool)
+    for tool in (diagnose_run, update_diagnosis, inspect_batch, check_memory, estimate_memory, explain_error)
+} | {READ_BATCH: _read_batch}
+
+
+def prepare() -> None:
+    """Import and read what the calls need, so that it takes nothing from what they may use."""
+    from mldebug_mcp.diagnose import batch, diagnosis, explain_error, memory, update  # noqa: F401
+    from mldebug_mcp.knowledge import catalogue
+    from mldebug_mcp.report import batch_concise, diagnosis_concise, knowledge_concise, memory_concise  # noqa: F401
+
+    catalogue()

@@ -1,0 +1,89 @@
+"""What follows from settings and metrics together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from tests.runs import decay, run_of
+
+from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.facts import Facts, facts_of
+
+
+def facts(kind: str = "supervised", **values: object) -> Facts:
+    return facts_of(Settings.of(values), kind)
+
+
+@pytest.mark.parametrize(
+    ("values", "precision"),
+    [
+        ({"fp16": True}, "fp16"),
+        ({"precision": 16}, "fp16"),
+        ({"mixed_precision": "bf16"}, "bf16"),
+        ({"precision": "32-true"}, "fp32"),
+        ({"fp16": False, "bf16": False}, "fp32"),
+        ({"fp16": False}, "not fp16"),
+        ({"fp16": {"enabled": False}, "bf16": {"enabled": True}}, "bf16"),
+        ({"fp16": False, "bf16": False, "torch_dtype": "bfloat16"}, "bf16"),
+        ({"mixed_precision": False}, "fp32"),
+        ({"fp8": True, "bf16": True}, "fp8"),
+        ({"fp16": None}, None),
+        ({}, None),
+    ],
+)
+def test_an_explicit_false_refutes_a_precision_and_silence_does_not(
+    values: Mapping[str, object], precision: str | None
+) -> None:
+    assert facts_of(Settings.of(values), "supervised").precision == precision
+
+
+def test_a_stray_number_of_classes_in_a_language_model_and_a_vocabulary_in_a_classifier_are_left_out() -> None:
+    both = {"num_labels": 2, "vocab_size": 32_000}
+    assert (facts("pretraining", **both).classes, facts("pretraining", **both).tokens) == (None, 32_000)
+    assert (facts("supervised", **both).classes, facts("supervised", **both).tokens) == (2, None)
+
+
+def test_steps_per_pass_and_the_plan_follow_from_rows_and_the_effective_batch() -> None:
+    found = facts(train_rows=1000, batch_size=8, grad_accum=4, nproc_per_node=2, nnodes=2, epochs=3)
+    assert (found.effective_batch, found.steps_per_pass, found.plan) == (128, 8, 24)
+    assert found.passes_at(12) == 1.5
+
+
+def test_a_share_of_warmup_is_counted_in_steps_of_the_plan() -> None:
+    assert facts(warmup_ratio=0.1, max_steps=500).schedule.warmup_steps == 50
+    assert facts(warmup_epochs=2, steps_per_epoch=30).schedule.warmup_steps == 60
+    assert facts(warmup_steps=0, max_steps=500).schedule.warmup_steps == 0
+    assert facts(max_steps=500).schedule.warmup_steps is None
+
+
+def test_clipping_that_is_switched_off_is_not_unknown() -> None:
+    assert facts(max_grad_norm=None).clip == math.inf
+    assert facts(clip_grad=0).clip == math.inf
+    assert facts(clip_grad=0.5).clip == 0.5
+    assert facts().clip is None
+
+
+def test_optimizer_and_sampling_are_gathered() -> None:
+    found = facts("grpo", optimizer={"name": "AdamW", "betas": [0.9, 0.99], "eps": 1e-6}, top_k=1, temperature=0)
+    assert (found.optimizer.name, found.optimizer.betas, found.optimizer.epsilon) == ("adamw", (0.9, 0.99), 1e-6)
+    assert found.sampling == {"top_k": 1, "temperature": 0}
+
+
+def test_a_log_that_counts_steps_and_parts_of_epochs_tells_the_steps_of_a_pass() -> None:
+    run = run_of(loss=decay(100), epoch=[step / 40 for step in range(1, 101)])
+    assert run.facts.steps_per_pass == pytest.approx(40)
+    assert run.facts.passes_at(100) == pytest.approx(2.5)
+
+
+def test_fp16_that_is_configured_off_does_not_lead_a_diagnosis_of_numbers_that_are_not_finite() -> None:
+    curves = {"loss": [3.0 - step / 100 for step in range(60)] + [math.nan] * 20}
+    configured = run_of(curves, config={"fp16": True})
+    refuted = run_of(curves, config={"fp16": False, "bf16": False})
+    overflow = [
+        next(one.probability for one in diagnose(run).hypotheses if one.cause == "fp16_overflow")
+        for run in (configured, refuted)
+    ]
+    assert overflow[1] < 0.05 < overflow[0]

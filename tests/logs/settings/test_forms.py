@@ -1,0 +1,346 @@
+"""One configuration, written in every form by the libraries that write them, is read as the same settings."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import dataclasses
+import io
+import json
+import pprint
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import tomlkit
+import yaml
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.settings import Settings, settings_printed_in
+from mldebug_mcp.logs.settings.files import read_settings
+
+WANTED: Mapping[str, object] = {
+    "learning_rate": 3e-4,
+    "weight_decay": 0.1,
+    "adam_beta1": 0.9,
+    "adam_beta2": 0.95,
+    "max_steps": 2000,
+    "warmup_steps": 100,
+    "per_device_train_batch_size": 16,
+    "gradient_accumulation_steps": 4,
+    "max_grad_norm": 1.0,
+    "fp16": False,
+    "bf16": True,
+    "optim": "adamw",
+    "seed": 7,
+}
+
+FLAT: Mapping[str, object] = {
+    "lr": 3e-4,
+    "weight_decay": 0.1,
+    "betas": [0.9, 0.95],
+    "max_iters": 2000,
+    "warmup_iters": 100,
+    "batch_size": 16,
+    "grad_accum": 4,
+    "grad_clip": 1.0,
+    "fp16": False,
+    "bf16": True,
+    "optimizer": "adamw",
+    "seed": 7,
+}
+
+NESTED: Mapping[str, object] = {
+    "optim": {"name": "adamw", "learningRate": 3e-4, "weightDecay": 0.1, "beta1": 0.9, "beta2": 0.95},
+    "scheduler": {"warmup": {"steps": 100}},
+    "trainer": {"maxSteps": 2000, "accumulateGradBatches": 4, "gradientClipVal": 1.0, "fp16": {"enabled": False}},
+    "bf16": {"enabled": True},
+    "data": {"batchSize": 16},
+    "seed": 7,
+}
+
+
+@dataclasses.dataclass
+class OptimizerArgs:
+    name: str = "adamw"
+    lr: float = 3e-4
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+
+
+@dataclasses.dataclass
+class TrainConfig:
+    optimizer: OptimizerArgs = dataclasses.field(default_factory=OptimizerArgs)
+    max_steps: int = 2000
+    warmup_steps: int = 100
+    micro_batch_size: int = 16
+    gradient_accumulation_steps: int = 4
+    clip_grad_norm: float = 1.0
+    fp16: bool = False
+    bf16: bool = True
+    seed: int = 7
+
+
+def _json() -> str:
+    return json.dumps(FLAT)
+
+
+def _nested_json() -> str:
+    return json.dumps(NESTED, indent=1)
+
+
+def _yaml() -> str:
+    return yaml.safe_dump(dict(FLAT))
+
+
+def _nested_yaml() -> str:
+    return yaml.safe_dump(dict(NESTED))
+
+
+def _toml() -> str:
+    return tomlkit.dumps(dict(NESTED))
+
+
+def _ini() -> str:
+    parser = configparser.ConfigParser()
+    parser["train"] = {name: str(value) for name, value in FLAT.items()}
+    written = io.StringIO()
+    parser.write(written)
+    return written.getvalue()
+
+
+def _namespace() -> str:
+    return str(argparse.Namespace(**FLAT))
+
+
+def _dataclass() -> str:
+    return repr(TrainConfig())
+
+
+def _pretty() -> str:
+    return pprint.pformat(dict(NESTED), width=60)
+
+
+def _command() -> str:
+    return (
+        "torchrun --standalone train.py --lr 3e-4 --weight-decay=0.1 --betas 0.9 0.95 --max-steps 2k \\\n"
+        "  --warmup_steps 100 --batch-size 16 --grad-accum 4 --grad-clip 1.0 --no-fp16 --bf16 \\\n"
+        "  --optimizer adamw --seed 7\n"
+    )
+
+
+def _hydra_overrides() -> str:
+    return yaml.safe_dump(
+        ["optim.lr=3e-4", "optim.name=adamw", "optim.weight_decay=0.1", "optim.betas=[0.9,0.95]",
+         "+trainer.max_steps=2_000",
+         "scheduler.warmup_steps=1e2", "batch_size=16", "trainer.accumulate_grad_batches=4",
+         "trainer.gradient_clip_val=1", "fp16=false", "bf16=true", "seed=7"]
+    )  # fmt: skip
+
+
+def _wandb() -> str:
+    wrapped = {name: {"value": value, "desc": None} for name, value in FLAT.items()}
+    return yaml.safe_dump({"_wandb": {"value": {"cli_version": "0.19", "t": {"1": [1, 5]}}}, **wrapped})
+
+
+def _megatron() -> str:
+    names = {
+        "lr": "0.0003", "weight_decay": "0.1", "adam_beta1": "0.9", "adam_beta2": "0.95", "train_iters": "2000",
+        "lr_warmup_iters": "100", "micro_batch_size": "16", "gradient_accumulation_steps": "4", "clip_grad": "1.0",
+        "fp16": "False", "bf16": "True", "optimizer": "adamw", "seed": "7",
+    }  # fmt: skip
+    return "\n".join(f"  {name} {'.' * (46 - len(name))} {value}" for name, value in names.items())
+
+
+def _block() -> str:
+    return "\n".join(f"{name:>24} = {value}" for name, value in FLAT.items())
+
+
+def _table() -> str:
+    return "\n".join(f"| {name:<24} | {value!s:<20} |" for name, value in FLAT.items())
+
+
+FILES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "json": ("config.json", _json),
+    "nested json": ("config.json", _nested_json),
+    "yaml": ("config.yaml", _yaml),
+    "nested yaml": ("train.yml", _nested_yaml),
+    "toml": ("config.toml", _toml),
+    "ini": ("config.ini", _ini),
+    "namespace": ("args.txt", _namespace),
+    "dataclass": ("args.txt", _dataclass),
+    "pretty dictionary": ("opt.txt", _pretty),
+    "command line": ("cmd.txt", _command),
+    "hydra overrides": ("overrides.yaml", _hydra_overrides),
+    "wandb": ("config.yaml", _wandb),
+    "megatron": ("args.txt", _megatron),
+    "lines": ("opt.txt", _block),
+}
+PRINTED: Mapping[str, Callable[[], str]] = {
+    "json": _nested_json,
+    "yaml": _nested_yaml,
+    "flat yaml": _yaml,
+    "namespace": _namespace,
+    "dataclass": _dataclass,
+    "pretty dictionary": _pretty,
+    "command line": _command,
+    "megatron": _megatron,
+    "lines": _block,
+    "table": _table,
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_file_in_any_form_holds_the_same_settings(form: str, tmp_path: Path) -> None:
+    name, write = FILES[form]
+    (tmp_path / name).write_text(write())
+    settings = read_settings(tmp_path / name)
+    assert {wanted: settings.flat.get(wanted) for wanted in WANTED} == WANTED
+    assert {one.source for one in settings.values()} == {name}
+
+
+@pytest.mark.parametrize("stamp", ["", "2025-03-01 10:22:31,123 INFO trainer - ", "[rank0]: "])
+@pytest.mark.parametrize("form", PRINTED)
+def test_a_log_that_prints_its_configuration_in_any_form_holds_the_same_settings(form: str, stamp: str) -> None:
+    lines = ["starting", *PRINTED[form]().splitlines(), "step 1 loss 3.2", "step 2 loss 3.1"]
+    settings = settings_printed_in([f"{stamp}{line}" for line in lines], first_line=10)
+    assert {wanted: settings.flat.get(wanted) for wanted in WANTED} == WANTED
+    assert {one.source for one in settings.values()} <= {"printed at line 11", "printed at line 12"}
+
+
+def _run(folder: Path, name: str = "metrics.jsonl") -> Run:
+    (folder / name).write_text("".join(f'{{"step": {step}, "loss": {4 - step / 50}}}\n' for step in range(1, 60)))
+    return read_run(folder)
+
+
+def test_training_arguments_of_transformers_are_read_in_all_their_forms(tmp_path: Path) -> None:
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path / "out"), learning_rate=2e-5, per_device_train_batch_size=4, warmup_steps=30,
+        bf16=False, fp16=False, adam_beta2=0.98, max_grad_norm=0.5, num_train_epochs=2, lr_scheduler_type="cosine",
+        use_cpu=True,
+    )  # fmt: skip
+    torch.save(arguments, tmp_path / "training_args.bin")
+    (tmp_path / "training_args.json").write_text(arguments.to_json_string())
+    (tmp_path / "args.txt").write_text(str(arguments))
+    wanted = {"learning_rate": 2e-5, "warmup_steps": 30, "adam_beta2": 0.98, "max_grad_norm": 0.5,
+              "num_train_epochs": 2, "fp16": False, "bf16": False, "per_device_train_batch_size": 4}  # fmt: skip
+    for name in ("training_args.bin", "training_args.json", "args.txt"):
+        settings = read_settings(tmp_path / name)
+        assert {one: settings.flat.get(one) for one in wanted} == wanted, name
+        assert "cosine" in settings.text("lr_scheduler_type"), name
+    printed = settings_printed_in(
+        ["11/22/2025 20:40:13 - INFO - __main__ - Training parameters", *str(arguments).splitlines()]
+    )
+    assert {one: printed.flat.get(one) for one in wanted} == wanted
+
+
+def test_nothing_in_saved_arguments_is_run(tmp_path: Path) -> None:
+    owned = tmp_path / "owned"
+    path = tmp_path / "training_args.bin"
+    path.write_bytes(b"cos\nsystem\n(S'touch " + str(owned).encode() + b"'\ntR}(S'lr'\nF0.1\nuS'lr'\nF0.1\nsb.")
+    assert read_settings(path).number("learning_rate") == 0.1
+    assert not owned.exists()
+
+
+def test_the_metadata_and_the_configuration_of_wandb_are_both_read(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"vocab_size": {"value": 96}}))
+    metadata = {"program": "train.py", "args": ["--lr", "1e-3", "--fp16"], "gpu_count": 8}
+    (tmp_path / "wandb-metadata.json").write_text(json.dumps(metadata))
+    run = _run(tmp_path)
+    assert (run.setting("vocab_size"), run.setting("learning_rate")) == (96, 1e-3)
+    assert run.settings.flag("fp16") is True
+    assert run.settings["learning_rate"].source == "wandb-metadata.json"
+
+
+def test_a_file_under_any_name_is_the_configuration_if_it_is_the_only_one_with_settings(tmp_path: Path) -> None:
+    (tmp_path / "my_experiment.yaml").write_text(_nested_yaml())
+    (tmp_path / "labels.json").write_text('{"0": "cat", "1": "dog"}')
+    run = _run(tmp_path)
+    assert run.setting("learning_rate") == 3e-4
+    assert "configuration read from my_experiment.yaml" in run.notes
+
+
+def test_of_several_files_the_namesake_of_the_log_is_the_configuration_and_without_one_none_is(tmp_path: Path) -> None:
+    for name, rate in (("small", 1e-3), ("large", 1e-4)):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({**FLAT, "lr": rate}))
+    _run(tmp_path, "large.jsonl")
+    assert read_run(tmp_path / "large.jsonl").setting("learning_rate") == 1e-4
+    (tmp_path / "large.jsonl").rename(tmp_path / "train.jsonl")
+    assert read_run(tmp_path / "train.jsonl").setting("learning_rate") is None
+
+
+def test_the_rank_of_an_adapter_needs_no_more_than_the_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(
+        '{"r": 16, "lora_alpha": 32, "task_type": "CAUSAL_LM", "peft_type": "LORA"}'
+    )
+    run = _run(tmp_path)
+    assert run.setting("lora_r") == 16
+    assert run.kind == "sft"
+
+
+def test_a_record_of_a_log_is_no_configuration() -> None:
+    lines = [
+        "{'loss': 0.5, 'learning_rate': 1e-5, 'epoch': 0.1, 'batch_size': 3, 'weight_decay': 0.1, 'momentum': 0.9}",
+        "step: 100",
+        "loss: 2.5",
+        "lr: 0.001",
+        "batch_size: 8",
+        "epoch 1 lr: 0.001 momentum: 0.9 batch_size: 8 weight_decay: 0.1",
+    ]
+    assert len(settings_printed_in(lines)) == 0
+
+
+def test_the_head_of_training_that_the_trainer_prints_is_read() -> None:
+    lines = [
+        "***** Running training *****", "  Num examples = 1,000", "  Num Epochs = 3",
+        "  Instantaneous batch size per device = 8",
+        "  Total train batch size (w. parallel, distributed & accumulation) = 32",
+        "  Gradient Accumulation steps = 4", "  Total optimization steps = 96",
+    ]  # fmt: skip
+    settings = settings_printed_in(lines)
+    assert settings.flat == {
+        "train_rows": 1000, "num_train_epochs": 3, "per_device_train_batch_size": 8, "global_batch_size": 32,
+        "gradient_accumulation_steps": 4, "max_steps": 96,
+    }  # fmt: skip
+    assert settings["train_rows"].key == "Num examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.json", '{"lr": 0.1'),
+        ("config.yaml", "a: [1"),
+        ("config.toml", "lr = = 3"),
+        ("config.ini", "[train\nlr"),
+        ("config.json", "[" * 100_000),
+        ("args.txt", "Namespace(" * 50_000),
+        ("args.txt", "plain words without any setting at all"),
+        ("training_args.bin", "PK\x03\x04 cut off"),
+        ("training_args.bin", "\x80\x04" + "}" * 200_000 + "."),
+    ],
+)
+def test_a_broken_or_hostile_file_is_refused_with_what_is_wrong(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=name):
+        read_settings(tmp_path / name)
+
+
+def test_aliases_that_stand_for_a_huge_object_are_cut_with_a_note() -> None:
+    bomb: object = 1
+    for _ in range(12):
+        bomb = {f"key{number}": bomb for number in range(10)}
+    settings = Settings.of({"lr": 0.1, "bomb": bomb})
+    assert settings.number("learning_rate") == 0.1
+    assert len(settings) <= 2000
+    assert any("2,000 keys" in note or "levels" in note for note in settings.notes)
+
+
+def test_an_object_inside_itself_is_read_to_a_depth() -> None:
+    circle: dict[str, object] = {"lr": 0.1}
+    circle.update(a=circle, b=[circle])
+    settings = Settings.of(circle)
+    assert settings.number("learning_rate") == 0.1
+    assert settings.notes

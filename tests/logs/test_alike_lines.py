@@ -1,0 +1,304 @@
+"""Lines of known shapes are taken by the block: what comes of it is what reading each line by itself gives."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from benchmarks.logs.text_shapes import SHAPES, pieces
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.formats import text_log
+from mldebug_mcp.logs.lines import alike
+from mldebug_mcp.logs.lines.skeletons import Skeletons
+from mldebug_mcp.logs.run import Run
+
+SAMPLES = Path(__file__).parent / "samples"
+STEPS = 1100
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""Without the search for the smallest mixture that fails, which takes minutes."""
+
+
+def read(text: bytes, *, learns: bool) -> Run:
+    """Return what is read of a text, by the shapes that are learnt or line by line."""
+    builder = RunBuilder()
+    reader = text_log.Text(builder, learns=learns)
+    reader.take_block(text)
+    reader.end()
+    return builder.build("train.log")
+
+
+def assert_read_alike(text: bytes) -> Run:
+    fast, slow = read(text, learns=True), read(text, learns=False)
+    for field in ("formats", "step_name", "kind", "records", "messages", "resumes", "notes"):
+        assert getattr(fast, field) == getattr(slow, field), field
+    assert list(fast.series) == list(slow.series)
+    for name, series in slow.series.items():
+        np.testing.assert_array_equal(fast[name].step, series.step, err_msg=name)
+        np.testing.assert_array_equal(fast[name].value, series.value, err_msg=name)
+    assert len(fast.segments) == len(slow.segments)
+    return fast
+
+
+def of_shape(shape: str, steps: int = STEPS) -> bytes:
+    return ("".join(islice(pieces(shape), steps)) + "\n").encode()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_log_of_one_shape_reads_alike_by_the_block_and_by_the_line(shape: str) -> None:
+    run = assert_read_alike(of_shape(shape))
+    assert "loss" in run
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.rglob("*.log")), ids=lambda path: path.stem)
+def test_a_sample_of_a_framework_reads_alike_by_the_block_and_by_the_line(sample: Path) -> None:
+    text = sample.read_bytes()
+    assert_read_alike(text + b"\n" + text)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_few_lines_of_a_known_shape_are_read_by_their_words(shape: str) -> None:
+    text = of_shape(shape)
+    with patch.object(text_log.Text, "_unlike", autospec=True, side_effect=text_log.Text._unlike) as read_slowly:
+        read(text, learns=True)
+    assert read_slowly.call_count < 200 < text.count(b"\n") + text.count(b"\r")
+
+
+LINES = (
+    "step {i}: loss {x}",
+    "step {i}: loss {x} lr {y}",
+    "step: {i}, val_loss: {x}, acc: {y}%",
+    "epoch {e} | step {i} | loss {x} | {i:,} tokens",
+    "[rank0]: step {i} | loss {x}",
+    "[rank1]: step {i} | loss {x}",
+    "[0]: iter {i} loss={x}",
+    "[3]: iter {i} loss={x}",
+    "2024-01-01 10:00:{e:02d},{e:03d} INFO step {i} loss {x}",
+    "{{'loss': {x}, 'epoch': {e}.5}}",
+    "{{'eval_loss': {x}, 'eval_runtime': {y}, 'epoch': {e}.0}}",
+    "{{'loss': {x},",
+    " 'epoch': {e}.5}}",
+    " {e:2d}%|██  | {i}/1000 [00:01<00:09, 3.21it/s]",
+    " {e:2d}%|█▏  | {i}/1000 [00:01<00:09, 3.21it/s, loss={x}]",
+    "Epoch {e}:  50%|#### | {i}/1000 [00:01<00:09, 3.21it/s, v_num=0, train_loss={x}, val_loss={y}]",
+    "Epoch {e}/10",
+    "Epoch {e}",
+    " {e:3d}/100 [===>......] - ETA: 1s - loss: {x}",
+    "100/100 [==========] - 2s 20ms/step - loss: {x} - val_loss: {y}",
+    "Validation:",
+    "loss: {x}",
+    "accuracy {y}",
+    "Acc@1 {x} ({x}) Acc@5 {y} ({y}) step {i}",
+    "worker{e} fetched shard {i} in {y} s",
+    "lr: {y}",
+    "throughput {y} retry {e}",
+    "| loss | {x} |",
+    "| step | {i} |",
+    "-------------------",
+    "step   loss   acc",
+    "{i}   {x}   {y}",
+    "Traceback (most recent call last):",
+    '  File "train.py", line {i}, in main',
+    "    raise ValueError",
+    "ValueError: {x} is no number",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate {i} MiB",
+    "GPU 0 has a total capacity of {i} GiB of which {x} GiB is free",
+    "Resuming training from checkpoint-{i} at step {i}",
+    "process ended with exit code: {i}",
+    "Skipping step {i}, reducing loss scale to {e}",
+    "\x1b[31mstep: {i} \x1b[32mloss: {x}\x1b[0m",
+    "step {i}: loss {x}^Mstep {i}: loss {y}",
+    "损失 第{e}轮 loss: {x}",
+    "",
+    "saving the model at step {i}",
+    "epoch {e}: val_loss {x}",
+    "| rollout/ |      |",
+    "|    ep_rew_mean | {x} |",
+    "{{'loss': {x}, 'step': {i}}}",
+    "100%|██████████| {i}/{i} [00:01<00:09, 3.21it/s]",
+    "train: {e:2d}%|██  | {i}/900 [00:01<00:09, 3.21it/s]",
+)
+NUMBERS = st.one_of(
+    st.floats(-1e3, 1e3).map(lambda value: f"{value:.4f}"),
+    st.floats(1e-9, 1.0).map(repr),
+    st.sampled_from(["nan", "inf", "-inf", "NaN", "1e-05", "0", "12", "1,234.5", ".5", "3.", "2.5K", "1.2.3", "1.5ms"]),
+)
+RUNS = st.lists(
+    st.tuples(st.sampled_from(LINES), st.integers(1, 45), NUMBERS, NUMBERS, st.integers(0, 99)), min_size=1, max_size=14
+)
+
+
+def written(runs: list[tuple[str, int, str, str, int]], end: str) -> bytes:
+    """Return lines in runs of each kind, with a step that counts on, and odd numbers at its ends."""
+    step, lines = 0, []
+    for line, count, first, other, epoch in runs:
+        for number in range(count):
+            step += 1
+            value = first if number in (0, count - 1) else f"{1 / step:.4f}"
+            lines.append(line.format(i=step, x=value, y=other, e=(epoch + number // 9) % 100))
+    return (end.join(lines) + end).encode()
+
+
+@given(RUNS, st.sampled_from(["\n", "\r\n"]))
+@settings(max_examples=60, deadline=None, phases=PHASES)
+def test_any_mixture_of_lines_reads_alike_by_the_block_and_by_the_line(
+    runs: list[tuple[str, int, str, str, int]], end: str
+) -> None:
+    assert_read_alike(written(runs * 2, end))
+
+
+@given(st.lists(st.tuples(st.sampled_from(LINES), NUMBERS, NUMBERS, st.integers(0, 99)), min_size=1, max_size=6))
+@settings(max_examples=30, deadline=None, phases=PHASES)
+def test_lines_that_take_turns_read_alike_by_the_block_and_by_the_line(lines: list[tuple[str, str, str, int]]) -> None:
+    runs = [(line, 1, first, other, epoch) for line, first, other, epoch in lines]
+    assert_read_alike(written(runs * 40, "\n"))
+
+
+@given(
+    st.lists(st.sampled_from(LINES), min_size=2, max_size=4),
+    st.lists(st.integers(0, 3), min_size=2, max_size=12),
+    st.integers(1, 4),
+    NUMBERS,
+)
+@settings(max_examples=60, deadline=None, phases=PHASES)
+def test_lines_that_name_one_step_after_another_read_alike_by_the_block_and_by_the_line(
+    lines: list[str], order: list[int], times: int, odd: str
+) -> None:
+    text = []
+    for number in range(700):
+        line = lines[order[number % len(order)] % len(lines)]
+        value = odd if number % 97 == 96 else f"{1 / (number + 1):.4f}"
+        text.append(line.format(i=number // times, x=value, y=value, e=number // times // 50))
+    assert_read_alike(("\n".join(text) + "\n").encode())
+
+
+RULE = "-" * 30
+BOXES = (
+    [RULE, "| rollout/ |      |", "|    ep_rew_mean | {x} |", "| train/   |   |", "|    loss  | {y} |", RULE],
+    [RULE, "| rollout/ |      |", "|    ep_rew_mean | {x} |", "| time/ |  |", "|    total_timesteps | {i} |", RULE],
+    [RULE, "| eval/    |      |", "|    mean_reward | {y} |", "| time/ |  |", "|    total_timesteps | {i} |", RULE],
+    [RULE, "| epoch    | {e}  |", "| loss   | {x}  |", RULE],
+    [RULE, "| step     | {i}  |", "| loss   | {x}  |", "", "| lr   | {y}  |", RULE],
+    [RULE, "| step     | {i}  |", "| loss   | {x}  |", "fetched a shard"],
+    [RULE, "| step     | {i}  |", "| loss   | {x}  |", "----"],
+    ["+------+-----+", "| layer {e} | {x} |", "| loss | {y} | ", "|------|-----|", "| acc | {x}% |", "+------+-----+"],
+    ["+------+-----+", "| loss | nan | ", "| acc | {x} |", "| loss | {y} |", "+------+-----+"],
+    ["+------+-----+", "| loss   ", "| step | {i} |", "| loss | {y} |", "| run | 1.2.3 |", "+------+-----+"],
+    [RULE, "| train_runtime | {i} |", "| loss | {x} |", RULE],
+)
+BETWEEN = (
+    "", "fetched shard {i}", "step {i}: loss {x}", "epoch {e}", "Validation:", "step  loss  acc", "{{'loss': {x}}}",
+    " {e:2d}%|██  | {i}/1000 [00:01<00:09, 3.21it/s]", "UserWarning: of step {i}", "ValueError: {x}", "lr: {y}",
+    "{{'loss': {x},", "Traceback (most recent call last):", '  File "train.py", line {i}, in main', "----------",
+)  # fmt: skip
+TABLES = (
+    ("epoch     train_loss  valid_loss  accuracy  time    ", "{e}    {x}     {y}    {x}    00:12   "),
+    ("step,train_loss,val_loss", "{i},{x},{y}"),
+    ("| Step | Training Loss | Validation Loss |", "| {i} | {x} | No log |"),
+    ("epoch       iteration   main/loss   accuracy", "{e:<12}{i:<12}{x:<12}{y:<12}"),
+    ("epoch       iteration   main/loss   accuracy", "{e:<12}{i:<12}            {y:<12}"),
+    ("      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size", "  {e}/99   2.5G   {x}   {y}   {i}   640"),
+    ("                 Class     Images  Instances   Box(P    R   mAP50", "  all   {i}   {e}   {x}   {y}   0.5"),
+    ("name   step   loss", "run{e}   {i}   {x}"),
+    ("| step | loss |", "| {i} | {x} |"),
+    ("step   loss   lr   etc", "{i}   {x}   {y}   1.60e+03-1147.49"),
+    ("[0, '1']", "[{e}, {x}, {y}, '00:12']"),
+)
+
+
+@given(
+    st.lists(st.sampled_from(TABLES), min_size=1, max_size=3),
+    st.sampled_from(["", *BETWEEN]),
+    st.sampled_from([3, 40, 47, 90, 10**6]),
+    st.sampled_from([50, 110, 10**6]),
+    st.lists(NUMBERS, min_size=1, max_size=4),
+)
+@settings(max_examples=80, deadline=None, phases=PHASES)
+def test_tables_read_alike_by_the_block_and_by_the_row(
+    tables: list[tuple[str, str]], between: str, apart: int, again: int, odd: list[str]
+) -> None:
+    lines = [between.format(i=0, x=1.0, y=2.0, e=0)]
+    for number in range(500):
+        value = odd[number % len(odd)] if number % 37 == 36 else f"{1 / (number + 1):.3g}"
+        head, row = tables[number // again % len(tables)]
+        parts = [*([head] if number % again == 0 else []), row, *([between] if number % apart == 2 else [])]
+        lines += [part.format(i=number, x=value, y=f"{number % 5}", e=number // 20) for part in parts]
+    assert_read_alike(("\n".join(lines) + "\n").encode())
+
+
+@given(
+    st.lists(st.sampled_from(BOXES), min_size=1, max_size=3),
+    st.lists(st.integers(0, 2), min_size=1, max_size=9),
+    st.sampled_from(BETWEEN),
+    st.sampled_from([3, 9, 50, 90, 10**6]),
+    st.lists(NUMBERS, min_size=1, max_size=4),
+)
+@settings(max_examples=80, deadline=None, phases=PHASES)
+def test_boxes_read_alike_by_the_block_and_by_the_box(
+    boxes: list[list[str]], order: list[int], between: str, apart: int, odd: list[str]
+) -> None:
+    lines = [between.format(i=0, x=1.0, y=2.0, e=0)]
+    for number in range(1, 260):
+        value = odd[number % len(odd)] if number % 7 == 0 else f"{1 / number:.3g}"
+        told = {"i": number, "x": value, "y": f"{number % 5}", "e": number // 20}
+        box = boxes[order[number % len(order)] % len(boxes)]
+        lines += [line.format(**told) for line in (*box, *([between] if number % apart == 0 else []))]
+    assert_read_alike(("\n".join(lines) + "\n").encode())
+
+
+def test_a_log_is_read_on_by_its_shapes_wherever_it_is_cut() -> None:
+    text = of_shape("bars with metrics", 300).replace(b"\r", b"\n")
+    builder = RunBuilder()
+    reader = text_log.Text(builder)
+    for line in text.splitlines(keepends=True):
+        reader.take_block(line)
+    reader.end()
+    run, whole = builder.build("train.log"), read(text, learns=False)
+    np.testing.assert_array_equal(run["loss"].value, whole["loss"].value)
+    np.testing.assert_array_equal(run["loss"].step, whole["loss"].step)
+
+
+def test_shapes_outlast_more_kinds_of_noise_than_are_remembered() -> None:
+    noise = [
+        f"opened blob{number}x{number * 7} of the store\nstep {number}: loss {1 / number:.4f}"
+        for number in range(1, 400)
+    ]
+    with patch.object(alike, "MAX_KEYS", 50), patch.object(text_log, "FIRST_BYTES", 512):
+        run = assert_read_alike(("\n".join(noise) + "\n").encode())
+    assert len(run["loss"]) == 399
+
+
+@pytest.mark.parametrize(
+    ("line", "numbers"),
+    [
+        ("step 12: loss -0.5, lr 1e-05", ["12", "-0.5", "1e-05"]),
+        ("12,345 tokens, 1,234.5 s, at 10:20:30,123", ["12,345", "1,234.5", "10", "20", "30,123"]),
+        ("[1,2,3] 0.123,456 1234,567", ["1", "2", "3", "0.123", "456", "1234", "567"]),
+        ("layer12 v1.2.3 x1e5 acc@5", ["5"]),
+        ("2024-01-31 -1-2 +.5e+3 5. 1.2.3", ["2024", "01", "31", "-1", "2", "+.5e+3", "5.", "1.2.3"]),
+        ("3e 4e- 5e5 12.3it/s 40%", ["3", "4", "5e5", "12.3", "40"]),
+    ],
+)
+def test_the_numbers_of_a_line_are_told_from_its_words(line: str, numbers: list[str]) -> None:
+    skeletons = Skeletons(f"\n{line}\n".encode(), compiled=False)
+    assert [line[start:end] for start, end in skeletons.numbers_in(1)] == numbers
+
+
+def test_lines_that_differ_in_their_numbers_or_in_how_far_a_bar_is_drawn_have_one_skeleton() -> None:
+    lines = [" 15%|█▌        | 15/100 loss=0.5", " 35%|███▌      | 35/100 loss=-1e-3", "step 5", "step 5.5"]
+    keys = Skeletons(("\n".join(lines) + "\n").encode(), compiled=False).keys
+    assert keys[0] == keys[1]
+    assert keys[2] != keys[3]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_numbers_of_a_block_are_those_that_python_reads(compiled: bool) -> None:
+    draw = np.random.default_rng(0)
+    values = (draw.normal(size=500) * 10.0 ** draw.integers(-30, 30, 500)).tolist()
+    skeletons = Skeletons("".join(f"x {value!r} 12,345\n" for value in values).encode(), compiled=compiled)
+    assert skeletons.numbers.tolist() == [number for value in values for number in (value, 12345.0)]

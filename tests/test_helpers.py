@@ -1,0 +1,213 @@
+"""Helper processes: what a stranger's file makes a library do holds up nobody, reaches nothing and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.sandbox import landlock, pool
+from tests.hostile.files import BATCHES, LOGS, SNAPSHOTS, template
+from tests.hostile.yaml_texts import TEXTS
+from tests.stdio_process import Process
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
+ITEMS = [
+    *(("inspect_batch", name, make) for name, make in BATCHES.items()),
+    *(("diagnose_run", name, make) for name, make in LOGS.items()),
+    *(("check_memory", name, make) for name, make in SNAPSHOTS.items()),
+]
+MOST_MIB = 1024
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("allowed")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Process]:
+    running = Process(folder)
+    with running.process:
+        running.start()
+        yield running
+        running.process.kill()
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that a process started and that are still there."""
+    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def peak_mib(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+
+def log(folder: Path, name: str = "log.jsonl") -> str:
+    file = folder / name
+    file.write_text("".join(f'{{"step": {step}, "loss": {4 - step / 50}}}\n' for step in range(1, 40)))
+    return str(file)
+
+
+def call(server: Process, tool: str, **arguments: Any) -> tuple[bool, str]:
+    answer = server.ask("tools/call", name=tool, arguments=arguments)["result"]
+    return bool(answer.get("isError")), answer["content"][0]["text"]
+
+
+@linux
+@pytest.mark.parametrize(("tool", "name", "make"), ITEMS, ids=[name for _, name, _ in ITEMS])
+def test_a_hostile_file_is_refused_within_its_limits_while_the_server_answers_others(
+    server: Process, folder: Path, tool: str, name: str, make: Callable[[Path], dict[str, Any]]
+) -> None:
+    own = folder / name
+    own.mkdir()
+    arguments = make(own)
+    before = {one: peak_mib(one) for one in children(server.process.pid)}
+    answer, pings = server.ask_beside_pings("tools/call", name=tool, arguments=arguments)
+    assert answer["result"]["isError"], answer
+    assert pings > 10 or name not in {"template power", "template lipsum"}, "those take all the time that there is"
+    for one in children(server.process.pid):
+        assert peak_mib(one) <= max(MOST_MIB, before.get(one, 0))
+    assert not call(server, "diagnose_run", path=log(folder))[0]
+
+
+@linux
+def test_no_configuration_in_yaml_holds_up_a_diagnosis(server: Process, folder: Path) -> None:
+    for name, text in TEXTS.items():
+        (folder / "args.yaml").write_text(text)
+        failed, said = call(server, "diagnose_run", path=log(folder), config=str(folder / "args.yaml"))
+        assert failed is (name != "a call"), said
+
+
+@linux
+def test_a_call_that_is_cancelled_ends_its_helper(server: Process, folder: Path) -> None:
+    (folder / "cancelled").mkdir()
+    call(server, "diagnose_run", path=log(folder))
+    arguments = template("lipsum")(folder / "cancelled")
+    server.number += 1
+    request = {"jsonrpc": "2.0", "id": server.number, "method": "tools/call"}
+    server.send(json.dumps({**request, "params": {"name": "inspect_batch", "arguments": arguments}}).encode())
+    (helper,) = busy(server)
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": server.number}}
+    server.send(json.dumps(cancel).encode())
+    wait_until(lambda: helper not in children(server.process.pid))
+    assert server.ask("ping")["result"] is not None
+
+
+def busy(server: Process) -> list[int]:
+    """Wait until a helper works, and return those that do."""
+
+    def working() -> list[int]:
+        return [one for one in children(server.process.pid) if "R" in state(one)]
+
+    wait_until(lambda: bool(working()))
+    return working()
+
+
+def state(process: int) -> str:
+    return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if what():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it did not come to that")
+
+
+@linux
+@pytest.mark.parametrize("ending", ["killed", "terminated", "input closed"])
+def test_no_helper_and_no_file_outlives_the_server(tmp_path: Path, ending: str) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    running = Process(tmp_path, TMPDIR=str(scratch))
+    with running.process:
+        running.start()
+        call(running, "diagnose_run", path=log(tmp_path))
+        (helper,) = children(running.process.pid)
+        assert list(scratch.iterdir())
+        if ending == "input closed":
+            assert running.process.stdin
+            running.process.stdin.close()
+        else:
+            running.process.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGTERM)
+        running.process.wait(60)
+        wait_until(lambda: not Path(f"/proc/{helper}").exists() or state(helper) == "Z")
+        assert ending == "killed" or not list(scratch.iterdir())
+
+
+@linux
+def test_a_helper_gets_no_secret_of_the_environment(tmp_path: Path) -> None:
+    running = Process(tmp_path, DATABASE_URL="postgres://hunter2", GITHUB_PAT="hunter2", OPENAI_KEY="hunter2")
+    with running.process:
+        running.start()
+        call(running, "diagnose_run", path=log(tmp_path))
+        (helper,) = children(running.process.pid)
+        environment = Path(f"/proc/{helper}/environ").read_bytes()
+        assert b"hunter2" not in environment
+        assert b"HF_HUB_OFFLINE=1" in environment
+        running.process.kill()
+
+
+CONFINED = """
+import os, socket, sys
+from mldebug_mcp.sandbox.confine import confine
+root, scratch, secret = sys.argv[1:]
+confine([root], scratch, os.getppid())
+print(open(root + "/inside.txt").read())
+open(scratch + "/made", "w").write("x")
+for what in (
+    lambda: open(secret), lambda: os.listdir(os.path.dirname(secret)), lambda: open("/etc/passwd"),
+    lambda: open(root + "/new", "w"), lambda: os.unlink(root + "/inside.txt"), lambda: os.kill(os.getppid(), 0),
+    lambda: socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 5),
+):
+    try:
+        what()
+        print("done")
+    except OSError:
+        print("refused")
+import numpy, tokenizers
+"""
+
+
+@linux
+@pytest.mark.skipif(landlock.version() < 6, reason="the kernel cannot hold a process to it")
+def test_a_helper_opens_only_the_roots_and_the_interpreter_and_reaches_no_network(tmp_path: Path) -> None:
+    import socket
+
+    root, scratch, secret = tmp_path / "root", tmp_path / "scratch", tmp_path / "secret.txt"
+    root.mkdir()
+    scratch.mkdir()
+    (root / "inside.txt").write_text("inside")
+    secret.write_text("hunter2")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        done = subprocess.run(
+            [sys.executable, "-c", CONFINED, str(root), str(scratch), str(secret)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PORT": str(listening.getsockname()[1])},
+            check=False,
+        )
+    assert done.stdout.split() == ["inside", *["refused"] * 7], done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.anyio
+async def test_a_helper_that_cannot_start_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(InputError, match="no process can be started"):
+        await pool.Pool("mldebug_mcp.server.calls").call("diagnose_run", {}, lambda _: None)

@@ -1,0 +1,47 @@
+"""Hostile logs, settings, folders and containers are answered or refused, and never hold up who reads them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.fuzz.meter import Cost, metered
+
+from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.server.calls import CALLS
+from tests.hostile.new_kinds import KINDS
+
+QUICK = (
+    "a duration that is no number",
+    "an archive that asks for a password",
+    "100,000 counters that fall back",
+    "a counter that falls for ever",
+    "a name of 50,000 parts",
+    "text of line ends",
+    "INI of defaults without values",
+    "a pickle that doubles",
+    "a notebook of wrong types",
+    "evaluations that claim a terabyte",
+    "a zst of a window of terabytes",
+    "TOML of deep lists",
+)
+"""Those that took longest before, and some of each kind."""
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_hostile_file_is_answered_or_refused_in_one_line(tmp_path: Path, name: str) -> None:
+    tool, arguments = KINDS[name](tmp_path)
+    with metered(Cost()):  # stops what would never end
+        said = answer_of(tool, arguments)
+    assert re.fullmatch(r"[^\n]{10,2000}", said)
+
+
+def answer_of(tool: str, arguments: dict[str, Any]) -> str:
+    """Return the leading cause that a call answers, or why it is refused."""
+    try:
+        reply: Any = CALLS[tool](arguments, None)
+    except MLDebugError as error:
+        return str(error)
+    return f"leading cause: {reply['structuredContent']['hypotheses'][0]['cause']}"

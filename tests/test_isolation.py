@@ -1,0 +1,148 @@
+"""What a stranger's file makes a library do: nothing outside the roots is opened, and the server is not held up."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+from transformers import AutoTokenizer
+
+from mldebug_mcp.access import Access, confined
+from mldebug_mcp.batch.tokenizer import load_tokenizer
+from mldebug_mcp.diagnose.batch import inspect_batch
+from mldebug_mcp.errors import InputError
+from tests.batch.kit import FAMILIES, make_hf
+from tests.hostile.tokenizers import SECRET, batch_of_ids, naming_a_file
+from tests.stdio_process import Process
+
+KEYS = ("vocab", "vocab_file", "merges", "gguf_file", "tokenizer_file", "tokenizer_object", "name_or_path")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return an allowed root beside which a secret stands."""
+    root = tmp_path / "allowed"
+    root.mkdir()
+    (tmp_path / "secret.txt").write_text("\n".join(SECRET))
+    batch_of_ids(root / "batch.json")
+    return root
+
+
+@pytest.fixture
+def server(root: Path) -> Iterator[Process]:
+    running = Process(root)
+    with running.process:
+        running.start()
+        yield running
+        running.process.kill()
+
+
+@contextmanager
+def watched(opened: list[str]) -> Iterator[None]:
+    """Note the paths of all files that this process opens or lists."""
+    watching = True
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "open" and isinstance(arguments[0], str) and not arguments[2] & os.O_PATH:
+            opened.append(os.path.realpath(arguments[0]))  # a file that is held has a path below /proc/self/fd
+
+    sys.addaudithook(note)  # hooks stay for good
+    try:
+        yield
+    finally:
+        watching = False
+
+
+def told(root: Path, tokenizer: Path) -> str:
+    """Return all that a call says of a batch and a tokenizer."""
+    try:
+        return inspect_batch(root / "batch.json", tokenizer).model_dump_json()
+    except InputError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("roots", [True, False], ids=["roots", "no roots"])
+@pytest.mark.parametrize("key", KEYS)
+def test_no_key_of_a_tokenizer_opens_a_file_elsewhere(root: Path, key: str, roots: bool) -> None:
+    tokenizer = naming_a_file(root / "tokenizer", key, root.parent / "secret.txt")
+    with confined(Access((str(root),) if roots else None)):
+        assert "hunter" not in told(root, tokenizer)
+
+
+def test_no_tokenizer_shows_a_client_a_file_outside_the_roots(root: Path, server: Process) -> None:
+    for key in KEYS:
+        tokenizer = naming_a_file(root / f"tokenizer {key}", key, root.parent / "secret.txt")
+        arguments = {"path": str(root / "batch.json"), "tokenizer": str(tokenizer), "detail": "full"}
+        answer = server.ask("tools/call", name="inspect_batch", arguments=arguments)["result"]
+        assert "hunter" not in json.dumps(answer), key
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "vocab.txt", "chat_template.jinja"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "link out"])
+def test_a_pipe_device_or_link_out_in_a_tokenizer_is_never_opened(root: Path, file: str, kind: str) -> None:
+    tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
+    place = tokenizer / file
+    place.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to("/dev/zero" if kind == "device" else root.parent / "secret.txt")
+    opened: list[str] = []
+    with confined(Access((str(root),))), watched(opened):
+        assert "hunter" not in told(root, tokenizer)
+    assert not {str(place), "/dev/zero", str(root.parent / "secret.txt")} & set(opened)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"bos_token": 7}, "bos_token"),
+        ({"tokenizer_class": "../evil"}, "tokenizer_class"),
+        ({"chat_template": {"default": ["not", "text"]}}, "chat_template"),
+        ({"added_tokens_decoder": {"99999999": {"content": "<a>"}}}, "added_tokens_decoder"),
+        ({"padding_side": "up"}, "padding_side"),
+    ],
+)
+def test_a_key_of_a_tokenizer_that_is_not_what_it_should_be_is_named(
+    root: Path, settings: dict[str, Any], says: str
+) -> None:
+    tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
+    (tokenizer / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match=f"tokenizer_config.json: {says}.*save the tokenizer again"):
+        inspect_batch(root / "batch.json", tokenizer)
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_tokenizer_is_loaded_as_transformers_itself_does(tmp_path: Path, family: str) -> None:
+    make_hf(family).save_pretrained(tmp_path / "tokenizer")
+    theirs = AutoTokenizer.from_pretrained(str(tmp_path / "tokenizer"))
+    ours = load_tokenizer(tmp_path / "tokenizer").hf
+    text = "What is <|im_start|> the </s>capital of France?"
+    assert ours(text)["input_ids"] == theirs(text)["input_ids"]
+    assert ours.special_tokens_map == theirs.special_tokens_map
+    assert ours.chat_template == theirs.chat_template
+    assert (ours.model_max_length, ours.padding_side) == (theirs.model_max_length, theirs.padding_side)
+
+
+def test_a_tokenizer_of_vocabulary_files_alone_is_loaded_by_its_class(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "paris", "is", "##sh", "red"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    loaded = load_tokenizer(tmp_path)
+    assert loaded.hf.convert_ids_to_tokens(loaded.encode("Paris is reddish")) == [
+        "[CLS]",
+        "paris",
+        "is",
+        "[UNK]",
+        "[SEP]",
+    ]
+    assert loaded.hf.model_max_length == 512
