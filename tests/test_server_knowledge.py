@@ -116,9 +116,10 @@ async def test_menus_errors_and_records_are_resources(client: Client, uri: str, 
         "skill://mldebug/evidence/..%2FSKILL.md",
     ],
 )
-async def test_what_is_not_there_is_refused(client: Client, uri: str) -> None:
-    with pytest.raises(MCPError):
+async def test_what_is_not_there_is_refused_by_its_name_in_a_field_that_clients_read(client: Client, uri: str) -> None:
+    with pytest.raises(MCPError) as refused:
         await client.read_resource(uri)
+    assert refused.value.error.data == {"uri": uri}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ Answers of our verbs are safe already (`models/base.py`); here nothing is left t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -20,8 +21,8 @@ async def make_safe(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
     try:
         result = await call_next(ctx)
     except MCPError as error:
-        data = shorten(str(error.error.data), LONGEST_ERROR) if error.error.data else error.error.data
-        raise MCPError(error.error.code, shorten(error.error.message, LONGEST_ERROR), data) from None
+        code, message, data = error.error.code, error.error.message, error.error.data
+        raise MCPError(code, shorten(message, LONGEST_ERROR), _each_text(data, _in_a_line)) from None
     except ValidationError:
         raise  # the SDK tells nothing of it but that it is one
     except Exception as error:
@@ -29,7 +30,7 @@ async def make_safe(ctx: ServerRequestContext[Any, Any], call_next: CallNext) ->
     content = result.model_dump(by_alias=True, exclude_none=True) if isinstance(result, BaseModel) else result
     if content is None:
         return None
-    return {name: _clean(value) for name, value in _in_short(content).items()}
+    return {name: _each_text(value, clean) for name, value in _in_short(content).items()}
 
 
 def _in_short(content: dict[str, Any]) -> dict[str, Any]:
@@ -43,11 +44,16 @@ def _in_short(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "content": parts}
 
 
-def _clean(value: object) -> object:
+def _in_a_line(text: str) -> str:
+    return shorten(text, LONGEST_ERROR)
+
+
+def _each_text(value: object, change: Callable[[str], str]) -> object:
+    """Return the value with every text in it changed; its form stays, because clients read fields by name."""
     if isinstance(value, str):
-        return clean(value)
+        return change(value)
     if isinstance(value, list):
-        return [_clean(one) for one in value]
+        return [_each_text(one, change) for one in value]
     if isinstance(value, dict):
-        return {_clean(name): _clean(one) for name, one in value.items()}
+        return {_each_text(name, change): _each_text(one, change) for name, one in value.items()}
     return value
