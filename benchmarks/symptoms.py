@@ -17,7 +17,7 @@ from benchmarks.healthy_runs import FAMILIES, Floats, Generator, draw_run, healt
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
-from mldebug_mcp.symptoms.registry import judge
+from mldebug_mcp.symptoms.asking import judge
 
 EACH = 24
 """Healthy runs per family."""

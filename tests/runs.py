@@ -13,7 +13,7 @@ from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
-from mldebug_mcp.symptoms.registry import judge
+from mldebug_mcp.symptoms.asking import judge
 
 Curve = Sequence[float | None] | NDArray[np.float64] | Mapping[int, float] | Mapping[float, float]
 """Values at steps 1, 2, 3, ... (None: not logged there), or a mapping of step to value."""

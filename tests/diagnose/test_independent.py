@@ -37,4 +37,4 @@ def test_a_fall_at_the_end_of_a_spike_that_recurs_is_no_start_over() -> None:
 
 def test_symptoms_refer_to_symptoms() -> None:
     known = symptoms()
-    assert all({*one.follows, *one.instead} <= known.keys() for one in known.values())
+    assert all({*one.outcome.follows, *one.outcome.instead} <= known.keys() for one in known.values())

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.kinds import KINDS
 from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import examine, symptoms
-from mldebug_mcp.symptoms.registry import judge
+from mldebug_mcp.symptoms.asking import judge
 from tests.runs import run_of_records
 
 EVIDENCE = Path(__file__).parents[2] / "evidence"
@@ -118,11 +118,17 @@ def test_every_symptom_is_documented(name: str) -> None:
 @pytest.mark.parametrize("name", symptoms())
 def test_every_symptom_names_known_sources_and_kinds(name: str) -> None:
     one = symptoms()[name]
-    assert [source for source in one.sources if not (EVIDENCE / f"{source}.md").is_file()] == []
-    assert set(one.not_for) <= set(KINDS)
-    assert 0 < one.background < 1
+    assert [source for source in one.outcome.sources if not (EVIDENCE / f"{source}.md").is_file()] == []
+    assert set(one.question.not_for) <= set(KINDS)
+    assert 0 < one.outcome.background < 1
+
+
+@pytest.mark.parametrize("name", symptoms())
+def test_an_attribute_belongs_to_an_outcome_of_its_question(name: str) -> None:
+    one = symptoms()[name]
+    assert one.outcome.of in {"", *(other.id for other in one.question.outcomes if not other.of)}
 
 
 @pytest.mark.parametrize("name", symptoms())
 def test_every_symptom_has_its_tests(name: str) -> None:
-    assert (Path(__file__).parent / "run" / f"test_{name}.py").is_file()
+    assert (Path(__file__).parent / "run" / f"test_{symptoms()[name].question.id}.py").is_file()

@@ -69,17 +69,16 @@ def _symptom(one: Symptom | ProbeSymptom) -> Explanation:
     known = catalogue()
     if isinstance(one, ProbeSymptom):
         causes, needed = list(one.effects), list(one.needs)
+        sources, background = one.sources, one.background
     else:
         causes = [cause.id for cause in known.causes.values() if one.id in {effect.symptom for effect in cause.effects}]
-        needed = [*one.needs, *filter(None, [" or ".join(one.any_of)])]
+        needed = [*one.needs, *filter(None, [" or ".join(one.question.any_of)])]
+        sources, background = one.outcome.sources, one.outcome.background
     needs = ", ".join(needed) or "nothing in particular"
     quotes = [
-        quote.id
-        for source in one.sources
-        for quote in known.quotes_of(source)
-        if one.id in quote.situations + quote.topics
+        quote.id for source in sources for quote in known.quotes_of(source) if one.id in quote.situations + quote.topics
     ]
-    text = f"{one.doc}\n\nNeeds: {needs}. {_seen(one.background, 'runs')}"
+    text = f"{one.doc}\n\nNeeds: {needs}. {_seen(background, 'runs')}"
     return Explanation(
         id=one.id,
         kind="symptom",

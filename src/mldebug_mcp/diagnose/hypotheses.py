@@ -56,9 +56,9 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
 
     def follows(finding: Finding) -> bool:
         symptom = known.get(finding.symptom)
-        others = () if symptom is None else symptom.follows
+        others = () if symptom is None else symptom.outcome.follows
         if symptom is not None and finding.state is State.ABSENT:
-            others = (*others, *symptom.instead)
+            others = (*others, *symptom.outcome.instead)
         return not present.isdisjoint(others)
 
     return [finding for finding in findings if not follows(finding)]
@@ -95,8 +95,8 @@ def candidates(
 def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:
     """Return how often a healthy run shows each symptom, those of a probe included if something was `probed`."""
     numbers = numbers or fitted()
-    chosen = {one.id: one.background for one in symptoms().values()}
-    as_chosen = {one.id for one in symptoms().values() if one.as_chosen}
+    chosen = {one.id: one.outcome.background for one in symptoms().values()}
+    as_chosen = {one.id for one in symptoms().values() if one.outcome.as_chosen}
     if probed:
         from mldebug_mcp.symptoms.probe import probe_symptoms
 

@@ -15,7 +15,7 @@ from mldebug_mcp.diagnose.information import Likelihood, Worth
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 from mldebug_mcp.symptoms import Symptom, symptoms
-from mldebug_mcp.symptoms.registry import not_logged
+from mldebug_mcp.symptoms.asking import not_logged
 
 DOUBT = 0.1
 """There is doubt where the second hypothesis has this probability ...; chosen by hand."""
@@ -76,7 +76,9 @@ def _missing(run: Run, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """Return the metrics and settings that were not logged, each with the symptoms that it alone keeps unknown."""
     states = {finding.symptom: finding.state for finding in findings}
     unknown = [
-        one for one in symptoms().values() if states.get(one.id) is State.UNKNOWN and run.kind not in one.not_for
+        one
+        for one in symptoms().values()
+        if states.get(one.id) is State.UNKNOWN and run.kind not in one.question.not_for
     ]
     missing: dict[str, list[str]] = {}
     for symptom in unknown:
@@ -95,10 +97,10 @@ def _lacks(symptom: Symptom, run: Run) -> str | None:
     settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
     if settings and not (set(settings) & set(run.series)):
         lacking.append(settings[0] if run.config else CONFIGURATION)
-    if not lacking and symptom.points > 1:
+    if not lacking and symptom.question.points > 1:
         metric = symptom.needs[0]
         stretch = run.last_step - run.first_step + 1
-        if len(run[metric].finite) < symptom.points <= stretch:
+        if len(run[metric].finite) < symptom.question.points <= stretch:
             return metric
     return lacking[0] if len(lacking) == 1 else None
 

@@ -142,7 +142,7 @@ def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
 def _rests_on(run: Run, finding: Finding) -> list[str]:
     """Return the metrics of a run from which a finding was made."""
     symptom = SYMPTOMS.all().get(finding.symptom)
-    patterns = (*symptom.needs, *symptom.any_of) if symptom is not None else ()
+    patterns = (*symptom.needs, *symptom.question.any_of) if symptom is not None else ()
     if not patterns:  # those that read settings too say it by their name
         first = finding.symptom.partition("_")[0]
         patterns = (SHORT.get(first, first), f"{first}_*")

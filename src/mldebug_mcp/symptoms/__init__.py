@@ -1,4 +1,4 @@
-"""Observation → finding. One small file per symptom; `run/` holds those that are seen in a log."""
+"""Observation → finding. One small file per question; `run/` holds those that are asked of a log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import Finding
 from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.symptoms.registry import SYMPTOMS, CannotTell, Evidence, Symptom, judge
+from mldebug_mcp.symptoms.asking import answer
+from mldebug_mcp.symptoms.registry import SYMPTOMS, CannotTell, Evidence, Symptom
 
 __all__ = ["CannotTell", "Evidence", "Symptom", "examine", "symptoms"]
 
@@ -18,9 +19,11 @@ def symptoms() -> Mapping[str, Symptom]:
 
 
 def examine(run: Run) -> tuple[list[Finding], list[str]]:
-    """Judge every symptom on a run. Returns the findings, one per symptom, and notes on symptoms that broke."""
-    judged = []
-    for one in symptoms().values():
-        checkpoint(f"looking for {one.id}")
-        judged.append(judge(one, run))
-    return [finding for finding, _ in judged], [note for _, note in judged if note is not None]
+    """Ask every question of a run. Returns the findings, one per symptom, and notes on questions that broke."""
+    findings, notes = [], []
+    for asked in {one.question.id: one.question for one in symptoms().values()}.values():
+        checkpoint(f"asking about {asked.id}")
+        seen, note = answer(asked, run)
+        findings += seen
+        notes += [] if note is None else [note]
+    return sorted(findings, key=lambda finding: finding.symptom), notes

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 
 class Documented:
@@ -27,7 +27,15 @@ class Documented:
         return self.doc.partition("\n")[0]
 
 
-Entry = TypeVar("Entry", bound=Documented)
+class Named(Protocol):
+    """Something that has an id."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+
+Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(Generic[Entry]):

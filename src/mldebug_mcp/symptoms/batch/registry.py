@@ -16,8 +16,8 @@ from mldebug_mcp.batch.ragged import Bools, Ints
 from mldebug_mcp.batch.role_losses import RoleLoss
 from mldebug_mcp.batch.sequences import Sequences
 from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.asking import note_on
 from mldebug_mcp.symptoms.discovery import Documented, Registry
-from mldebug_mcp.symptoms.registry import note_on
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 LISTED = 6

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.models.base import Severity
+from mldebug_mcp.symptoms.asking import BROKEN, note_on
 from mldebug_mcp.symptoms.discovery import Documented, Registry
-from mldebug_mcp.symptoms.registry import BROKEN, CannotTell, note_on
+from mldebug_mcp.symptoms.registry import CannotTell
 
 
 @dataclass(frozen=True, slots=True)

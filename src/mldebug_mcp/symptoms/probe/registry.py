@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.probe.measured import Measured
+from mldebug_mcp.symptoms.asking import judged
 from mldebug_mcp.symptoms.discovery import Documented, Registry
-from mldebug_mcp.symptoms.registry import Evidence, judged
+from mldebug_mcp.symptoms.registry import Evidence
 
 DEFAULT_BACKGROUND = 0.00002
 """How often a healthy probe shows a symptom. Far lower than in logs: most measure one fault exactly. Chosen."""
