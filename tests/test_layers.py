@@ -31,12 +31,25 @@ LAYERS = (
         "yaml_text",
     },
     {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
+    {"measure"},
     {"symptoms"},
     {"diagnose"},
     {"report"},
     {"server", "cli", "__main__"},
 )
-WITHOUT_CIRCLES = ("batch", "cli", "clients", "knowledge", "memory", "models", "probe", "report", "server", "symptoms")
+WITHOUT_CIRCLES = (
+    "batch",
+    "cli",
+    "clients",
+    "knowledge",
+    "memory",
+    "models",
+    "probe",
+    "measure",
+    "report",
+    "server",
+    "symptoms",
+)
 OBSERVERS = {"logs", "batch", "probe", "memory"}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
 
