@@ -38,18 +38,8 @@ LAYERS = (
     {"server", "cli", "__main__"},
 )
 WITHOUT_CIRCLES = (
-    "batch",
-    "cli",
-    "clients",
-    "knowledge",
-    "memory",
-    "models",
-    "probe",
-    "measure",
-    "report",
-    "server",
-    "symptoms",
-)
+    "batch", "cli", "clients", "knowledge", "measure", "memory", "models", "probe", "report", "server", "symptoms",
+)  # fmt: skip
 OBSERVERS = {"logs", "batch", "probe", "memory"}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
 
