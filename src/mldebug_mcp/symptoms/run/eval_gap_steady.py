@@ -8,9 +8,9 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.symptoms.tokens import uniform_of_tokens
 from mldebug_mcp.text import figure
 
 GAP = 0.5

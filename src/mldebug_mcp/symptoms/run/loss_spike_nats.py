@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
 from mldebug_mcp.symptoms.run.loss_spike import passing_jumps
+from mldebug_mcp.symptoms.tokens import uniform_of_tokens
 from mldebug_mcp.text import counted, figure
 
 NATS = 1.0
