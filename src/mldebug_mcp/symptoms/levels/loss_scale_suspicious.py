@@ -40,8 +40,9 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
 
     Or of the logarithm of the perplexity beside it, or that of it. Not this when: the two are on the same scale; the
     quotient is neither a usual nor the configured number of accumulated micro-batches, and of a uniform guess not the
-    configured one, as a bad start may be any multiple; each epoch has one record, which may be a sum over its batches; dropout or augmentation
-    keeps the training loss above by a modest factor. How near the quotient must come was chosen by hand.
+    configured one, as a bad start may be any multiple; each epoch has one record, which may be a sum over its batches;
+    dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must come was chosen
+    by hand.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -52,9 +53,8 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
     if all(answer is None for answer in answers):
         raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
-    if (
-        answers[1] is False and answers[0] is None
-    ):  # an evaluation on the same scale says more than a first loss that happens to be a multiple
+    if answers[1] is False and answers[0] is None:
+        # An evaluation on the same scale says more than a first loss that happens to be a multiple.
         return None
     return next((answer for answer in answers if isinstance(answer, Evidence)), None)
 
