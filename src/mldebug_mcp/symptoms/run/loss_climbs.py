@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.rise import rise_for_good
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
 from mldebug_mcp.symptoms.statistics import blocks, monotone
 from mldebug_mcp.text import figure
 
@@ -38,7 +38,7 @@ def loss_climbs(run: Run) -> Evidence | None:
     once, as with other data; it comes down again; it rises far (`loss_divergence`, where this is unknown). Judged only
     where the lowest level lies before the last quarter.
     """
-    if loss_divergence(run) is not None:
+    if rise_for_good(run) is not None:
         raise CannotTell("the loss diverges, which says more")
     loss = run["loss"].finite
     cut = blocks(loss.value, BLOCKS)

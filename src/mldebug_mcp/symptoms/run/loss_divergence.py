@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.rise import Rise, rise_for_good
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import (
-    aligned,
-    blocks,
-    end_level,
-    median,
-    median_of_three,
-    monotone,
-    positive,
-    start_level,
-)
+from mldebug_mcp.symptoms.statistics import aligned, end_level, monotone, start_level
 from mldebug_mcp.symptoms.terms import term_set_in
 from mldebug_mcp.text import figure
 
-SHARE_OF_PROGRESS = 0.2
-"""The rise takes back at least this share of the progress made before it."""
-SHARE_OF_LEVEL = 0.08
-"""... and is at least this share of the best level."""
-SHORT, SHORT_FACTOR = 8, 1.4
-"""In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
-MANIFOLD = 10.0
-EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
-"""Means over whole epochs have hardly any noise: where so many in a row go up, to this share above the lowest, the loss
-rises. By chance one of 24 curves that stand still ends so, and none so high. Chosen by hand."""
-FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
-"""Of so few records single ones tell: where the last ones go up so, to this multiple of the lowest and by this share of
-the progress made, the loss rises smoothly, and its slope is no noise. Chosen by hand."""
-STEEP, STEEP_TIMES = 3, 4.0
-"""... and so few in a row are enough where they go up to this multiple of the lowest."""
+SHORT = 8
+"""Records of step time and loss without which their order says nothing."""
 LONGER, TOGETHER = 1.5, 0.8
 """Steps take so many times as long at the end, and come in this order with the loss (Spearman): batches that grow cost
 more of both where a loss is a sum over their length. Chosen by hand."""
-SIGMAS = 6.0
-"""... and stands this far above the noise of block medians."""
 
 
 @symptom(
@@ -61,12 +36,14 @@ def loss_divergence(run: Run) -> Evidence | None:
     heavy-tailed noise.
     """
     loss = run["loss"].finite
-    found = _found(run, loss)
-    if found is not None and _takes_longer(run, loss):
+    rise = rise_for_good(run)
+    if rise is None:
+        return None
+    if _takes_longer(run, loss):
         raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
-    if found is not None and (term := term_set_in(run, found.steps[0])) is not None:
+    if (term := term_set_in(run, float(loss.step[rise.at]))) is not None:
         raise CannotTell(f"{term.name} sets in at {run.step_name} {figure(term.step)}, and the loss rises with it")
-    return found
+    return _evidence(run, loss, rise)
 
 
 def _takes_longer(run: Run, loss: Series) -> bool:
@@ -79,70 +56,13 @@ def _takes_longer(run: Run, loss: Series) -> bool:
     return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
 
 
-def _found(run: Run, loss: Series) -> Evidence | None:
-    if _rises_by_epochs(run, loss) or _rises_smoothly(loss):
-        best = int(np.argmin(loss.value))
-        return _evidence(run, loss, best + 1, float(loss.value[best]), float(loss.value[-1]))
-    if len(loss) < SHORT:
-        level = median(loss.value[: len(loss) // 2])
-        if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
-            return None
-        return _evidence(run, loss, int(np.argmax(loss.value > 1.1 * level)), level, float(loss.value[-1]))
-    cut = blocks(loss.value)
-    best = int(np.argmin(cut.level))
-    lowest, end = float(cut.level[best]), end_level(loss.value)
-    rise = end - lowest
-    start = start_level(loss.value) if best else lowest
-    needed = max(SHARE_OF_PROGRESS * (start - lowest), SHARE_OF_LEVEL * abs(lowest), SIGMAS * cut.wobble, 1e-9)
-    tail = loss.value[-max(3, len(loss) // 10) :]
-    if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
-        return None
-    return _evidence(run, loss, _onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
-
-
-def _rises_by_epochs(run: Run, loss: Series) -> bool:
-    """Say whether the means of the last epochs go up one after the other, well above the lowest before them."""
-    if run.step_name != "epoch" or len(loss) <= EPOCHS + 1 or bool(np.any(loss.step != np.floor(loss.step))):
-        return False
-    lowest, last = float(loss.value.min()), loss.value[-EPOCHS - 1 :]
-    return bool(np.all(np.diff(last) > 0)) and 0 < lowest * (1 + SHARE_BY_EPOCHS) < float(last[-1])
-
-
-def _rises_smoothly(loss: Series) -> bool:
-    """Say whether a short curve comes down and goes up again, record by record to its end, by most of its progress."""
-    if not EPOCHS + 1 < len(loss) <= FEW:
-        return False
-    lowest, end, up = float(loss.value.min()), float(loss.value[-1]), np.diff(loss.value) > 0
-    if lowest <= 0 or end - lowest <= MOST_OF_PROGRESS * (float(loss.value[0]) - lowest):
-        return False
-    smooth = end > TIMES * lowest and bool(np.all(up[-EPOCHS:]))
-    return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
-
-
-def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:
-    onset, start = float(loss.step[at]), start_level(loss.value)
+def _evidence(run: Run, loss: Series, rise: Rise) -> Evidence:
+    onset, start = float(loss.step[rise.at]), start_level(loss.value)
     lr = run["learning_rate"].at(onset) if "learning_rate" in run else None
     beside = f"; the learning rate at that {run.step_name} is {figure(lr)}" if lr is not None else ""
     return Evidence(
-        f"loss rises from {figure(lowest)} to {figure(end)} from {run.step_name} {figure(onset)} on "
+        f"loss rises from {figure(rise.lowest)} to {figure(rise.end)} from {run.step_name} {figure(onset)} on "
         f"and stays up to the end (it began around {figure(start)}){beside}",
         steps=(onset,),
-        values={"best": lowest, "end": end, "start": start, "rise": end - lowest},
+        values={"best": rise.lowest, "end": rise.end, "start": start, "rise": rise.end - rise.lowest},
     )
-
-
-def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:
-    """Return the index at which the rise begins: a line through 15 % and 60 % of it, drawn back to its foot.
-
-    A rise by more than a factor of ten is followed on the logarithm, else the last of its jumps would be its beginning.
-    """
-    smooth = median_of_three(values)
-    if lowest > 0 and lowest + rise > MANIFOLD * lowest and positive(values):
-        smooth, lowest, rise = np.log(smooth), math.log(lowest), math.log1p(rise / lowest)
-
-    def reached(share: float) -> int:
-        low = np.flatnonzero(smooth < lowest + share * rise)
-        return min(len(values) - 1, max(after, int(low[-1]) + 1 if len(low) else after))
-
-    early, late = reached(0.15), reached(0.6)
-    return max(after, early - max(0, late - early) // 3)

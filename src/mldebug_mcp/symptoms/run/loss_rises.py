@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.rise import rise_for_good
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
 from mldebug_mcp.symptoms.statistics import blocks, drift, end_level, median, monotone, sample, start_level
 from mldebug_mcp.text import figure
 
@@ -39,7 +39,7 @@ def loss_rises(run: Run) -> Evidence | None:
     finite (`loss_divergence`, `loss_nonfinite`) this is unknown, so that one rise does not count twice.
     """
     loss = run["loss"].finite
-    if len(loss) < len(run["loss"]) or loss_divergence(run) is not None:
+    if len(loss) < len(run["loss"]) or rise_for_good(run) is not None:
         raise CannotTell("the loss diverges or is not finite, which says more")
     values = loss.value[len(loss) // 20 :]
     moved, level = drift(values), abs(median(sample(values)))

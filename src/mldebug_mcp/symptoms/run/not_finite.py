@@ -15,6 +15,8 @@ from mldebug_mcp.text import figure
 POLICIES = ("grpo", "ppo", "rl")
 """Kinds of run whose loss says nothing by its size: what leads to a NaN counts there, and not the rest."""
 LOST = "loss_nonfinite"
+CHOSEN = ("loss_nonfinite_at_first", "loss_nonfinite_in_warmup")
+"""Attributes whose background follows from the length of what they speak of, not from runs."""
 
 Way = Callable[[Run, Lost], Evidence | None]
 ANY: dict[str, Way] = {
@@ -36,7 +38,7 @@ OF_A_LEVEL: dict[str, Way] = {
 
 def _outcome(name: str, doc: str, background: float, *sources: str, instead: tuple[str, ...] = ()) -> Outcome:
     """Return an attribute of a loss that is not finite; its background is how often such a loss has it by chance."""
-    return Outcome(name, cleandoc(doc), background, sources, of=LOST, instead=instead, as_chosen=True)
+    return Outcome(name, cleandoc(doc), background, sources, of=LOST, instead=instead, as_chosen=name in CHOSEN)
 
 
 @question(
