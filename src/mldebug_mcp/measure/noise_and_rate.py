@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.measure.statistics import median, monotone, noise, sample, start_level
+from mldebug_mcp.measure.statistics import median, noise, sample, start_level
 
 STRETCHES, LEAST_RECORDS = 12, 5
 """Stretches that a log is cut into, and the records that each needs for its noise to be known to a third."""
@@ -21,7 +21,7 @@ LEAST_ABOVE = 8
 FLOOR = 0.2
 """Of the loss at the start: below this level a loss and its noise both go to zero, whatever the rate."""
 ALIKE = 1.02
-"""Rates that differ by less than this factor are one rate: their order is an accident of the schedule's arithmetic."""
+"""Rates that differ by about this factor or less are one rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def noise_and_rate(run: Run) -> NoiseAndRate | None:
 
 
 def _rank_correlation(one: Floats, other: Floats) -> float:
-    """Return Spearman's correlation of some numbers with rates, 0 where the rates hardly differ."""
-    low = float(other.min())
-    if low > 0 and float(other.max()) < ALIKE * low:
-        return 0.0
-    return monotone(one[np.argsort(other, kind="stable")])
+    """Return Spearman's correlation of some numbers with rates, those that are alike sharing a rank."""
+    shared = np.round(np.log(np.maximum(other, 1e-30)) / np.log(ALIKE))
+    ranks = [np.array([((v < x).sum() + (v <= x).sum()) / 2 for x in v]) for v in (one, shared)]
+    spreads = [float(np.std(rank)) for rank in ranks]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1]) if min(spreads) > 0 else 0.0

@@ -7,12 +7,12 @@ from mldebug_mcp.measure.noise_and_rate import noise_and_rate
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
-ALIKE = 0.7
+ALIKE = 0.75
 """Rank correlation of noise and rate over the stretches of a log; none of 216 healthy runs of our own
 has that."""
 SPAN = 2.0
 """Times the lowest rate that the highest is at least: else there is nothing to follow."""
-TIMES = 1.5
+TIMES = 2.0
 """Times as large as at the lowest rates the noise is at the highest. Chosen by hand."""
 LEAST = 0.03
 """Of the level: a noise below it throws nothing about. Chosen by hand."""
