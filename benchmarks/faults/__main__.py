@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report|young|compare`."""
+"""`python -m benchmarks.faults train|fit|report|restyle|young|compare`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from benchmarks.faults import compare
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
+from benchmarks.faults.restyle import restyle
 from benchmarks.faults.runs import Case, cases, make, other_cases
 from benchmarks.faults.young import judge_young, stages
 
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument("command", choices=["train", "fit", "report", "young", "compare"])
+    parser.add_argument("command", choices=["train", "fit", "report", "restyle", "young", "compare"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument(
@@ -46,6 +47,8 @@ def main() -> None:
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
         help="report, young: a folder of further runs, for another column; repeatable",
     )  # fmt: skip
+    parser.add_argument("--into", type=Path, help="restyle: where the versions go")
+    parser.add_argument("--versions", type=int, default=2, help="restyle: so many of each run")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--tools",
@@ -60,6 +63,8 @@ def main() -> None:
     if options.command == "train":
         wanted = other_cases() if options.other_tasks else cases(subset=options.subset, fresh=options.fresh)
         train_missing(wanted, options.folder, options.processes)
+    elif options.command == "restyle":
+        restyle(options.folder, options.into or parser.error("restyle needs --into"), options.versions, options.seed)
     elif options.command == "fit":
         write(fit(judge(options.folder)))
     elif options.command == "young":
