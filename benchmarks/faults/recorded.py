@@ -36,7 +36,7 @@ WHAT = {
     "rewards/accuracies": "pair_accuracy",
     **{name: name for name in ("loss", "accuracy", "learning_rate", "step_time", "loss_scale", "reward_std")},
 }  # fmt: skip
-"""The quantity of a story by metric. Others keep their names, and so do those whose synonyms tell another kind of run."""
+"""The quantity of a story by metric. Others keep their names, and so do those whose synonyms tell another kind."""
 SETTINGS = {
     "max_steps": "total_steps", "max_grad_norm": "clipping", "per_device_train_batch_size": "batch_size",
     "num_classes": "classes", "num_labels": "classes", "vocab_size": "vocabulary",
