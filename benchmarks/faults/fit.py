@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
-from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_weighing
+from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_trust
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import weigh
+from mldebug_mcp.diagnose.weighing import Trust, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
 
@@ -20,7 +20,7 @@ from mldebug_mcp.models import Finding
 def fit(judged: Sequence[Judged]) -> Fitted:
     """Return the numbers counted on the runs of the tuning part whose log shows their fault.
 
-    Weight, share missed and sharpness are fitted on folds: each run is judged with counts of the runs of the other
+    Trust and sharpness are fitted on folds: each run is judged with counts of the runs of the other
     tasks, so that they are not chosen on the very counts that they were made with.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
@@ -28,23 +28,23 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     runs = [_labelled(one) for one in used]
     where = {id(run): one for run, one in zip(runs, used, strict=True)}
 
-    def probabilities(run: LabelledRun, weight: float, missed: float) -> Mapping[str, float]:
+    def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
         one = where[id(run)]
-        return {item.id: item.probability for item in _ranked(one, folds[one.task], weight, missed)}
+        return {item.id: item.probability for item in _ranked(one, folds[one.task], trust)}
 
-    weight, missed = fit_weighing(runs, probabilities)
+    trust = fit_trust(runs, probabilities)
 
     def error(sharpness: float) -> float:
-        ranked = [_ranked(one, folds[one.task], weight, missed, sharpness) for one in used]
+        ranked = [_ranked(one, folds[one.task], trust, sharpness) for one in used]
         return calibration_error([_judged(*both) for both in zip(used, ranked, strict=True)])
 
-    chosen = {"weight": weight, "missed": missed, "sharpness": fit_sharpness(error)}
+    chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
     return _counted(used).model_copy(update=chosen)
 
 
-def _ranked(one: Judged, numbers: Fitted, weight: float, missed: float, sharpness: float = 1.0) -> list[Ranked]:
+def _ranked(one: Judged, numbers: Fitted, trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
     causes = candidates(one.kind, numbers)
-    evidence = weigh(causes, independent(_findings(one)), backgrounds(numbers), weight, missed)
+    evidence = weigh(causes, independent(_findings(one)), backgrounds(numbers), trust)
     return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
 
 
@@ -86,9 +86,8 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     rows = numbers.model_dump()
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in rows["causes"].items())
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in rows["healthy"].items())
+    fitted = ("provenance", "weight", "missed", "unlisted", "sharpness")
+    head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
-        f'{{\n  "provenance": {json.dumps(rows["provenance"])},\n'
-        f'  "weight": {rows["weight"]},\n  "missed": {rows["missed"]},\n  "sharpness": {rows["sharpness"]},\n'
-        f'  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n',
-        encoding="utf-8",
+        f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"
     )

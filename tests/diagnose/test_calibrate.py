@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_weighing, fitted, moved
+from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_trust, fitted, moved
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
+from mldebug_mcp.diagnose.weighing import Trust
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import symptoms
@@ -38,13 +39,13 @@ def test_a_word_counts_as_much_as_four_runs() -> None:
     assert moved((0, 0), 0.5) == 0.5
 
 
-def test_the_weighing_under_which_the_right_causes_are_most_probable_is_found() -> None:
+def test_the_trust_under_which_the_right_causes_are_most_probable_is_found() -> None:
     runs = [LabelledRun(("bad_batch",), {})] * 3
 
-    def probabilities(_: LabelledRun, weight: float, missed: float) -> dict[str, float]:
-        return {"bad_batch": 1 - abs(weight - 0.6) / 2 - abs(missed - 0.15) / 2}
+    def probabilities(_: LabelledRun, trust: Trust) -> dict[str, float]:
+        return {"bad_batch": 1 - (abs(trust.weight - 0.6) + abs(trust.missed - 0.15) + abs(trust.unlisted - 0.5)) / 3}
 
-    assert fit_weighing(runs, probabilities) == pytest.approx((0.6, 0.15))
+    assert fit_trust(runs, probabilities) == Trust(0.6, 0.15, 0.5)
 
 
 def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> None:

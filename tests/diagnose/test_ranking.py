@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mldebug_mcp.diagnose.ranking import SUREST_ALONE, Evidence, Kind, Ranked, credence, not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import Candidate, weigh
+from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
 from mldebug_mcp.models import Finding, State
 
 SYMPTOMS = ("spike", "nan", "plateau", "zero")
@@ -28,7 +28,7 @@ def ranked_on(
     missed: float = 0.0,
     sharpness: float = 1.0,
 ) -> list[Ranked]:
-    evidence = weigh(candidates, findings(**states), background, weight, missed)
+    evidence = weigh(candidates, findings(**states), background, Trust(weight, missed))
     return rank({one.id: one.prior for one in candidates}, evidence, sharpness)
 
 
@@ -163,3 +163,24 @@ def test_where_faults_are_missed_all_that_is_absent_refutes_no_further_than_that
     for item in ranked_on(candidates, states, background, missed=missed):
         against = sum(bits for symptom, bits in item.bits.items() if symptom in absent)
         assert math.log2(missed) <= against <= 0
+
+
+def test_what_a_cause_does_not_list_speaks_for_it_as_it_does_for_causes_in_general_and_against_healthy() -> None:
+    causes = [
+        Candidate("bad_batch", 10, {"spike": 0.8}),
+        Candidate("lr_too_high", 10, {"nan": 0.8}),
+        Candidate("healthy", 300, {}),
+    ]
+    told, untold = (
+        {
+            one.id: one
+            for one in rank(
+                {cause.id: cause.prior for cause in causes},
+                weigh(causes, findings(spike=State.PRESENT), {"spike": 0.02, "nan": 0.02}, Trust(unlisted=unlisted)),
+            )
+        }
+        for unlisted in (0.5, 0.0)
+    )
+    assert told["lr_too_high"].probability > 3 * untold["lr_too_high"].probability
+    assert told["bad_batch"].bits["spike"] > 0 > told["healthy"].bits["spike"]
+    assert told["lr_too_high"].bits == {}

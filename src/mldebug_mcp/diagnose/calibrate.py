@@ -14,20 +14,20 @@ closest to how often they are right. `fitted.json` holds what was counted, and o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mldebug_mcp.diagnose.weighing import WEIGHT
+from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
 from mldebug_mcp.models import State
 
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
 WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(23))
 MISSED = (0.05, 0.1, 0.15, 0.2, 0.3)
-"""Shares of runs that may not show their fault as it usually shows."""
+UNLISTED = (0.0, 0.25, 0.5, 1.0)
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 
@@ -42,10 +42,16 @@ class Fitted(BaseModel):
 
     provenance: str
     weight: float = WEIGHT
-    sharpness: float = 1.0
     missed: float = 0.0
+    unlisted: float = 0.0
+    sharpness: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
+
+    @property
+    def trust(self) -> Trust:
+        """How far findings are trusted."""
+        return Trust(self.weight, self.missed, self.unlisted)
 
     def frequency(self, cause: str, symptom: str, word: float) -> float:
         """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""
@@ -85,28 +91,27 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
     return counted, counted.pop("healthy", {})
 
 
-def fit_weighing(
-    runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float, float], Mapping[str, float]]
-) -> tuple[float, float]:
-    """Return the weight and the share missed under which the right causes are most probable, by Brier's score.
+def fit_trust(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, Trust], Mapping[str, float]]) -> Trust:
+    """Return the trust under which the right causes of the runs are most probable, by Brier's score.
 
     That score is bounded, so that a few runs with a misleading log or a wrong label do not decide. A weight above 1
     makes up for the words, each worth four runs, and the backgrounds, which weaken the evidence of counted symptoms.
 
     Args:
         runs: Labelled runs.
-        probabilities: The probability of each cause for a run under a weight and a share missed.
+        probabilities: The probability of each cause for a run under a trust.
     """
 
-    def score(weight: float, missed: float) -> float:
-        ranked = [(run, probabilities(run, weight, missed)) for run in runs]
+    def score(trust: Trust) -> float:
+        ranked = [(run, probabilities(run, trust)) for run in runs]
         return sum((1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
 
-    weight, missed = 1.0, MISSED[0]
+    best = Trust(1.0, MISSED[0], UNLISTED[0])
     for _ in range(2):  # each in turn: they hardly depend on each other
-        weight = min(WEIGHTS, key=lambda one: score(one, missed))
-        missed = min(MISSED, key=lambda one: score(weight, one))
-    return weight, missed
+        best = min((replace(best, weight=one) for one in WEIGHTS), key=score)
+        best = min((replace(best, missed=one) for one in MISSED), key=score)
+        best = min((replace(best, unlisted=one) for one in UNLISTED), key=score)
+    return best
 
 
 def fit_sharpness(error: Callable[[float], float]) -> float:

@@ -12,6 +12,7 @@ from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, judge_causes
 from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
+from mldebug_mcp.diagnose.mechanisms import told_by_needs
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
@@ -137,6 +138,7 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     evidence = [
         *_told(comparison),
         *told_by_errors(run),
+        *told_by_needs(run),
         *_told_by_little(seen, run),
         *_told_by_no_result(run),
         *_told_by_no_resume(seen, run),

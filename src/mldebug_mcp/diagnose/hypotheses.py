@@ -42,7 +42,7 @@ def judge_causes(
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
     counted = independent(beside(findings, told))
-    evidence = [*weigh(judged, counted, backgrounds(probed=probed), numbers.weight, numbers.missed), *told]
+    evidence = [*weigh(judged, counted, backgrounds(probed=probed), numbers.trust), *told]
     ranked = not_too_sure(rank({one.id: one.prior for one in judged}, evidence, numbers.sharpness), evidence)
     ties = tied(ranked)
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
