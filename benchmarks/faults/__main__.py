@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
-        help="report, young: a folder of further runs, for another column; repeatable",
+        help="report, young: a folder of further runs, for another column; fit: to be counted as well; repeatable",
     )  # fmt: skip
     parser.add_argument("--into", type=Path, help="restyle: where the versions go")
     parser.add_argument("--versions", type=int, default=2, help="restyle: so many of each run")
@@ -78,7 +78,7 @@ def main() -> None:
         )
         _show({"invariance": invariance.by_change(found)}, save=options.save)
     elif options.command == "fit":
-        write(fit(judge(options.folder)))
+        write(fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
     elif options.command == "young":
         further = {name: judge_young(folder) for name, folder in options.beside}
         _show({"young": stages(by_part(judge_young(options.folder), further))}, save=options.save)
