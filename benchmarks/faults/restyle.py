@@ -161,8 +161,8 @@ def with_interval(run: Story, every: int) -> Story:
 
 def _sparse(curve: Curve, every: int, *, mean: bool) -> Curve:
     steps = sorted(curve)
-    windows = [steps[start : start + every] for start in range(0, len(steps) - every + 1, every)]
-    return {one[-1]: sum(curve[step] for step in one) / every if mean else curve[one[-1]] for one in windows}
+    windows = [steps[start : start + every] for start in range(0, len(steps), every)]
+    return {one[-1]: sum(curve[step] for step in one) / len(one) if mean else curve[one[-1]] for one in windows}
 
 
 def written(given: Content, draw: Random, folder: Path, *, held: bool) -> Version:
