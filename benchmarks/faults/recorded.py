@@ -44,6 +44,8 @@ SETTINGS = {
     **{name: name for name in ("learning_rate", "warmup_steps", "weight_decay", "batch_size", "optimizer")},
 }  # fmt: skip
 """The setting of a story by key; any other keeps its own."""
+KEYS = {setting: key for key, setting in reversed(SETTINGS.items())} | {"precision": "precision", "betas": "betas"}
+"""The key of the benchmark by setting."""
 _LINE = re.compile(r"^(?:iter|step) (\d+): (.*)$")
 
 

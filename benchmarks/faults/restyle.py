@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+from tests.restyle import settings
 from tests.restyle.files import FILES
 from tests.restyle.lines import COUNT_STEPS, LINES
 from tests.restyle.settings import FILE_FORMS, FORMS
@@ -25,7 +26,7 @@ from tests.restyle.templates import TEMPLATES
 from tests.restyle.write import Written, write
 
 from benchmarks.faults.deciding import BRIEF, SETTINGS, columns, still_shown
-from benchmarks.faults.recorded import Recorded, recorded, steps_per_pass, story
+from benchmarks.faults.recorded import KEYS, Recorded, recorded, steps_per_pass, story
 from benchmarks.faults.runs import Case, Label
 
 HELD = frozenset(
@@ -188,10 +189,15 @@ def written(given: Content, draw: Random, folder: Path, *, held: bool) -> Versio
 
 
 def version_of(given: Content, style: Style, folder: Path) -> Version:
-    """Write content in a style that suits it, into a folder that is emptied before."""
+    """Write content in a style that suits it, into a folder that is emptied before.
+
+    A setting that the style's family of keys has no place for keeps the key that it has in the benchmark.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    done = write(given.story, style, folder)
+    left_out = given.story.settings.keys() - settings.written(given.story.settings, style.keys).keys()
+    extra = {KEYS[name]: given.story.settings[name] for name in sorted(left_out)}
+    done = write(replace(given.story, extra={**given.story.extra, **extra}), style, folder)
     passes = done.axis.startswith(("epoch", "step+epoch"))
     return Version(style, done, frozenset(columns(done.series, settings=bool(style.config), passes=passes)))
 
