@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, quality_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import end_level, last_decimal, median, positive, start_level
+from mldebug_mcp.symptoms.ways import said_by
 from mldebug_mcp.text import figure
 
 LEAST = 8
@@ -91,19 +92,11 @@ STAYS = Outcome(
 @question(FLICKERS, SWINGS, TOKENS, STAYS, not_for=NOT_POLICIES, whole_run=True)
 def eval_noise(run: Run) -> Answers:
     """Look at the changes from one evaluation to the next, of losses and of scores."""
-    told = {
-        name: _asked(judge, run) for name, judge in ((SWINGS.id, _swings), (TOKENS.id, _tokens), (STAYS.id, _stays))
-    }
-    whole = _asked(_flickers, run)
+    attributes = {SWINGS.id: _swings, TOKENS.id: _tokens, STAYS.id: _stays}
+    told = {name: said_by(partial(judge, run)) for name, judge in attributes.items()}
+    whole = said_by(partial(_flickers, run))
     seen = next((one for one in (whole, *told.values()) if isinstance(one, Evidence)), whole)
     return {name: one for name, one in {FLICKERS.id: seen, **told}.items() if one is not None}
-
-
-def _asked(judge: Callable[[Run], Evidence | None], run: Run) -> Evidence | CannotTell | None:
-    try:
-        return judge(run)
-    except CannotTell as why:
-        return why
 
 
 def _flickers(run: Run) -> Evidence | None:

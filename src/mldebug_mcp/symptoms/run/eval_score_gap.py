@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.score_pairs import ScorePair, score_pairs
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.statistics import median, median_of_three
+from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 
 LEAST = 3
@@ -105,23 +106,10 @@ def eval_score_gap(run: Run) -> Answers:
     if pair is None:
         raise CannotTell(f"no score is logged for training and at {LEAST} evaluations")
     said = _Said(run, pair)
-    ways: dict[str, Callable[[_Said], Evidence | None]] = {
-        STANDS.id: _stands,
-        FALLS.id: _falls,
-        AT_FIRST.id: _far_below,
-        GROWS.id: _grows,
-        BEYOND.id: _above,
-    }
-    unknown: dict[str, Evidence | CannotTell] = {}
-    for outcome, judge in ways.items():
-        try:
-            found = judge(said)
-        except CannotTell as why:
-            unknown[outcome] = why
-            continue
-        if found is not None:
-            return {outcome: found, **(_in_first_pass(said, found) if outcome == GROWS.id else {})}
-    return unknown
+    judges = {STANDS.id: _stands, FALLS.id: _falls, AT_FIRST.id: _far_below, GROWS.id: _grows, BEYOND.id: _above}
+    answers = first_seen({outcome: partial(judge, said) for outcome, judge in judges.items()})
+    grown = answers.get(GROWS.id)
+    return {**answers, **_in_first_pass(said, grown)} if isinstance(grown, Evidence) else answers
 
 
 @dataclass(frozen=True, slots=True)
