@@ -64,6 +64,10 @@ def test_a_loss_that_hardly_rises_outlives_nothing(losses: Curve) -> None:
     assert state(HOLDS, evaluated(losses, noisy(1 - decay(20, 0.8, 0.2), 0.001))) is State.ABSENT
 
 
+def test_an_accuracy_that_never_left_chance_holds_nothing() -> None:
+    assert state(HOLDS, evaluated(OVERSURE, noisy(np.full(20, 0.1), 0.01))) is State.ABSENT
+
+
 def test_where_the_accuracy_falls_too_it_does_not_outlive_the_loss() -> None:
     falls = np.concatenate([1 - decay(8, 0.8, 0.2), np.linspace(0.8, 0.6, 12)])
     assert state(HOLDS, evaluated(OVERSURE, falls)) is State.ABSENT

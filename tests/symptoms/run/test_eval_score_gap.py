@@ -68,6 +68,17 @@ def test_an_evaluation_that_stays_at_chance_while_training_rises_is_seen_with_bo
     assert finding("eval_score_stands", run).values["gap"] > 0.7
 
 
+@pytest.mark.parametrize(("rows", "answer"), [(2000, State.PRESENT), (50, State.UNKNOWN), (None, State.UNKNOWN)])
+def test_what_is_learnt_in_the_first_pass_is_no_row_known_by_heart(rows: float | None, answer: State) -> None:
+    assert finding("eval_score_stands_at_once", scored(LEARNS, [0.1] * 10, rows=rows)).state is answer
+
+
+def test_shuffled_labels_are_known_only_after_many_passes() -> None:
+    run = scored([0.1, 0.12, 0.2, 0.4, 0.7, 0.9, 0.97, 1.0, 1.0, 1.0], [0.1] * 10, rows=200)
+    assert told(run) == "eval_score_stands"
+    assert finding("eval_score_stands_at_once", run).state is State.ABSENT
+
+
 def test_an_evaluation_far_below_training_from_the_first_pass_on_is_seen_with_its_pass() -> None:
     run = scored(LEARNS, [value - 0.28 for value in LEARNS], rows=2000)
     assert told(run) == "eval_score_far_below"

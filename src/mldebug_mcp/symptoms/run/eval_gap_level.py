@@ -67,6 +67,8 @@ ABOVE_START = Outcome(
     background=0.2,
     sources=("slavv_37",),
     of=WIDE.id,
+    follows=_RUINS,
+    instead=("eval_gap_steady", "eval_bad_from_start"),
 )
 AT_ZERO = Outcome(
     "eval_gap_at_zero",

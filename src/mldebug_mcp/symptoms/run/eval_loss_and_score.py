@@ -16,6 +16,8 @@ FALLEN, LOST = 0.15, 0.08
 """Share of its first level that the loss has fallen by, and how much of the score is lost meanwhile."""
 RISEN, HELD = 0.1, 0.01
 """Share by which the loss stands above its lowest, and how far below its best, at most, the score is then."""
+GAINED, GOOD = 0.05, 0.6
+"""A score that holds what it has learnt was gained by so much since the first evaluation, or is good."""
 SIGMAS = 5.0
 EXPLODED = 2.0
 """Times what training began with."""
@@ -34,8 +36,8 @@ HOLDS = Outcome(
     "eval_score_outlives_loss",
     """The evaluation loss ends far above its lowest, while a score of the same evaluation is at its best.
 
-    Answers become surer than they should be, and no more of them are wrong. Not this when: the score falls as well;
-    the loss rises by little.""",
+    Answers become surer than they should be, and no more of them are wrong. Not this when: the score falls as well, or
+    never rose; the loss rises by little.""",
     background=0.08,
     as_chosen=True,  # so do most sound classifiers that are trained to the end
 )
@@ -91,6 +93,8 @@ def _holds(run: Run, losses: Floats, scores: Series) -> Evidence | None:
         return None
     best, end = float(median_of_three(scores.value).max()), median(scores.value[-3:])
     if end < best - HELD or end < float(scores.value[lowest]):
+        return None
+    if end < min(GOOD, float(scores.value[0]) + GAINED):  # nothing was learnt that could be held
         return None
     return Evidence(
         f"the evaluation loss rises from {figure(float(smooth[lowest]))} at {run.step_name} "

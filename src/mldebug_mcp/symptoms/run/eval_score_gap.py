@@ -51,6 +51,16 @@ STANDS = Outcome(
     background=0.003,
     follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero", "eval_auc_at_chance"),
 )
+BEFORE_TWICE = Outcome(
+    "eval_score_stands_at_once",
+    """Training has left the score of evaluation far behind by the end of its first pass over the data.
+
+    So what it learns is no single rows known by heart, and is there to be learnt. Not this when: training comes up only
+    as rows are seen again and again; how many passes were made is not known.""",
+    background=0.3,
+    as_chosen=True,
+    of="eval_score_stands",
+)
 FALLS = Outcome(
     "eval_score_falls",
     """A score of evaluation ends well below its best, for good, while the same score of training does not fall.
@@ -99,7 +109,17 @@ BEYOND = Outcome(
 )
 
 
-@question(STANDS, FALLS, AT_FIRST, GROWS, EARLY, BEYOND, not_for=("grpo", "ppo", "rl", "boosting"), whole_run=True)
+@question(
+    STANDS,
+    BEFORE_TWICE,
+    FALLS,
+    AT_FIRST,
+    GROWS,
+    EARLY,
+    BEYOND,
+    not_for=("grpo", "ppo", "rl", "boosting"),
+    whole_run=True,
+)
 def eval_score_gap(run: Run) -> Answers:
     """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
     pair = next((one for one in score_pairs(run) if len(one) >= LEAST), None)
@@ -108,7 +128,9 @@ def eval_score_gap(run: Run) -> Answers:
     said = _Said(run, pair)
     judges = {STANDS.id: _stands, FALLS.id: _falls, AT_FIRST.id: _far_below, GROWS.id: _grows, BEYOND.id: _above}
     answers = first_seen({outcome: partial(judge, said) for outcome, judge in judges.items()})
-    grown = answers.get(GROWS.id)
+    seen, grown = answers.get(STANDS.id), answers.get(GROWS.id)
+    if isinstance(seen, Evidence):
+        return {**answers, **_at_once(said)}
     return {**answers, **_in_first_pass(said, grown)} if isinstance(grown, Evidence) else answers
 
 
@@ -147,6 +169,16 @@ def _stands(said: _Said) -> Evidence | None:
     if trained - reached < SIGMAS * pair.noise or float(median_of_three(pair.evaluation).max()) > HALF * trained:
         return None
     return said.evidence("gains nothing", 0)
+
+
+def _at_once(said: _Said) -> Answers:
+    pair = said.pair
+    if pair.passes is None or not bool(np.any(pair.passes <= FIRST_PASS)):
+        return {BEFORE_TWICE.id: CannotTell("no evaluation is known to stand within the first pass over the data")}
+    last = int(np.flatnonzero(pair.passes <= FIRST_PASS)[-1])
+    if pair.gap[last] < max(AT_ONCE, SIGMAS * pair.noise):
+        return {}
+    return {BEFORE_TWICE.id: said.evidence("is left behind within the first pass", last)}
 
 
 def _falls(said: _Said) -> Evidence | None:
