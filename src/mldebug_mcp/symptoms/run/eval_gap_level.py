@@ -64,7 +64,7 @@ ABOVE_START = Outcome(
 
     Training makes held-out rows worse than no training at all, although the training rows are not memorised.
     Not this when: the training loss is near zero; the evaluation loss stays below where training began.""",
-    background=0.2,
+    background=0.1,
     sources=("slavv_37",),
     of=WIDE.id,
     follows=_RUINS,

@@ -57,7 +57,7 @@ WITHIN = Outcome(
     """The evaluation loss turns upward, while training goes on falling, before the first epoch is over.
 
     Not this when: it turns at the end of the first epoch or later. Needs the epoch, or the rows and the batch.""",
-    background=0.1,
+    background=0.03,
     sources=("bekman_mle",),
     of=GROWS.id,
     needs=("loss",),

@@ -94,7 +94,7 @@ EARLY = Outcome(
 
     No row that is in the data once is known by heart by then. Not this when: the gap opens after the first pass; how
     many passes were made is not known.""",
-    background=0.1,
+    background=0.05,
     as_chosen=True,
     of="eval_score_gap_grows",
 )
