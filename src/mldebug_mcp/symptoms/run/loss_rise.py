@@ -80,6 +80,7 @@ def _outcome(
         cleandoc("""The gradient norm keeps its level while the loss rises for good.
 
         Other rows, labels or terms bring such a rise about; weights that are thrown off have larger gradients.
+
         Not this when: the norm grows with the loss. It cannot be told where norms are logged clipped. The factor was
         chosen by hand.
         """),
