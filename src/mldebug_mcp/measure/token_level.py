@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.measure.statistics import end_level
 
@@ -64,24 +65,15 @@ def from_scratch(run: Run) -> float | None:
     return known if known is not None and abs(first / known - 1) <= NEAR else None
 
 
-def passes_at_end(run: Run) -> float | None:
-    """Return how many passes over the data a run has made by its last step, None where nothing tells."""
-    if run.step_name == "epoch":
-        return run.last_step
-    epoch = run["epoch"].finite.value if "epoch" in run else np.empty(0)
-    if len(epoch):
-        return float(epoch[-1])
-    return run.facts.passes_at(run.last_step)
-
-
 def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:
     """Measure the lowest of some evaluation losses or, where there is none, the training loss of a first pass.
 
     None if the model does not start from scratch, or every row may have been seen before.
     """
-    uniform, passes = from_scratch(run), passes_at_end(run)
+    uniform, made = from_scratch(run), passes_at(run, np.array([run.last_step]))
     if uniform is None or uniform < LEAST_LN_OF_CHARACTERS:
         return None
+    passes = None if made is None else float(made[0])
     known = [one.finite for one in losses if len(one.finite) > 1]
     if not losses and (passes is not None and passes <= FRESH_PASSES) and len(run["loss"].finite) > 1:
         known = [run["loss"].finite]
