@@ -1,4 +1,4 @@
-"""The learning rate as an amount: its peak, its course beside the configured schedule, and how far it carries weights."""
+"""The learning rate as an amount: its peak, its course beside the configured one, and how far it carries weights."""
 
 from __future__ import annotations
 
