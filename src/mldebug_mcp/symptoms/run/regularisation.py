@@ -74,7 +74,7 @@ def regularisation(run: Run) -> Answers:
     answers: dict[str, Evidence | CannotTell] = {} if decay is None else {"weight_decay_high": decay}
     dropout = _highest(run, "dropout_high", DROPOUTS, DROPOUT)
     smoothing = _highest(run, "label_smoothing_high", ("label_smoothing_factor",), SMOOTHING)
-    return {**answers, **(dropout if _is_seen(dropout) else smoothing | dropout)}
+    return {**answers, **(dropout if _is_seen(dropout) else {**smoothing, **dropout})}
 
 
 def _is_seen(answers: Answers) -> bool:
