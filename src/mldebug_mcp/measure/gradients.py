@@ -166,7 +166,8 @@ def profile_of(parts: Sequence[Part]) -> Profile | None:
             families[part.family].append(part)
     if not families:
         return None
-    layers = sorted(max(families.values(), key=len), key=lambda part: part.depth or 0)
+    largest = max(families, key=lambda family: len(families[family]))
+    layers = sorted(families[largest], key=lambda part: part.depth or 0)
     if len(layers) < LEAST_LAYERS:
         return None
     levels = np.array([part.level for part in layers])

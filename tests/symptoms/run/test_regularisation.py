@@ -28,6 +28,7 @@ def test_the_configured_weight_decay_is_judged(config: dict[str, Scalar], answer
         ("sgd", 0.1, 5e-4, State.ABSENT),
         ("sgd", 2.0, 1e-3, State.ABSENT),
         ("adamw", 3e-3, 0.1, State.ABSENT),
+        ("adamw", 5.0, 0.01, State.ABSENT),
         ("muon", 0.03, 1.2, State.ABSENT),
         ("lion", 1e-4, 10.0, State.ABSENT),
     ],

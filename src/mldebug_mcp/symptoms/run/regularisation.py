@@ -15,6 +15,8 @@ PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
 LEAST_PER_STEP = 0.005
 """Rate times decay is the share of itself that a weight loses in a step: at 0.005 it forgets what it learnt 200 steps
 ago. Usual are 1e-6 to 1e-4, and 1e-3 in runs that want to see grokking. Chosen by hand, several times above."""
+LEAST_DECAY = 0.02
+"""A decay below this is usual whatever the rate: where the product is large the rate is."""
 SHRINKS = 3.0
 """Left to itself a weight would shrink to exp(-3), a twentieth, within the run."""
 DROPOUT, SMOOTHING = 0.7, 0.5
@@ -89,7 +91,7 @@ def _decay(run: Run) -> Evidence | CannotTell | None:
     per_step = decay * (peak or 0.0)
     is_high = decay >= FACTOR * USUAL and family not in PER_STEP
     least = PER_STEP.get(family, LEAST_PER_STEP) if family is not None else LEAST_PER_STEP
-    if not is_high and per_step < least:
+    if not is_high and (per_step < least or decay < LEAST_DECAY):
         return None
     reach: Reach | None = None if peak is None else reach_of(run, peak)
     values = {"weight_decay": decay, **({} if peak is None else {"per_step": per_step})}
