@@ -103,9 +103,10 @@ def test_a_norm_that_falls_at_once_while_the_loss_does_not_is_present_with_its_s
         (np.repeat([2.0, 0.2], 60), np.full(120, 2.3), "supervised"),
         (np.repeat([2.0, 0.02, 2.0], 40), np.full(120, 2.3), "supervised"),
         (np.repeat([2.0, 0.02], 60), np.full(120, 0.1), "grpo"),
+        (np.repeat([2.0, 0.02], 60), np.concatenate([np.geomspace(2.3, 0.01, 60), np.full(60, 0.01)]), "supervised"),
         (np.concatenate([np.full(4, 40.0), np.full(116, 0.5)]), np.full(120, 2.3), "sft"),
     ],
-    ids=["slowly", "learnt in a step", "tenfold", "comes back", "policy", "first steps"],
+    ids=["slowly", "learnt in a step", "tenfold", "comes back", "policy", "nothing left", "first steps"],
 )
 def test_norms_that_fall_as_those_of_sound_runs_do_are_not_present(
     norm: np.ndarray[tuple[int], np.dtype[np.float64]],

@@ -70,7 +70,7 @@ REWARDED = ("grpo", "ppo", "rl")
         "grad_norm_drops",
         """The gradient norm falls by a factor of thirty or more within two records for good, and the loss does not.
 
-        Not this when: the loss is lower afterwards; it falls slowly, or comes back; a policy is trained, whose norm
+        Not this when: the loss is lower afterwards, or nearly zero; it falls slowly, or comes back; a policy is trained, whose norm
         falls when rewards are alike. The factor was chosen by hand.
         """,
         background=0.004,
@@ -176,7 +176,7 @@ def _drops(run: Run) -> Evidence | None:
     if run.kind in REWARDED or "loss" not in run:
         raise CannotTell("no loss is logged, or a policy is trained")
     norm, loss = run["grad_norm"].finite, run["loss"].finite
-    fall = fall_of(norm)
+    fall = None if _is_small(loss.value) else fall_of(norm)
     if fall is None or fall.before < SUDDEN * fall.after:
         return None
     before, after = loss.value[loss.step < fall.step], loss.value[loss.step >= fall.step]
