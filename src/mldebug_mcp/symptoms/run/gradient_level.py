@@ -70,8 +70,8 @@ REWARDED = ("grpo", "ppo", "rl")
         "grad_norm_drops",
         """The gradient norm falls by a factor of thirty or more within two records for good, and the loss does not.
 
-        Not this when: the loss is lower afterwards, or nearly zero; it falls slowly, or comes back; a policy is trained, whose norm
-        falls when rewards are alike. The factor was chosen by hand.
+        Not this when: the loss is lower afterwards, or nearly zero; it falls slowly, or comes back; a policy is
+        trained, whose norm falls when rewards are alike. The factor was chosen by hand.
         """,
         background=0.004,
         needs=("loss",),
