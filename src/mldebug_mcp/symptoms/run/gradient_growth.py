@@ -1,40 +1,68 @@
-"""Gradient norm rises over the run."""
+"""Does the gradient norm rise over the run?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.symptoms.turning import fails_at
 from mldebug_mcp.text import figure
 
 FACTOR = 4.0
 """Healthy norms drift by less than this over a log once the first steps are over: chosen by hand."""
+FAR = 25.0
+"""Sound runs whose norm rises at all, as the rate decays or rows are learnt by heart, gain a factor of 4 to 10.
+
+Chosen by hand.
+"""
 SIGMAS = 6.0
 LEAST = 20
 RISING = 0.6
 """Share of later blocks that stand above earlier ones: a trend, not one step."""
 
 
-@symptom(needs=("grad_norm",), sources=("axolotl_stability",), points=LEAST, not_for=("rl",), background=0.03)
-def grad_norm_growing(run: Run) -> Evidence | None:
-    """The gradient norm grows over the run to several times its early level.
+@question(
+    Outcome(
+        "grad_norm_growing",
+        """The gradient norm grows over the run to several times its early level.
 
-    Not this when: it jumps and comes back (`grad_norm_spike`); it is noisy without a trend; it grows within the first
-    steps only. Unknown where it grows only once the loss rises: that is no more than the loss says. The factor, 4, was
-    chosen by hand.
-    """
+        Not this when: it jumps and comes back (`grad_norm_spike`); it is noisy without a trend; it grows within the
+        first steps only. Unknown where it grows only once the loss rises: that is no more than the loss says. The
+        factor, 4, was chosen by hand.
+        """,
+        background=0.03,
+        sources=("axolotl_stability",),
+    ),
+    Outcome(
+        "grad_norm_grows_far",
+        """The gradient norm grows to more than 25 times its early level, whatever the loss does meanwhile.
+
+        Clipping hides it in the loss for as long as the direction is still good. Not this when: it grows by less
+        (`grad_norm_growing` alone); it jumps and comes back.
+        """,
+        background=0.002,
+        sources=("axolotl_stability",),
+        of="grad_norm_growing",
+    ),
+    needs=("grad_norm",),
+    points=LEAST,
+    not_for=("rl",),
+)
+def gradient_growth(run: Run) -> Answers:
+    """Compare the later blocks of the norm with the earlier ones."""
     norm = run["grad_norm"].finite
     norm = norm.where(norm.value > 0)
     if len(norm) < LEAST:
         raise CannotTell(f"{len(norm)} positive gradient norms; {LEAST} are needed")
     found = _growth(run, norm)
-    turn = fails_at(run["loss"]) if found is not None and "loss" in run else None
+    if found is None:
+        return {}
+    turn = fails_at(run["loss"]) if "loss" in run else None
     if turn is not None and _growth(run, norm.where(norm.step <= turn)) is None:
         raise CannotTell(f"it grows only from {run.step_name} {figure(turn)} on, as the loss does")
-    return found
+    return {"grad_norm_growing": found, **({"grad_norm_grows_far": found} if found.values["factor"] >= FAR else {})}
 
 
 def _growth(run: Run, norm: Series) -> Evidence | None:
