@@ -247,3 +247,19 @@ def test_the_results_of_boosting_say_that_trees_were_boosted(
     run = read_run(path)
     assert run.kind == kind
     assert run["eval_loss"].value.tolist() == [0.6, 0.5, 0.4]
+
+
+def test_a_column_that_is_far_shorter_than_the_others_is_spread_over_them(tmp_path: Path) -> None:
+    history = {
+        "step": [*range(10, 310, 10)],
+        "train_loss": [2.0 - 0.01 * i for i in range(30)],
+        "val_loss": [2.1, 2, 1.9],
+    }
+    run = _read(tmp_path, "history.json", json.dumps(history))
+    assert run["eval_loss"].step.tolist() == [100, 200, 300]
+    assert run["loss"].step.tolist() == history["step"]
+
+
+def test_a_column_that_lacks_its_last_values_keeps_its_place(tmp_path: Path) -> None:
+    run = _read(tmp_path, "history.json", json.dumps({"loss": [5, 4, 3, 2, 1], "val_loss": [5.5, 4.5, 3.5, 2.5]}))
+    assert (run["eval_loss"].step - run["loss"].step[0]).tolist() == [0, 1, 2, 3]
