@@ -1,11 +1,15 @@
-"""`log_stops`: present cases, near-misses, and what cannot be told."""
+"""`end_of_log`: present cases, near-misses, and what cannot be told."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from mldebug_mcp import diagnose_run
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.attempt import Ending
+from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.models import State
 from tests.runs import run_of, seen, state
 
@@ -65,3 +69,47 @@ def test_a_run_that_may_still_be_going_is_not_called_broken(tmp_path: Path) -> N
     diagnosis = diagnose_run(log)
     assert {one.symptom: one.state for one in diagnosis.findings}["log_stops"] is State.PRESENT
     assert diagnosis.hypotheses[0].cause == "healthy"
+
+
+def stamped(folder: Path, quiet: int, last: str = "", every: int = 10) -> Run:
+    """Return a run whose lines have times; after its records the heartbeat goes on for `quiet` seconds."""
+    start = datetime(2024, 5, 1, 10, 0, 0)
+    lines = [f"{start + timedelta(seconds=every * at)} step {at}: loss {2 - at / 100:.4f}" for at in range(1, 60)]
+    beats = range(0, quiet + 1, 60)
+    lines += [f"{start + timedelta(seconds=every * 60 + beat)} heartbeat: workers alive" for beat in beats]
+    lines += [last] * bool(last)
+    (folder / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return read_run(folder / "train.log")
+
+
+def test_a_clock_that_runs_on_without_records_is_silence(tmp_path: Path) -> None:
+    finding = seen("log_falls_silent", stamped(tmp_path, 1800))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [59]
+
+
+def test_the_time_of_an_evaluation_is_no_silence(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 240)) is State.ABSENT
+
+
+def test_records_that_come_every_few_minutes_make_no_silence_of_half_an_hour(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, every=240)) is State.ABSENT
+
+
+def test_a_run_that_says_that_it_is_done_is_not_silent(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, "Training completed.")) is State.ABSENT
+
+
+def test_an_interrupted_run_is_not_silent(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, "KeyboardInterrupt")) is State.ABSENT
+
+
+def test_a_plan_that_was_reached_is_not_silence() -> None:
+    silent = Ending("silence", "its clock runs on for 900 s behind the last record")
+    run = concluded(replace(run_of(loss=HALF, config={"max_steps": 50}), ending=silent))
+    assert state("log_falls_silent", run) is State.ABSENT
+
+
+def test_a_log_that_just_ends_is_not_silent() -> None:
+    assert state("log_falls_silent", run_of(loss=HALF, config={"max_steps": 1000})) is State.UNKNOWN
+    assert state("log_stops", run_of(loss=HALF, config={"max_steps": 1000})) is State.PRESENT

@@ -1,16 +1,15 @@
-"""A sudden fall of the loss from which it climbs back."""
+"""Sudden falls of a curve to a lower level, from which it climbs back over many records."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.cycles import rate_comes_back
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import noise, row_medians, start_level
-from mldebug_mcp.symptoms.terms import refuse_new_terms
-from mldebug_mcp.text import figure
+from mldebug_mcp.measure.cycles import rate_comes_back
+from mldebug_mcp.measure.statistics import noise, row_medians, start_level
 
 SIGMAS = 7.0
 SHARE = 0.1
@@ -31,47 +30,32 @@ MOST = 2_000
 that it takes grow with the square of the points."""
 
 
-@symptom(
-    needs=("loss",),
-    sources=("bekman_mle",),
-    points=40,
-    not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
-    background=0.01,
-    follows=("loss_spikes_recur", "loss_spike_single"),
-)
-def loss_falls_back(run: Run) -> Evidence | None:
-    """The training loss falls at one step to a lower level, and climbs back from there over many steps.
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A fall of the loss from which it climbs back.
 
-    This happens where the data start over, with rows that were seen before or are easier.
-    Not this when: the learning rate is cut there, or comes back later, with which the loss climbs; the fall is the end
-    of a spike or of a stretch of bad data; it is at an epoch boundary (`loss_epoch_steps`), as where each record is the
-    mean of one; the loss stays low. Unknown where a term of the loss sets in during the run. The numbers were chosen by
-    hand.
+    Args:
+        step: First step at the lower level.
+        before, after: The levels on either side.
     """
+
+    step: float
+    before: float
+    after: float
+
+
+def falls_of(run: Run) -> list[Fall]:
+    """Return the falls of the loss that neither its rate nor an epoch's end explains, in order."""
     loss = run["loss"].finite
-    if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
-        raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
-    refuse_new_terms(run)
     stride = -(-len(loss) // MOST)
     curve = _thinned(loss.value, stride)
-    falls: dict[int, tuple[float, float]] = {}
+    falls: dict[int, Fall] = {}
     for width in sorted({max(6, len(curve) // 25), max(8, len(curve) // 12)}):
-        for thinned_place, levels in _falls(curve, width).items():
+        for thinned_place, (before, after) in _falls(curve, width).items():
             place = thinned_place if stride == 1 else _steepest(loss.value, thinned_place * stride, 2 * stride)
             if all(abs(place - other) > 2 * width * stride for other in falls) and not _explained(run, loss, place):
-                falls[place] = levels
-    if not falls:
-        return None
-    places = sorted(falls)
-    before, after = falls[places[0]]
-    more = f"; {len(places)} such falls" if len(places) > 1 else ""
-    return Evidence(
-        f"loss falls from {figure(before)} to {figure(after)} at {run.step_name} "
-        f"{figure(float(loss.step[places[0]]))} and climbs back{more}",
-        steps=tuple(float(loss.step[one]) for one in places[:10]),
-        values={"before": before, "after": after, "falls": len(places)},
-    )
+                falls[place] = Fall(float(loss.step[place]), before, after)
+    return [falls[place] for place in sorted(falls)]
 
 
 def _thinned(values: Floats, stride: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.statistics import sample
+from mldebug_mcp.measure.statistics import sample
 
 TIMES, OF_PEAK = 2.0, 0.2
 """A rate comes back where it is so many times what it had come down to, and this share of its highest. By hand."""
