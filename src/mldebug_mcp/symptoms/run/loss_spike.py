@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.beside import Moved, level_and_extreme, moved
-from mldebug_mcp.symptoms.lone_spike import lone_spike
+from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
+from mldebug_mcp.measure.lone_spike import lone_spike
+from mldebug_mcp.measure.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_divergence import loss_divergence
-from mldebug_mcp.symptoms.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.symptoms.statistics import (
     end_level,
     heaviness,

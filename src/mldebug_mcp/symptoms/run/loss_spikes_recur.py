@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_spike import jumps
-from mldebug_mcp.symptoms.spikes import Spike
 from mldebug_mcp.text import counted, figure
 
 LEAST = 2

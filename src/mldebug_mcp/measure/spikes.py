@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import MAD_TO_STD, mad, median_of_three, row_medians, sample
+from mldebug_mcp.measure.statistics import MAD_TO_STD, mad, median_of_three, row_medians, sample
 
 MAX_WINDOWS = 2000
 """Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""

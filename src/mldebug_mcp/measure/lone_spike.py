@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.spikes import Spike
-from mldebug_mcp.symptoms.statistics import MAD_TO_STD, median, median_of_three, positive, start_level
+from mldebug_mcp.measure.spikes import Spike
+from mldebug_mcp.measure.statistics import MAD_TO_STD, median, median_of_three, positive, start_level
 
 SIGMAS, TIMES = 7.0, 4.0
 """A record, or two side by side, stand out if they are this many standard deviations off, and this many times as far

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.statistics import mad, median, positive
+from mldebug_mcp.measure.statistics import mad, median, positive
 from mldebug_mcp.text import figure
 
 WATCHED = (
