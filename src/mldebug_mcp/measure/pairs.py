@@ -15,6 +15,7 @@ LEAST_RECORDS, EARLY = 8, 0.05
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen by hand."""
+NO_REWARD = 1e-6
 REWARDS = ("rewards/chosen", "rewards/rejected")
 LOGPS = ("logps/chosen", "logps/rejected")
 
@@ -64,9 +65,15 @@ def changes(run: Run) -> Changes | None:
 
 
 def _source(run: Run) -> tuple[str, str] | None:
+    has_logps = all(name in run for name in LOGPS)
     if all(name in run for name in REWARDS) and not _are_free_of_reference(run):
-        return REWARDS
-    return LOGPS if all(name in run for name in LOGPS) else None
+        return LOGPS if has_logps and _are_zero(run) else REWARDS
+    return LOGPS if has_logps else None
+
+
+def _are_zero(run: Run) -> bool:
+    """Say whether the rewards never leave zero, as where the reference is trained too: then they tell of no fall."""
+    return not any(np.abs(run[name].finite.value).max(initial=0.0) > NO_REWARD for name in REWARDS)
 
 
 def _are_free_of_reference(run: Run) -> bool:

@@ -79,7 +79,7 @@ def test_equal_log_probabilities_are_present_from_the_first_record_on(count: int
     assert seen("dpo_pairs_alike", run).values["share"] == 1.0
 
 
-def test_rewards_that_move_together_to_within_a_hundredth_are_present() -> None:
+def test_rewards_that_move_together_to_within_a_three_hundredth_are_present() -> None:
     chosen = noisy(np.linspace(0, -3, 60), 0.05)
     assert state("dpo_pairs_alike", rewarded(chosen, 1.002 * chosen)) is State.PRESENT
 

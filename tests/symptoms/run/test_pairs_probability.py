@@ -101,3 +101,13 @@ def test_a_fall_is_held_against_what_the_margin_gains(chosen: float, rejected: f
 
 def test_without_rewards_it_cannot_be_told() -> None:
     assert state("dpo_fall_outruns_margin", run_of(loss=[0.69] * 20, kind="preference")) is State.UNKNOWN
+
+
+def test_the_log_probabilities_are_read_where_the_rewards_stay_at_zero_as_of_a_reference_that_is_trained_too() -> None:
+    scatter = 5 * np.random.default_rng(0).standard_normal((2, 200))
+    logps = {
+        "logps/chosen": -200 - np.linspace(0, 150, 200) + scatter[0],
+        "logps/rejected": -220 - np.linspace(0, 160, 200) + scatter[1],
+    }
+    none = {"rewards/chosen": np.zeros(200), "rewards/rejected": np.zeros(200)}
+    assert state("dpo_logps_fall", run_of({**logps, **none}, kind="preference")) is State.PRESENT

@@ -7,7 +7,7 @@ from inspect import cleandoc
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.pairs import LOGPS, REWARDS, apart
+from mldebug_mcp.measure.pairs import LOGPS, NO_REWARD, REWARDS, apart
 from mldebug_mcp.measure.statistics import median, noise
 from mldebug_mcp.symptoms.preference import ACCURACIES, MARGINS, of_pairs
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
@@ -21,14 +21,13 @@ LEARNED = 0.65
 """Preference accuracy from which on something was learned, whatever the scale of the margin."""
 LEAST_STEPS = 20
 LEAST_RECORDS = 8
-NO_REWARD = 1e-6
 LEAST_ZEROS = 5
 """Records past the first: at the start, and in a warm-up in bf16, policy and reference may still agree. By hand."""
 EQUAL = 1e-6
 """As a share of the values themselves: what rounding in float32 leaves of two answers that are one."""
 MOSTLY = 0.95
 MOVED = 0.05
-ALIKE = 0.01
+ALIKE = 0.003
 """Rewards that have moved this far, while they differ by this share of it: what one answer gains the other gains too.
 Chosen by hand; answers that merely fall together differ by some per cent."""
 
@@ -47,8 +46,8 @@ Chosen by hand; answers that merely fall together differ by some per cent."""
         "dpo_pairs_alike",
         cleandoc("""Chosen and rejected answers have the same values, record by record.
 
-        Their mean log-probabilities are equal to within rounding, or their rewards move while they differ by less than
-        a hundredth of that. Not this when: only the rewards are equal, and zero, as they are at the first step; both
+        Their mean log-probabilities are equal to within rounding, or their rewards move while they differ by less
+        than 0.3 % of that. Not this when: only the rewards are equal, and zero, as they are at the first step; both
         fall, and some per cent remain between them."""),
         background=0.002,
     ),
