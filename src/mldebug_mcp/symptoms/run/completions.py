@@ -47,11 +47,11 @@ LEAST_OF_ALL = 5
         "completion_length_grows",
         cleandoc("""Completions grow toward the limit.
 
-        The mean length of completions rises steadily, to a multiple or up to the limit. Not this when: it wanders; it
-        rises and falls back; it rises and levels off well below the limit after growth of less than a factor of two; it
-        stays clear of the limit while all scores of evaluation rise with it, or, up to a factor of three, the reward
-        beside a KL that is logged and stays low (remarks). Tasks that need reasoning lengthen answers for good reason:
-        read it with the reward. The factors were chosen by hand."""),
+        The mean length of completions rises steadily, to a multiple or up to the limit.
+        Not this when: it wanders; it rises and falls back; it rises and levels off well below the limit after growth
+        of less than a factor of two; it stays clear of the limit while all scores of evaluation rise with it, or, up
+        to a factor of three, the reward beside a KL that is logged and stays low (remarks). Tasks that need
+        reasoning lengthen answers for good reason: read it with the reward. The factors were chosen by hand."""),
         background=0.025,
         sources=("axolotl_stability",),
         needs=("completion_length",),
@@ -60,9 +60,9 @@ LEAST_OF_ALL = 5
         "completion_length_shrinks",
         cleandoc("""Completions shrink to a fraction.
 
-        The mean length of completions falls to less than a third of what it was, and stays there. Not this when:
-        completions lose some words as a format is learnt; they are short from the start; most hit the limit at first,
-        so that the policy only learns to end."""),
+        The mean length of completions falls to less than a third of what it was, and stays there.
+        Not this when: completions lose some words as a format is learnt; they are short from the start; most hit the
+        limit at first, so that the policy only learns to end."""),
         background=0.01,
         needs=("completion_length",),
     ),
@@ -71,8 +71,8 @@ LEAST_OF_ALL = 5
         cleandoc("""Most completions hit the limit.
 
         More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end, without
-        having grown into it. Not this when: single records do; the share is high at the start and comes down for
-        good."""),
+        having grown into it.
+        Not this when: single records do; the share is high at the start and comes down for good."""),
         background=0.01,
         sources=("axolotl_stability",),
         needs=(SHARE,),
@@ -81,7 +81,8 @@ LEAST_OF_ALL = 5
         "completions_never_end",
         cleandoc("""No completion ends by itself, from the first record on.
 
-        All completions run to the length limit, in nearly every record from the first on: none ends with an end token.
+        All completions run to the length limit, in nearly every record from the first on: none ends with an end
+        token.
         Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training."""),
         background=0.05,
         sources=("axolotl_faq",),

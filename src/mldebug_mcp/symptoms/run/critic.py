@@ -56,8 +56,8 @@ LEAST_EXPLAINED = 20
         cleandoc("""Value loss explodes.
 
         The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
-        Not this when: it is large because returns are large; it grows with the returns as the agent learns; it wobbles
-        and never reaches zero; it jumps within what returns can explain and comes back."""),
+        Not this when: it is large because returns are large; it grows with the returns as the agent learns; it
+        wobbles and never reaches zero; it jumps within what returns can explain and comes back."""),
         background=0.004,
         sources=("jones_rl_debugging",),
     ),
@@ -65,10 +65,11 @@ LEAST_EXPLAINED = 20
         "q_values_beyond_returns",
         cleandoc("""Values of actions far above anything that was ever earned.
 
-        A value is a discounted return, so that it is at most about as large as the largest one, or as the reward of a
-        step over one minus the discount. The values are ten times that, or three times and still growing while the
-        return does not. Not this when: they come back in the later half; rewards are scaled for the critic, which makes
-        some times as much of them."""),
+        A value is a discounted return, so that it is at most about as large as the largest one, or as the reward of
+        a step over one minus the discount. The values are ten times that, or three times and still growing while the
+        return does not.
+        Not this when: they come back in the later half; rewards are scaled for the critic, which makes some times as
+        much of them."""),
         background=0.004,
     ),
     Outcome(
@@ -76,8 +77,8 @@ LEAST_EXPLAINED = 20
         cleandoc("""The critic predicts returns worse than a constant does, and goes on so.
 
         The explained variance stays below zero over the later half of the log, or ends there after it had been high.
-        Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary; the
-        reward rises all the same (a remark)."""),
+        Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
+        the reward rises all the same (a remark)."""),
         background=0.01,
         needs=("explained_variance",),
     ),

@@ -28,17 +28,17 @@ OF_A_REWARD_MODEL = ("accuracy", "eval_accuracy")
         cleandoc("""Preference accuracy far below 0.5.
 
         The share of pairs in which the chosen answer has the higher reward or score ends far below one half, in
-        training or on held-out pairs. Not this when: it is near one half; it is 0 at the first step, where all rewards
-        are equal."""),
+        training or on held-out pairs.
+        Not this when: it is near one half; it is 0 at the first step, where all rewards are equal."""),
         background=0.004,
     ),
     Outcome(
         "dpo_accuracy_chance",
         cleandoc("""Preference accuracy stays near 0.5.
 
-        The share of pairs in which the chosen answer has the higher reward is still near one half at the end. Not this
-        when: it rises late; batches are so small that their mean is not known. At step 0 all rewards are equal and the
-        accuracy is 0: that does not count."""),
+        The share of pairs in which the chosen answer has the higher reward is still near one half at the end.
+        Not this when: it rises late; batches are so small that their mean is not known. At step 0 all rewards are
+        equal and the accuracy is 0: that does not count."""),
         background=0.03,
         sources=("remote_gpu_trainer",),
     ),

@@ -37,8 +37,9 @@ Chosen by hand; answers that merely fall together differ by some per cent."""
         "dpo_rewards_zero",
         cleandoc("""The implicit rewards of both answers are exactly zero.
 
-        They are beta times the log-ratio of policy and reference, and zero in every record after the first: the two are
-        one and the same. Not this when: the log covers only the first steps; the rewards are tiny but move."""),
+        They are beta times the log-ratio of policy and reference, and zero in every record after the first: the two
+        are one and the same.
+        Not this when: the log covers only the first steps; the rewards are tiny but move."""),
         background=0.002,
         needs=REWARDS,
     ),
@@ -47,17 +48,18 @@ Chosen by hand; answers that merely fall together differ by some per cent."""
         cleandoc("""Chosen and rejected answers have the same values, record by record.
 
         Their mean log-probabilities are equal to within rounding, or their rewards move while they differ by less
-        than 0.3 % of that. Not this when: only the rewards are equal, and zero, as they are at the first step; both
-        fall, and some per cent remain between them."""),
+        than 0.3 % of that.
+        Not this when: only the rewards are equal, and zero, as they are at the first step; both fall, and some per
+        cent remain between them."""),
         background=0.002,
     ),
     Outcome(
         "dpo_margin_flat",
         cleandoc("""Chosen-rejected margin does not grow.
 
-        The margin between the rewards of chosen and rejected answers stays where it was. Not this when: beta is small,
-        so that margins are small although the pairs are told apart; the log covers only the first steps. The least
-        growth was chosen by hand."""),
+        The margin between the rewards of chosen and rejected answers stays where it was.
+        Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers
+        only the first steps. The least growth was chosen by hand."""),
         background=0.03,
         sources=("remote_gpu_trainer",),
     ),

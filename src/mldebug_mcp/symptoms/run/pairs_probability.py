@@ -28,10 +28,10 @@ FORGOTTEN = 40.0
         "dpo_logps_fall",
         cleandoc("""Log-probabilities of chosen and rejected both fall.
 
-        They fall by far more than they move apart, or without end. Not this when: the margin grows as much as the
-        chosen answers lose, which is how DPO often works (a remark), as long as these keep most of the probability that
-        they had; the fall is within the noise of batches; a reward model is trained, which has no such probabilities.
-        The factors were chosen by hand."""),
+        They fall by far more than they move apart, or without end.
+        Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+        as long as these keep most of the probability that they had; the fall is within the noise of batches; a
+        reward model is trained, which has no such probabilities. The factors were chosen by hand."""),
         background=0.03,
         sources=("razin_displacement", "remote_gpu_trainer"),
     ),
@@ -39,8 +39,8 @@ FORGOTTEN = 40.0
         "dpo_fall_outruns_margin",
         cleandoc("""Chosen answers lose many times what the margin gains.
 
-        They lose more than 40 nats, and more than six times what they gain on the rejected ones. Not this when: both
-        fall by less, or move apart by a good part of that. Bounds chosen by hand."""),
+        They lose more than 40 nats, and more than six times what they gain on the rejected ones.
+        Not this when: both fall by less, or move apart by a good part of that. Bounds chosen by hand."""),
         background=0.005,
         sources=("razin_displacement",),
         of="dpo_logps_fall",

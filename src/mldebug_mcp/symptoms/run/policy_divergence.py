@@ -42,9 +42,9 @@ ERRORS = 5.0
         "kl_high",
         cleandoc("""KL to the reference far too large.
 
-        The KL divergence of the policy from its reference, or from the policy before the update, is far too large. Not
-        this when: single records jump and come back (one rare token does that to an estimate of KL to the reference);
-        KL is summed over the tokens of a completion, for which the limit is higher."""),
+        The KL divergence of the policy from its reference, or from the policy before the update, is far too large.
+        Not this when: single records jump and come back (one rare token does that to an estimate of KL to the
+        reference); KL is summed over the tokens of a completion, for which the limit is higher."""),
         background=0.005,
         sources=("axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
     ),
@@ -52,10 +52,11 @@ ERRORS = 5.0
         "kl_negative",
         cleandoc("""The estimate of KL to the reference stays below zero.
 
-        A divergence cannot be negative, and its estimate from samples of the policy is not, on average. Below zero for
-        good it says that the samples come from other weights, or were cut (top-k, temperature), against the policy that
-        is scored. Not this when: single records are negative, or a policy that has hardly moved is near zero. The
-        limits were chosen by hand."""),
+        A divergence cannot be negative, and its estimate from samples of the policy is not, on average. Below zero
+        for good it says that the samples come from other weights, or were cut (top-k, temperature), against the
+        policy that is scored.
+        Not this when: single records are negative, or a policy that has hardly moved is near zero. The limits were
+        chosen by hand."""),
         background=0.004,
         needs=("kl",),
     ),
@@ -63,11 +64,12 @@ ERRORS = 5.0
         "policy_stands_still",
         cleandoc("""The policy does not move at all.
 
-        The divergence of the policy from where it was, and its clipping, are zero to within rounding in every record.
-        Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right:
-        then only a divergence from the reference would show movement, or the entropy or the reward does. Without
-        variance of rewards there is nothing to move it (`reward_std_zero`). The number of records was chosen by
-        hand."""),
+        The divergence of the policy from where it was, and its clipping, are zero to within rounding in every
+        record.
+        Not this when: each batch is used for one step and the reference is not part of the loss, where zero is
+        right: then only a divergence from the reference would show movement, or the entropy or the reward does.
+        Without variance of rewards there is nothing to move it (`reward_std_zero`). The number of records was chosen
+        by hand."""),
         background=0.004,
         follows=("reward_std_zero",),
     ),

@@ -43,8 +43,9 @@ LEAST_CLIPPED = 5
         "importance_ratio_off",
         cleandoc("""Importance ratios far from one.
 
-        The weights that sampled and those that are trained give clearly different probabilities to the same tokens. Not
-        this when: single records are off; the largest ratio alone is large (a maximum over thousands of tokens)."""),
+        The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
+        Not this when: single records are off; the largest ratio alone is large (a maximum over thousands of
+        tokens)."""),
         background=0.006,
         sources=("axolotl_stability", "trl_docs"),
     ),
@@ -52,8 +53,8 @@ LEAST_CLIPPED = 5
         "clip_ratio_high",
         cleandoc("""Too many ratios are clipped.
 
-        A large share of the probability ratios is clipped, for a stretch of records. Not this when: single records
-        jump; all ratios are one because each sample is used once (then it is zero)."""),
+        A large share of the probability ratios is clipped, for a stretch of records.
+        Not this when: single records jump; all ratios are one because each sample is used once (then it is zero)."""),
         background=0.008,
         sources=("axolotl_stability",),
         needs=("clip_ratio",),
