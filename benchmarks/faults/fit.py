@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
-from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_weight
+from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_trust
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
-from mldebug_mcp.diagnose.ranking import Ranked, rank
+from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
+from mldebug_mcp.diagnose.weighing import Trust, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
 
@@ -19,29 +20,32 @@ from mldebug_mcp.models import Finding
 def fit(judged: Sequence[Judged]) -> Fitted:
     """Return the numbers counted on the runs of the tuning part whose log shows their fault.
 
-    Weight and sharpness are fitted on folds: each run is judged with counts of the runs of the other tasks, so that
-    they are not chosen on the very counts that they were made with.
+    Trust and sharpness are fitted on folds: each run is judged with counts of the runs of the other
+    tasks, so that they are not chosen on the very counts that they were made with.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     folds = {task: _counted([one for one in used if one.task != task]) for task in {one.task for one in used}}
     runs = [_labelled(one) for one in used]
     where = {id(run): one for run, one in zip(runs, used, strict=True)}
 
-    def probabilities(run: LabelledRun, weight: float) -> Mapping[str, float]:
+    def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
         one = where[id(run)]
-        return {item.id: item.probability for item in _ranked(one, folds[one.task], weight)}
+        return {item.id: item.probability for item in _ranked(one, folds[one.task], trust)}
 
-    weight = fit_weight(runs, probabilities)
+    trust = fit_trust(runs, probabilities)
 
     def error(sharpness: float) -> float:
-        return calibration_error([_judged(one, _ranked(one, folds[one.task], weight, sharpness)) for one in used])
+        ranked = [_ranked(one, folds[one.task], trust, sharpness) for one in used]
+        return calibration_error([_judged(*both) for both in zip(used, ranked, strict=True)])
 
-    return _counted(used).model_copy(update={"weight": weight, "sharpness": fit_sharpness(error)})
+    chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
+    return _counted(used).model_copy(update=chosen)
 
 
-def _ranked(one: Judged, numbers: Fitted, weight: float, sharpness: float = 1.0) -> list[Ranked]:
-    findings = independent(_findings(one))
-    return rank(candidates(one.kind, {}, numbers), findings, backgrounds(numbers), weight, sharpness)
+def _ranked(one: Judged, numbers: Fitted, trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
+    causes = candidates(one.kind, numbers)
+    evidence = weigh(causes, independent(_findings(one)), backgrounds(numbers), trust)
+    return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
 
 
 def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
@@ -82,9 +86,8 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     rows = numbers.model_dump()
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in rows["causes"].items())
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in rows["healthy"].items())
+    fitted = ("provenance", "weight", "missed", "unlisted", "sharpness")
+    head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
-        f'{{\n  "provenance": {json.dumps(rows["provenance"])},\n'
-        f'  "weight": {rows["weight"]},\n  "sharpness": {rows["sharpness"]},\n'
-        f'  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n',
-        encoding="utf-8",
+        f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"
     )

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_weight, fitted, moved
+from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_trust, fitted, moved
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
+from mldebug_mcp.diagnose.weighing import Trust
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import symptoms
@@ -38,9 +39,13 @@ def test_a_word_counts_as_much_as_four_runs() -> None:
     assert moved((0, 0), 0.5) == 0.5
 
 
-def test_the_weight_under_which_the_right_causes_are_most_probable_is_found() -> None:
+def test_the_trust_under_which_the_right_causes_are_most_probable_is_found() -> None:
     runs = [LabelledRun(("bad_batch",), {})] * 3
-    assert fit_weight(runs, lambda _, weight: {"bad_batch": 1 - abs(weight - 0.6)}) == pytest.approx(0.6)
+
+    def probabilities(_: LabelledRun, trust: Trust) -> dict[str, float]:
+        return {"bad_batch": 1 - (abs(trust.weight - 0.6) + abs(trust.missed - 0.15) + abs(trust.unlisted - 0.5)) / 3}
+
+    assert fit_trust(runs, probabilities) == Trust(0.6, 0.15, 0.5)
 
 
 def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> None:
@@ -50,8 +55,8 @@ def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> N
 def test_numbers_that_were_counted_move_what_the_ranking_uses() -> None:
     name = "loss_spike_single"
     numbers = Fitted(provenance="a test", causes={"bad_batch": {name: (0, 96)}}, healthy={name: (96, 96)})
-    by_hand = {one.id: one for one in candidates("any", {}, Fitted(provenance="none"))}
-    counted = {one.id: one for one in candidates("any", {}, numbers)}
+    by_hand = {one.id: one for one in candidates("any", Fitted(provenance="none"))}
+    counted = {one.id: one for one in candidates("any", numbers)}
     assert counted["bad_batch"].frequency[name] < 0.05 < by_hand["bad_batch"].frequency[name]
     assert backgrounds(numbers)[name] > 0.9
 

@@ -22,14 +22,15 @@ def test_a_run_that_starts_from_nothing_and_shows_no_resume_lost_nothing_in_one(
     config: dict[str, float], start: float, weakened: bool
 ) -> None:
     loss = np.concatenate([[start, 3.0 * start], decay(60, 2.5 * start, start)])
-    told = gather(run_of(loss=loss, config=config, kind="pretraining")).told
-    assert [bool(told.get(cause)) for cause in OF_RESUMES] == [weakened, weakened]
-    assert all(bits < 0 for cause in OF_RESUMES for bits in told.get(cause, {}).values())
+    evidence = gather(run_of(loss=loss, config=config, kind="pretraining")).evidence
+    against = [one.cause for one in evidence if one.cause in OF_RESUMES and one.bits < 0]
+    assert against == (list(OF_RESUMES) if weakened else [])
+    assert not any(one.cause in OF_RESUMES and one.bits >= 0 for one in evidence)
 
 
 def test_a_run_that_was_resumed_may_have_lost_something() -> None:
     loss = noisy(decay(120, 10.9, 3.0), 0.02)
     steps = [*range(1, 81), *range(70, 110)]
     rows = [{"step": step, "loss": float(value)} for step, value in zip(steps, loss, strict=True)]
-    told = gather(run_of_records(rows, config={"vocab_size": 50257}, kind="pretraining")).told
-    assert not any(told.get(cause) for cause in OF_RESUMES)
+    evidence = gather(run_of_records(rows, config={"vocab_size": 50257}, kind="pretraining")).evidence
+    assert not any(one.cause in OF_RESUMES for one in evidence)

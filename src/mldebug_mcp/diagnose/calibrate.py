@@ -1,30 +1,33 @@
-"""Numbers counted on labelled runs: frequencies, backgrounds, the weight of evidence, the sharpness of probabilities.
+"""Numbers counted on labelled runs: frequencies, backgrounds, how evidence is weighed, how sharp probabilities are.
 
 The words in PLAYBOOK.md are where a frequency starts; runs with a known cause move it:
 
     frequency = (seen + 4 * word) / (runs + 4)
 
 where `runs` are those with the cause in which the symptom could be judged, and `seen` those that showed it. So a word
-counts as much as four runs. The background of a symptom is moved in the same way by healthy runs. The weight is the one
-under which the labelled causes are most probable, the sharpness the one under which probabilities are closest to how
-often they are right. `fitted.json` holds what was counted, and on what; `python -m benchmarks.faults fit` writes it.
+counts as much as four runs. The background of a symptom is moved in the same way by healthy runs. Weight and share
+missed are those under which the labelled causes are most probable, the sharpness the one under which probabilities are
+closest to how often they are right. `fitted.json` holds what was counted, and on what;
+`python -m benchmarks.faults fit` writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mldebug_mcp.diagnose.ranking import WEIGHT
+from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
 from mldebug_mcp.models import State
 
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
 WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(23))
+MISSED = (0.05, 0.1, 0.15, 0.2, 0.3)
+UNLISTED = (0.0, 0.25, 0.5, 1.0)
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 
@@ -39,9 +42,16 @@ class Fitted(BaseModel):
 
     provenance: str
     weight: float = WEIGHT
+    missed: float = 0.0
+    unlisted: float = 0.0
     sharpness: float = 1.0
     causes: dict[str, Counts] = {}
     healthy: Counts = {}
+
+    @property
+    def trust(self) -> Trust:
+        """How far findings are trusted."""
+        return Trust(self.weight, self.missed, self.unlisted)
 
     def frequency(self, cause: str, symptom: str, word: float) -> float:
         """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""
@@ -81,24 +91,27 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
     return counted, counted.pop("healthy", {})
 
 
-def fit_weight(
-    runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, float], Mapping[str, float]]
-) -> float:
-    """Return the weight under which the right causes of the runs are most probable, by Brier's score.
+def fit_trust(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, Trust], Mapping[str, float]]) -> Trust:
+    """Return the trust under which the right causes of the runs are most probable, by Brier's score.
 
     That score is bounded, so that a few runs with a misleading log or a wrong label do not decide. A weight above 1
     makes up for the words, each worth four runs, and the backgrounds, which weaken the evidence of counted symptoms.
 
     Args:
         runs: Labelled runs.
-        probabilities: The probability of each cause for a run under a weight.
+        probabilities: The probability of each cause for a run under a trust.
     """
 
-    def score(weight: float) -> float:
-        ranked = [(run, probabilities(run, weight)) for run in runs]
+    def score(trust: Trust) -> float:
+        ranked = [(run, probabilities(run, trust)) for run in runs]
         return sum((1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
 
-    return min(WEIGHTS, key=score)
+    best = Trust(1.0, MISSED[0], UNLISTED[0])
+    for _ in range(2):  # each in turn: they hardly depend on each other
+        best = min((replace(best, weight=one) for one in WEIGHTS), key=score)
+        best = min((replace(best, missed=one) for one in MISSED), key=score)
+        best = min((replace(best, unlisted=one) for one in UNLISTED), key=score)
+    return best
 
 
 def fit_sharpness(error: Callable[[float], float]) -> float:

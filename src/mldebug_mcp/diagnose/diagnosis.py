@@ -12,9 +12,11 @@ from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, judge_causes
 from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
+from mldebug_mcp.diagnose.mechanisms import told_by_needs
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.run_summary import run_summary
 from mldebug_mcp.diagnose.ties import describe_ties
@@ -84,11 +86,12 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose a run that has been read; see `diagnose_run`."""
     checked = outcomes or {}
-    evidence = gather(run, reference, findings)
-    seen, told = evidence.findings, together(evidence.told, told_by_checks(checked))
+    known = gather(run, reference, findings)
+    seen = known.findings
+    told = [*known.evidence, *told_by_checks(checked)]
     hypotheses = without_made(judge_causes(seen, run.kind, told, run.path), checked)
     next_steps = order_next_steps(hypotheses)
-    causes = {one.id: one for one in candidates(run.kind, {})}
+    causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
     return Diagnosis(
         run=run_summary(run),
@@ -98,74 +101,81 @@ def diagnose(
         next_step=after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, seen, hypotheses, likelihood),
         what_to_log=what_to_log(run, seen, hypotheses, likelihood),
-        comparison=evidence.comparison,
+        comparison=known.comparison,
         notes=[
             *without_result(run),
             *([HARDLY_JUDGED] if hardly_judged(seen, run) else []),
             *run.notes,
-            *evidence.problems,
+            *known.problems,
         ],
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Known:
     """What is known of a run before its causes are ranked.
 
     Args:
         kind: Kind of run.
         findings: Every symptom with its state.
-        told: What else speaks for a cause, in bits, by cause and by what says so.
+        evidence: What else speaks for a cause or against it.
         comparison: The run beside its reference, if there is one.
         problems: Notes on symptoms that broke.
     """
 
     kind: str
     findings: list[Finding]
-    told: Mapping[str, Mapping[str, float]]
+    evidence: list[Evidence]
     comparison: Comparison | None = None
     problems: Sequence[str] = ()
 
 
-def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Evidence:
+def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] = ()) -> Known:
     """Examine a run; the findings given replace its own on the same symptom."""
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    told = together(
-        _told(comparison),
-        told_by_errors(run),
-        _told_by_little(seen, run),
-        _told_by_no_result(run),
-        _told_by_no_resume(seen, run),
-    )
-    return Evidence(run.kind, seen, told, comparison, problems)
+    evidence = [
+        *_told(comparison),
+        *told_by_errors(run),
+        *told_by_needs(run),
+        *_told_by_little(seen, run),
+        *_told_by_no_result(run),
+        *_told_by_no_resume(seen, run),
+    ]
+    return Known(run.kind, seen, evidence, comparison, problems)
 
 
-def _told_by_little(findings: Sequence[Finding], run: Run) -> dict[str, dict[str, float]]:
+def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
     """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
-    return {"healthy": {"the log tells next to nothing": LITTLE_BITS}} if hardly_judged(findings, run) else {}
+    if not hardly_judged(findings, run):
+        return []
+    return [Evidence("healthy", LITTLE_BITS, "the log tells next to nothing", "log")]
 
 
-def _told_by_no_result(run: Run) -> dict[str, dict[str, float]]:
+def _told_by_no_result(run: Run) -> list[Evidence]:
     """Return what it says that no loss, score or reward is among what was logged.
 
     It makes no cause more likely than it was: what would have been called healthy is unknown, no more.
     """
     if not names_nothing(run):
-        return {}
+        return []
     told = "no loss, score or reward was found"
     healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in ("healthy", "unknown"))
-    return {"healthy": {told: -NO_RESULT_BITS}, "unknown": {told: math.log2(healthy / unknown)}}
+    return [
+        Evidence("healthy", -NO_RESULT_BITS, told, "log"),
+        Evidence("unknown", math.log2(healthy / unknown), told, "log"),
+    ]
 
 
-def _told_by_no_resume(findings: Sequence[Finding], run: Run) -> dict[str, dict[str, float]]:
+def _told_by_no_resume(findings: Sequence[Finding], run: Run) -> list[Evidence]:
     """Return what it says that a run begins with a model that knows nothing and shows no resume: none went wrong."""
     shows_none = any(one.symptom == "loss_jump_at_resume" and one.state is State.UNKNOWN for one in findings)
     first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
     if not shows_none or not first or not knows_nothing(run, first[0]):
-        return {}
-    return {cause: {"it starts from nothing and shows no resume": -NO_RESUME_BITS} for cause in OF_RESUMES}
+        return []
+    said = "it starts from nothing and shows no resume"
+    return [Evidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
 
 
 def prepare() -> None:
@@ -175,25 +185,20 @@ def prepare() -> None:
     fitted()
 
 
-def _told(comparison: Comparison | None) -> dict[str, dict[str, float]]:
-    """Return what a comparison with a good run says about the causes, in bits."""
+def _told(comparison: Comparison | None) -> list[Evidence]:
+    """Return what a comparison with a good run says about the causes."""
     if comparison is None or not (comparison.partings or comparison.alike):
-        return {}
+        return []
     results = [one for one in comparison.partings if one.metric != "learning_rate"]
     if not results:
-        return {"healthy": {"no metric departs from the reference run": SETTING_BITS}}
+        return [Evidence("healthy", SETTING_BITS, "no metric departs from the reference run", "reference")]
     worse = next((one for one in results if one.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
-    told = {cause: {difference: bits} for cause, difference in suspects(comparison).items()}
+    told = [Evidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
     if worse is None:
         first = results[0]
-        said = f"{first.metric} departs from the reference run at {figure(first.step)}"
-        return told | {"healthy": {said: -SETTING_BITS}}
-    said = f"{worse.metric} ends at {figure(worse.run_at_end)}, in the reference run {figure(worse.reference_at_end)}"
-    return told | {"healthy": {said: -ENDS_WORSE_BITS}}
-
-
-def together(*tellings: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Return what several sources say about the causes as one mapping."""
-    causes = {cause for told in tellings for cause in told}
-    return {cause: {said: bits for told in tellings for said, bits in told.get(cause, {}).items()} for cause in causes}
+        said, against = f"{first.metric} departs from the reference run at {figure(first.step)}", SETTING_BITS
+    else:
+        ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
+        said, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
+    return [*told, Evidence("healthy", -against, said, "reference")]

@@ -8,8 +8,9 @@ from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.next_steps import applies, looks_up_a_message, possible_call
-from mldebug_mcp.diagnose.ranking import WEIGHT, Candidate, Ranked, credence, in_bits, rank
+from mldebug_mcp.diagnose.ranking import Evidence, Ranked, credence, in_bits, not_too_sure, rank
 from mldebug_mcp.diagnose.ties import tied
+from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import Catalogue, catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, State
@@ -27,20 +28,22 @@ UNKNOWN_ERROR = "ends_in_error"
 def judge_causes(
     findings: Sequence[Finding],
     kind: str,
-    told: Mapping[str, Mapping[str, float]],
+    told: Sequence[Evidence],
     path: str,
     only: Collection[str] | None = None,
 ) -> list[Hypothesis]:
     """Rank the causes, all or `only` some, on these findings, of a log or of a probe.
 
-    `told` holds further evidence in bits, by cause and by what says so.
+    `told` is what is known beside the findings.
     """
     known = catalogue()
     probed = any(finding.symptom not in symptoms() for finding in findings)
-    judged = [one for one in candidates(kind, told, probed=probed) if only is None or one.id in only]
+    judged = [one for one in candidates(kind, probed=probed) if only is None or one.id in only]
     # Weight and sharpness are fitted on logs; a probe measures one thing at a time, so its symptoms are independent.
-    weight, sharpness = (fitted().weight, fitted().sharpness) if only is None else (WEIGHT, 1.0)
-    ranked = rank(judged, independent(beside(findings, told)), backgrounds(probed=probed), weight, sharpness)
+    numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
+    counted = independent(beside(findings, told))
+    evidence = [*weigh(judged, counted, backgrounds(probed=probed), numbers.trust), *told]
+    ranked = not_too_sure(rank({one.id: one.prior for one in judged}, evidence, numbers.sharpness), evidence)
     ties = tied(ranked)
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
     return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state) for item in ranked]
@@ -64,9 +67,7 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not follows(finding)]
 
 
-def candidates(
-    kind: str, told: Mapping[str, Mapping[str, float]], numbers: Fitted | None = None, *, probed: bool = False
-) -> list[Candidate]:
+def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> list[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
 
     The symptoms of a probe are included only if something was `probed`: for a log alone they are not loaded.
@@ -86,7 +87,6 @@ def candidates(
                 for effect in cause.effects
             }
             | dict(effects.get(cause.id, {})),
-            told.get(cause.id, {}),
         )
         for cause in catalogue().causes.values()
     ]

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from mldebug_mcp.diagnose.ranking import MAX_FREQUENCY, Candidate
+from mldebug_mcp.diagnose.weighing import MAX_FREQUENCY, Candidate
 from mldebug_mcp.logs.run import Floats
 
 MAX_SYMPTOMS = 8
@@ -65,7 +65,7 @@ def worth(shares: Sequence[float], chances: Floats, weight: float = 1.0) -> Wort
         shares: Probability of each hypothesis, shape (hypotheses,); they are made to sum to 1.
         chances: Probability of each symptom under each hypothesis, shape (hypotheses, symptoms). Of more than
             `MAX_SYMPTOMS` those that differ most between hypotheses are taken.
-        weight: Power to which the evidence is raised, as in `ranking.rank`.
+        weight: Power to which the evidence is raised, as in `weighing.weigh`.
     """
     before = np.asarray(shares, dtype=np.float64)
     before = before / before.sum()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding
@@ -13,13 +14,11 @@ FIRST, LESS = 6.0, 1.5
 
 Sixty-four to one: a message usually is what its row says. Chosen by hand.
 """
-SAID = "the error"
-"""The beginning of what a message says, among what else speaks for a cause."""
 STANDS = 7.0
 """Bits for every cause of the row because there is a known message at all: one healthy run in 130 has one."""
 
 
-def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
+def told_by_errors(run: Run) -> list[Evidence]:
     """Return what the error that ended a run says about each cause; nothing if no known error ended it.
 
     The first error counts, before the echoes of other ranks. One that no cause of the catalogue explains speaks for
@@ -29,29 +28,31 @@ def told_by_errors(run: Run) -> dict[str, dict[str, float]]:
         (message, row) for message in run.fatal if (row := _row(match(message.text, code=message.code))) is not None
     ]
     if not known:
-        return {}
+        return []
     message, row = min(known, key=lambda one: one[1].role is Role.ECHO)
-    return _told(row, f"{SAID} in line {message.line} ({row.id})")
+    return _told(row, f"the error in line {message.line} ({row.id})")
 
 
-def told_by_error(text: str) -> dict[str, dict[str, float]]:
+def told_by_error(text: str) -> list[Evidence]:
     """Return what an error message that ended a run says about each cause; nothing if it is not a known one."""
     row = _row(match(text))
-    return {} if row is None else _told(row, f"{SAID} that ended it ({row.id})")
+    return [] if row is None else _told(row, f"the error that ended it ({row.id})")
 
 
-def beside(findings: Sequence[Finding], told: Mapping[str, Mapping[str, float]]) -> list[Finding]:
+def beside(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Finding]:
     """Return the findings to judge: without `error_message`, if a known error has spoken for its own causes.
 
     That finding would speak for the causes of all other messages too.
     """
-    known = any(said.startswith(SAID) for bits in told.values() for said in bits)
+    known = any(one.kind == "error" for one in evidence)
     return [finding for finding in findings if not known or finding.symptom != "error_message"]
 
 
-def _told(row: KnownError, said: str) -> dict[str, dict[str, float]]:
+def _told(row: KnownError, said: str) -> list[Evidence]:
     causes = row.causes or ("unknown",)
-    return {cause: {said: STANDS + max(FIRST - LESS * place, LESS)} for place, cause in enumerate(causes)}
+    return [
+        Evidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error") for place, cause in enumerate(causes)
+    ]
 
 
 def _row(rows: Sequence[KnownError]) -> KnownError | None:

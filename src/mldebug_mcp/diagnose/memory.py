@@ -8,7 +8,8 @@ from mldebug_mcp.diagnose.memory_compare import compare
 from mldebug_mcp.diagnose.memory_devices import call_sites, device_summary, focused
 from mldebug_mcp.diagnose.memory_levers import levers
 from mldebug_mcp.diagnose.next_call import after_memory
-from mldebug_mcp.diagnose.ranking import Candidate, Ranked, credence, in_bits, rank
+from mldebug_mcp.diagnose.ranking import Ranked, credence, in_bits, rank
+from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.memory.read import read_memory
@@ -159,7 +160,8 @@ def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
         if cause.id in ("healthy", "unknown") or any(effect.symptom in symptoms for effect in cause.effects)
     ]
     background = {one.id: one.background for one in symptoms.values()}
-    ranked = rank(candidates, [one.finding() for one in judged], background)
+    evidence = weigh(candidates, [one.finding() for one in judged], background)
+    ranked = rank({one.id: one.prior for one in candidates}, evidence)
     absent = {one.symptom.id for one in judged if one.state is State.ABSENT}
     return [_hypothesis(one, absent) for one in ranked if one.probability >= LEAST_PROBABILITY]
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from mldebug_mcp.diagnose.next_steps import FALSE_CONFIRMATION, SENSITIVITY
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Hypothesis
@@ -20,8 +21,8 @@ BITS: Mapping[Outcome, float] = {
 }
 
 
-def told_by_checks(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, float]]:
-    """Return what checks say about the causes, in bits, by cause and by check.
+def told_by_checks(outcomes: Mapping[str, Outcome]) -> list[Evidence]:
+    """Return what checks say about the causes.
 
     Args:
         outcomes: By the id of a next step (such as "lr_too_high.1"): whether it "confirms" or "refutes".
@@ -30,12 +31,12 @@ def told_by_checks(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, float
         InputError: a check or an outcome does not exist; the message says where to find those that do.
     """
     known = {step.id: cause.id for cause in catalogue().causes.values() for step in cause.next_steps}
-    told: dict[str, dict[str, float]] = {}
+    evidence = []
     for check, outcome in outcomes.items():
         require_known(check, known, "check", "find the ids of checks in next_steps, such as lr_too_high.1")
         require_known(outcome, BITS, "outcome", "use confirms or refutes")
-        told.setdefault(known[check], {})[f"check {check} {outcome} it"] = BITS[outcome]
-    return told
+        evidence.append(Evidence(known[check], BITS[outcome], f"check {check} {outcome} it", "check"))
+    return evidence
 
 
 def without_made(hypotheses: Sequence[Hypothesis], outcomes: Collection[str]) -> list[Hypothesis]:

@@ -203,7 +203,7 @@ def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
     """Rank the causes that a probe can tell apart; it says nothing about others."""
     judged = {*probe_effects(), "healthy", "unknown"}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
-    ranked = judge_causes(findings, kind, {}, "", only=judged)
+    ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.
     return [
         one.model_copy(

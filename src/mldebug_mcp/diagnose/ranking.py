@@ -1,39 +1,33 @@
-"""The ranking: a noisy-OR per cause, one fault at a time, with `healthy` and `unknown` as rivals.
+"""The ranking: what is known speaks for and against each cause in bits, `healthy` and `unknown` being rivals.
 
-For a cause c and a symptom s, with `frequency` how often c produces s and `background` how often s is seen with
-nothing wrong:
+    score(c)       = sharpness * (log2(prior(c)) + sum of the bits of its evidence)
+    probability(c) = 2 ** score(c), normalised
 
-    P(s | c)      = 1 - (1 - background) * (1 - frequency)
-    bits(present) = weight * log2(P(s | c) / background)
-    bits(absent)  = weight * log2(1 - frequency)
-    bits(unknown) = 0
-    score(c)      = sharpness * (log2(prior(c)) + sum of bits);        probability = 2 ** score, normalised
-
-This is Bayes' rule (with `weight` and `sharpness` 1) over all symptoms: those that a cause does not produce have
-P(s | c) = background, which cancels between causes, so only the listed ones count. `weight` below 1 tempers the
-evidence, because symptoms are correlated. `sharpness` is what is known as temperature scaling: it changes no order, and
-makes the probability of the leading cause match how often it is right.
+This is Bayes' rule, one fault at a time, where the bits are log2 P(seen | c) / P(seen | nothing wrong); `weighing`
+makes them of findings. `sharpness` is what is known as temperature scaling: it changes no order, and makes the
+probability of the leading cause match how often it is right.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from mldebug_mcp.models import Finding, State
-
-WEIGHT = 0.85
-"""Symptoms of one run are correlated: a spike of the loss and one of the gradient are not independent.
-
-Chosen by hand.
-"""
-
-MAX_FREQUENCY = 0.97
-"""No symptom always shows: its absence never rules a cause out."""
-
+Kind = Literal["finding", "log", "error", "reference", "check"]
+"""What says something of a cause: a finding, what a log is (its length, its beginning), the error that ended the run, a
+run to compare with, the outcome of a check."""
+DECISIVE: Collection[Kind] = ("error", "check", "reference")
+"""What may make a fault nearly sure without a second question: it was made, or printed, to tell of this cause."""
+SUREST_ALONE = 0.94
+"""Probability of a fault for which a single question speaks, at most: what one measurement says may have a reason that
+nobody thought of. Chosen by hand, below the 0.95 at which people stop looking."""
+SPEAKS = 1.0
+"""Bits from which a question counts as speaking for a cause: two to one. Chosen by hand."""
 LEAST_SHOWN = 0.05
 """Bits below which a finding is not named: they round to +0.0."""
+SOUND, OTHER = "healthy", "unknown"
 
 _WORDS = (
     (0.86, "almost certain"),
@@ -52,21 +46,22 @@ def credence(probability: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A cause as the ranking sees it.
+class Evidence:
+    """What one thing says about one cause.
 
     Args:
-        id: The cause.
-        prior: Its weight before any evidence; weights need not sum to 1.
-        frequency: How often it produces each symptom that it lists, between 0 and 1.
-        told: What else speaks for it (positive) or against it (negative), in bits, by what says so: the outcome of a
-            check, or a setting that differs from that of a good run.
+        cause: The cause.
+        bits: How much it speaks for it (positive) or against it (negative).
+        because: What says so: the id of a symptom, or words.
+        kind: What sort of thing that is.
+        about: The question that a finding answers: what answers the same question does not agree, it repeats.
     """
 
-    id: str
-    prior: float
-    frequency: Mapping[str, float]
-    told: Mapping[str, float] = field(default_factory=dict)
+    cause: str
+    bits: float
+    because: str
+    kind: Kind
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class Ranked:
     Args:
         id: The cause.
         probability: Its probability.
-        bits: By finding, how much that speaks for it (positive) or against it (negative), in bits.
+        bits: By what says so, how much that speaks for it (positive) or against it (negative), in bits.
     """
 
     id: str
@@ -84,54 +79,52 @@ class Ranked:
     bits: Mapping[str, float]
 
 
-def bits(state: State, frequency: float, background: float, weight: float = WEIGHT) -> float:
-    """Return how much a finding speaks for a cause that produces its symptom with this frequency, in bits."""
-    frequency = min(frequency, MAX_FREQUENCY)
-    if state is State.PRESENT:
-        return weight * math.log2((1 - (1 - background) * (1 - frequency)) / background)
-    if state is State.ABSENT:
-        return weight * math.log2(1 - frequency)
-    return 0.0
-
-
-def rank(
-    candidates: Sequence[Candidate],
-    findings: Sequence[Finding],
-    background: Mapping[str, float],
-    weight: float = WEIGHT,
-    sharpness: float = 1.0,
-) -> list[Ranked]:
-    """Return the candidates with their probabilities, most probable first; the probabilities sum to 1.
+def rank(priors: Mapping[str, float], evidence: Iterable[Evidence], sharpness: float = 1.0) -> list[Ranked]:
+    """Return the causes with their probabilities, most probable first; the probabilities sum to 1.
 
     Args:
-        candidates: The causes, `healthy` and `unknown` among them.
-        findings: At most one per symptom.
-        background: How often a healthy run shows each symptom.
-        weight: Power to which the evidence is raised.
+        priors: Weight of each cause before any evidence, `healthy` and `unknown` among them; they need not sum to 1.
+        evidence: What is known; what is said of other causes is left out.
         sharpness: Power to which the probabilities are raised before they are made to sum to 1.
     """
-    states = {finding.symptom: finding.state for finding in findings}
-    evidence = [
-        {
-            symptom: bits(states[symptom], frequency, background[symptom], weight)
-            for symptom, frequency in candidate.frequency.items()
-            if symptom in states and states[symptom] is not State.UNKNOWN
-        }
-        | dict(candidate.told)
-        for candidate in candidates
-    ]
-    scores = [
-        sharpness * (math.log2(candidate.prior) + sum(said.values()))
-        for candidate, said in zip(candidates, evidence, strict=True)
-    ]
-    highest = max(scores)
-    masses = [2 ** (score - highest) for score in scores]
-    total = sum(masses)
+    of: dict[str, list[Evidence]] = {cause: [] for cause in priors}
+    for one in evidence:
+        if one.cause in of:
+            of[one.cause].append(one)
+    scores = {
+        cause: sharpness * (math.log2(prior) + sum(one.bits for one in of[cause])) for cause, prior in priors.items()
+    }
+    highest = max(scores.values())
+    masses = {cause: 2 ** (score - highest) for cause, score in scores.items()}
+    total = sum(masses.values())
     ranked = [
-        Ranked(candidate.id, mass / total, said)
-        for candidate, mass, said in zip(candidates, masses, evidence, strict=True)
+        Ranked(cause, mass / total, {one.because: one.bits for one in of[cause]}) for cause, mass in masses.items()
     ]
     return sorted(ranked, key=lambda item: (-item.probability, item.id))
+
+
+def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[Evidence]) -> list[Ranked]:
+    """Return the ranking, the leading one bounded if it is a fault for which no two questions speak.
+
+    The others share the rest as they did; the order stays.
+    """
+    leading = ranked[0]
+    rest = 1 - leading.probability
+    if leading.id in (SOUND, OTHER) or leading.probability <= SUREST_ALONE or not rest:
+        return list(ranked)
+    if _rests_on_two(one for one in evidence if one.cause == leading.id):
+        return list(ranked)
+    more = (1 - SUREST_ALONE) / rest
+    return [
+        replace(leading, probability=SUREST_ALONE),
+        *(replace(one, probability=one.probability * more) for one in ranked[1:]),
+    ]
+
+
+def _rests_on_two(evidence: Iterable[Evidence]) -> bool:
+    """Say whether two questions speak for a cause, or one thing that decides."""
+    speaking = [one for one in evidence if one.bits >= SPEAKS]
+    return len({one.about or one.because for one in speaking}) > 1 or any(one.kind in DECISIVE for one in speaking)
 
 
 def in_bits(item: Ranked, sign: int, absent: Collection[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mldebug_mcp.diagnose.diagnosis import Evidence, gather, together
+from mldebug_mcp.diagnose.diagnosis import Known, gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.known_errors import told_by_error
 from mldebug_mcp.diagnose.next_call import after_ranking
@@ -55,7 +55,7 @@ def update_diagnosis(
             or the run cannot be read and no findings are given.
     """
     checked = told_by_checks(outcomes)
-    known, notes = Evidence(kind, _findings(findings), {}), [] if path or findings or error else [OUTCOMES_ALONE]
+    known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
     if path:
         try:
             known = _of_run(known, read_run(path, config, run), read_run(reference) if reference is not None else None)
@@ -63,16 +63,16 @@ def update_diagnosis(
             if not findings:
                 raise
             notes.append(f"only the findings passed in were used: {unreadable}")
-    told = together(known.told, told_by_error(error))
+    told = [*known.evidence, *told_by_error(error)]
     before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
-    after = judge_causes(known.findings, known.kind, together(told, checked), str(path) or "LOG")
+    after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
     remaining = without_made(after, outcomes)
     next_steps = order_next_steps(remaining)
     return Update(
         hypotheses=remaining,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, remaining),
-        notes=[*notes, *_moved(before, after, checked)],
+        notes=[*notes, *_moved(before, after, {one.cause for one in checked})],
     )
 
 
@@ -86,7 +86,7 @@ def _moved(before: Sequence[Hypothesis], after: Sequence[Hypothesis], checked: C
     ]
 
 
-def _of_run(given: Evidence, run: Run, reference: Run | None) -> Evidence:
+def _of_run(given: Known, run: Run, reference: Run | None) -> Known:
     """Return what is known of a run; what was passed in takes precedence."""
     found = gather(run, reference, given.findings)
     return found if given.kind == "unknown" else replace(found, kind=given.kind)

@@ -29,11 +29,6 @@ def given_role(name: str) -> Role | None:
     return _given.get().get(name)
 
 
-def anything_given() -> bool:
-    """Say whether the user explained any name."""
-    return bool(_given.get())
-
-
 @contextmanager
 def given_names(names: Mapping[str, str]) -> Iterator[None]:
     """Read names as the user says, such as {"L": "loss"}, for as long as the block runs.

@@ -1,30 +1,28 @@
-"""Loss rises and does not come back."""
+"""A loss that rises and does not come back: from where, and from what level to what."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import (
-    aligned,
+from mldebug_mcp.measure.statistics import (
     blocks,
     end_level,
     median,
     median_of_three,
-    monotone,
     positive,
     start_level,
 )
-from mldebug_mcp.symptoms.terms import term_set_in
-from mldebug_mcp.text import figure
 
 SHARE_OF_PROGRESS = 0.2
 """The rise takes back at least this share of the progress made before it."""
 SHARE_OF_LEVEL = 0.08
 """... and is at least this share of the best level."""
+LEAST = 2
+"""Finite records without which a rise cannot be told."""
 SHORT, SHORT_FACTOR = 8, 1.4
 """In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
 MANIFOLD = 10.0
@@ -36,58 +34,38 @@ FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
 the progress made, the loss rises smoothly, and its slope is no noise. Chosen by hand."""
 STEEP, STEEP_TIMES = 3, 4.0
 """... and so few in a row are enough where they go up to this multiple of the lowest."""
-LONGER, TOGETHER = 1.5, 0.8
-"""Steps take so many times as long at the end, and come in this order with the loss (Spearman): batches that grow cost
-more of both where a loss is a sum over their length. Chosen by hand."""
 SIGMAS = 6.0
 """... and stands this far above the noise of block medians."""
 
 
-@symptom(
-    needs=("loss",),
-    sources=("bekman_mle",),
-    points=5,
-    not_for=("grpo", "ppo", "rl"),
-    background=0.01,
-    follows=("accuracy_below_chance", "loss_falls_back", "loss_pattern_by_epoch"),
-    instead=("logits_grow",),
-)
-def loss_divergence(run: Run) -> Evidence | None:
-    """The training loss rises well above its best level and is still there at the end of the log.
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """A rise of the loss that lasts to the end.
 
-    Not this when: it comes back (`loss_spike`); the rise is within the noise; the loss of an RL policy rises, which
-    means nothing by itself. Unknown where the steps take longer just as the loss rises, as over samples that are sorted
-    by their length, or a term of it sets in. The factors were chosen on synthetic curves with normal and
-    heavy-tailed noise.
+    Args:
+        at: Index of the finite record at which it begins.
+        lowest: The lowest level before.
+        end: The level at the end.
     """
+
+    at: int
+    lowest: float
+    end: float
+
+
+def rise_for_good(run: Run) -> Rise | None:
+    """Return the rise at whose top the training loss is still at the end of the log; None where there is none."""
     loss = run["loss"].finite
-    found = _found(run, loss)
-    if found is not None and _takes_longer(run, loss):
-        raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
-    if found is not None and (term := term_set_in(run, found.steps[0])) is not None:
-        raise CannotTell(f"{term.name} sets in at {run.step_name} {figure(term.step)}, and the loss rises with it")
-    return found
-
-
-def _takes_longer(run: Run, loss: Series) -> bool:
-    """Say whether the time of a step rises with the loss."""
-    if "step_time" not in run:
-        return False
-    _, time, value = aligned(run["step_time"].finite, loss)
-    if len(value) < SHORT or end_level(time) < LONGER * start_level(time):
-        return False
-    return monotone(value[np.argsort(time, kind="stable")]) >= TOGETHER
-
-
-def _found(run: Run, loss: Series) -> Evidence | None:
+    if len(loss) < LEAST:
+        return None
     if _rises_by_epochs(run, loss) or _rises_smoothly(loss):
         best = int(np.argmin(loss.value))
-        return _evidence(run, loss, best + 1, float(loss.value[best]), float(loss.value[-1]))
+        return Rise(best + 1, float(loss.value[best]), float(loss.value[-1]))
     if len(loss) < SHORT:
         level = median(loss.value[: len(loss) // 2])
         if level <= 0 or float(loss.value[-2:].min()) < SHORT_FACTOR * level:
             return None
-        return _evidence(run, loss, int(np.argmax(loss.value > 1.1 * level)), level, float(loss.value[-1]))
+        return Rise(int(np.argmax(loss.value > 1.1 * level)), level, float(loss.value[-1]))
     cut = blocks(loss.value)
     best = int(np.argmin(cut.level))
     lowest, end = float(cut.level[best]), end_level(loss.value)
@@ -97,7 +75,7 @@ def _found(run: Run, loss: Series) -> Evidence | None:
     tail = loss.value[-max(3, len(loss) // 10) :]
     if rise < needed or best == len(cut.level) - 1 or float(np.quantile(tail, 0.2)) < lowest + rise / 3:
         return None
-    return _evidence(run, loss, _onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
+    return Rise(_onset(loss.value, int(cut.first[best]), lowest, rise), lowest, end)
 
 
 def _rises_by_epochs(run: Run, loss: Series) -> bool:
@@ -117,18 +95,6 @@ def _rises_smoothly(loss: Series) -> bool:
         return False
     smooth = end > TIMES * lowest and bool(np.all(up[-EPOCHS:]))
     return smooth or (end > STEEP_TIMES * lowest and bool(np.all(up[-STEEP:])))
-
-
-def _evidence(run: Run, loss: Series, at: int, lowest: float, end: float) -> Evidence:
-    onset, start = float(loss.step[at]), start_level(loss.value)
-    lr = run["learning_rate"].at(onset) if "learning_rate" in run else None
-    beside = f"; the learning rate at that {run.step_name} is {figure(lr)}" if lr is not None else ""
-    return Evidence(
-        f"loss rises from {figure(lowest)} to {figure(end)} from {run.step_name} {figure(onset)} on "
-        f"and stays up to the end (it began around {figure(start)}){beside}",
-        steps=(onset,),
-        values={"best": lowest, "end": end, "start": start, "rise": end - lowest},
-    )
 
 
 def _onset(values: Floats, after: int, lowest: float, rise: float) -> int:

@@ -1,13 +1,13 @@
-"""Jumps of the loss at even distances."""
+"""Jumps of the loss at even distances, and what else comes at that distance."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_spike import jumps
-from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.symptoms.forms_of_jump import LONG, Jumps
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 LEAST = 3
@@ -17,25 +17,10 @@ EVEN = 0.1
 """Distances between jumps vary by less than this share. Chosen by hand."""
 
 
-@symptom(
-    needs=("loss",),
-    sources=("bekman_mle",),
-    points=20,
-    not_for=("grpo", "ppo", "rl"),
-    background=0.04,  # three distances that agree by chance
-    as_chosen=True,
-    follows=("loss_periodic",),
-)
-def loss_spikes_regular(run: Run) -> Evidence | None:
-    """The training loss jumps at even distances, as when the same data comes again.
-
-    Not this when: the distance is that of evaluations or checkpoints; the summary says whether it is that of
-    evaluations or epochs. Judged only where the loss jumps three times. One distance before the first, where the loss
-    may still fall too steeply for a jump to be told, a record above all its neighbours counts as one more.
-    """
-    loss = run["loss"].finite
-    found = jumps(run)
-    if len(found) < LEAST:
+def regular(jumps: Jumps) -> Evidence | None:
+    """Say whether the jumps come at even distances."""
+    run, loss, found = jumps.run, jumps.loss, jumps.found
+    if len(found) < LEAST or len(loss) < LONG:
         raise CannotTell(f"the loss jumps {len(found)} times; {LEAST} are needed to speak of a distance")
     steps = np.array([loss.step[spike.first] for spike in found])
     gaps = np.diff(steps)

@@ -1,0 +1,112 @@
+"""What a cause needs to be possible at all, and what the settings and facts of a run say of that.
+
+A cause that needs half precision is out where the configuration says fp32, whatever the curves look like. What a run
+does not say rules nothing out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mldebug_mcp.diagnose.ranking import Evidence
+from mldebug_mcp.logs import Run
+from mldebug_mcp.text import figure
+
+OUT = 7.0
+"""Bits against a cause that cannot be: a hundred to one, because a setting may be overridden where nobody sees it."""
+HARDLY = 3.0
+"""Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
+ONE_PASS = 1.05
+"""Passes over the data up to which no row comes a second time; loaders round up."""
+LONG_WARMUP = 0.05
+"""Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a cause needs.
+
+    Args:
+        lacks: What shows that a run lacks it, in words; None where it has it, or does not say.
+        bits: Bits against the cause where it is lacking.
+    """
+
+    lacks: Callable[[Run], str | None]
+    bits: float = OUT
+
+
+def _no_fp16(run: Run) -> str | None:
+    precision = run.facts.precision
+    return None if precision in {None, "fp16"} else f"it needs fp16, and the precision is {precision}"
+
+
+def _no_fp8(run: Run) -> str | None:
+    precision = run.facts.precision
+    return None if precision in {None, "fp8", "not fp16"} else f"it needs fp8, and the precision is {precision}"
+
+
+def _fp32(run: Run) -> str | None:
+    return "it needs low precision, and the precision is fp32" if run.facts.precision == "fp32" else None
+
+
+def _no_accumulation(run: Run) -> str | None:
+    counts = [run.setting(name) for name in ("gradient_accumulation_steps", "world_size")]
+    once = counts[0] == 1 and counts[1] in {None, 1}
+    return "it needs gradients of several parts, and one batch makes an update" if once else None
+
+
+def _no_adam(run: Run) -> str | None:
+    name = (run.facts.optimizer.name or "").lower()
+    return f"it needs Adam, and the optimizer is {name}" if "sgd" in name else None
+
+
+def _no_clipping(run: Run) -> str | None:
+    return "it needs a clipping of gradients, which is off" if run.facts.clip == math.inf else None
+
+
+def _no_decay(run: Run) -> str | None:
+    return "it needs weight decay, which is 0" if run.facts.optimizer.weight_decay == 0 else None
+
+
+def _shuffled(run: Run) -> str | None:
+    return "the data are shuffled, by the configuration" if run.settings.flag("shuffle") else None
+
+
+def _warmed_up(run: Run) -> str | None:
+    steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
+    long = steps is not None and plan is not None and LONG_WARMUP * plan <= steps < plan
+    return f"the warm-up takes {figure(steps)} of {figure(plan)} steps" if long and steps and plan else None
+
+
+def _one_pass(run: Run) -> str | None:
+    passes = run.facts.passes_at(run.last_step)
+    once = passes is not None and passes <= ONE_PASS
+    return (
+        f"it needs rows that come again, and the data were passed {figure(passes)} times" if once and passes else None
+    )
+
+
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "fp16_overflow": (Need(_no_fp16),),
+    "fp8_zero_scale": (Need(_no_fp8),),
+    "low_precision_update": (Need(_fp32),),
+    "grad_accum_scaling": (Need(_no_accumulation),),
+    "adam_instability": (Need(_no_adam),),
+    "clip_too_tight": (Need(_no_clipping),),
+    "weight_decay_too_high": (Need(_no_decay),),
+    "unshuffled_data": (Need(_shuffled, HARDLY),),
+    "insufficient_warmup": (Need(_warmed_up, HARDLY),),
+    "overfitting": (Need(_one_pass, HARDLY),),
+}
+
+
+def told_by_needs(run: Run) -> list[Evidence]:
+    """Return what speaks against causes because the run lacks what they need."""
+    return [
+        Evidence(cause, -need.bits, lacks, "log")
+        for cause, needs in NEEDS.items()
+        for need in needs
+        if (lacks := need.lacks(run)) is not None
+    ]

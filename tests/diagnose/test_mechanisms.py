@@ -1,0 +1,67 @@
+"""Causes that a run's settings make impossible."""
+
+from __future__ import annotations
+
+import pytest
+from tests.runs import decay, run_of
+
+from mldebug_mcp.diagnose.mechanisms import NEEDS, told_by_needs
+from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.logs.run import Scalar
+
+LOSS = decay(200, 4.0, 2.0)
+
+
+def ruled_out(config: dict[str, Scalar], kind: str = "pretraining") -> set[str]:
+    evidence = told_by_needs(run_of(loss=LOSS, config=config, kind=kind))
+    assert all(one.bits < 0 for one in evidence)
+    return {one.cause for one in evidence}
+
+
+@pytest.mark.parametrize(
+    ("config", "cause"),
+    [
+        ({"fp16": False}, "fp16_overflow"),
+        ({"bf16": True}, "fp16_overflow"),
+        ({"precision": "fp32"}, "low_precision_update"),
+        ({"precision": "bf16"}, "fp8_zero_scale"),
+        ({"gradient_accumulation_steps": 1}, "grad_accum_scaling"),
+        ({"optim": "sgd"}, "adam_instability"),
+        ({"max_grad_norm": 0.0}, "clip_too_tight"),
+        ({"weight_decay": 0.0}, "weight_decay_too_high"),
+        ({"shuffle": True}, "unshuffled_data"),
+        ({"warmup_steps": 20, "max_steps": 200}, "insufficient_warmup"),
+        ({"train_rows": 64000, "per_device_train_batch_size": 32, "max_steps": 200}, "overfitting"),
+    ],
+)
+def test_what_a_setting_makes_impossible_or_unlikely_is_spoken_against(config: dict[str, Scalar], cause: str) -> None:
+    assert cause in ruled_out(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "cause"),
+    [
+        ({"fp16": True}, "fp16_overflow"),
+        ({"precision": "fp8"}, "fp8_zero_scale"),
+        ({"bf16": True}, "low_precision_update"),
+        ({"gradient_accumulation_steps": 8}, "grad_accum_scaling"),
+        ({"gradient_accumulation_steps": 1, "world_size": 8}, "grad_accum_scaling"),
+        ({"optim": "adamw_torch"}, "adam_instability"),
+        ({"max_grad_norm": 1.0}, "clip_too_tight"),
+        ({"weight_decay": 0.1}, "weight_decay_too_high"),
+        ({"shuffle": False}, "unshuffled_data"),
+        ({"warmup_steps": 1, "max_steps": 200}, "insufficient_warmup"),
+        ({"warmup_steps": 100_000, "max_steps": 200}, "insufficient_warmup"),
+        ({"train_rows": 640, "per_device_train_batch_size": 32, "max_steps": 200}, "overfitting"),
+    ],
+)
+def test_what_a_setting_allows_is_not_spoken_against(config: dict[str, Scalar], cause: str) -> None:
+    assert cause not in ruled_out(config)
+
+
+def test_what_a_run_does_not_say_rules_nothing_out() -> None:
+    assert ruled_out({}) == set()
+
+
+def test_needs_belong_to_causes_that_exist() -> None:
+    assert NEEDS.keys() <= catalogue().causes.keys()
