@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.rise import Rise, rise_for_good
+from mldebug_mcp.measure.rise_beside import gradient_levels, rate_there
 from mldebug_mcp.measure.statistics import (
     aligned,
     blocks,
@@ -59,6 +60,11 @@ MANY = 40
 ALIKE_OF_FEW = 0.9
 """Fewer records go up in order one by one."""
 POINTS = 10
+
+DECAYED = 0.5
+"""Of its peak: to this the rate has come down where it is no longer high. Chosen by hand."""
+CALM = 1.5
+"""Times its level before: up to this the gradient norm is as before. Chosen by hand."""
 
 
 def for_good(run: Run) -> Evidence | None:
@@ -181,3 +187,33 @@ def _need(run: Run, records: int, *not_for: str) -> None:
         raise CannotTell(f"not judged for a run of kind {run.kind}")
     if (count := len(run["loss"].finite)) < records:
         raise CannotTell(f"loss has {counted(count, 'finite value')} here; {records} are needed")
+
+
+def after_decay(run: Run, onset: float) -> Evidence | None:
+    """Say whether the rate had come down from its peak where the loss begins to rise for good."""
+    there = rate_there(run, onset)
+    if there is None:
+        raise CannotTell("no learning rate is logged up to where the loss begins to rise")
+    if there.rate > DECAYED * there.peak:
+        return None
+    return Evidence(
+        f"learning_rate is {figure(there.rate)} at {run.step_name} {figure(onset)}, where the loss begins to rise; its "
+        f"peak was {figure(there.peak)} at {figure(there.peak_step)}",
+        steps=(onset,),
+        values={"rate": there.rate, "peak": there.peak},
+    )
+
+
+def gradient_calm(run: Run, onset: float) -> Evidence | None:
+    """Say whether the gradient norm keeps its level while the loss rises for good."""
+    levels = gradient_levels(run, onset)
+    if levels is None:
+        raise CannotTell("too few gradient norms are logged on either side, or they are lost or clipped")
+    if levels.after > min(CALM * levels.before, levels.highest):
+        return None
+    return Evidence(
+        f"the level of grad_norm is {figure(levels.before)} up to {run.step_name} {figure(onset)}, where the loss "
+        f"begins to rise, and {figure(levels.after)} from there on",
+        steps=(onset,),
+        values={"before": levels.before, "after": levels.after},
+    )

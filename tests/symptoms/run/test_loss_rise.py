@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
@@ -203,3 +204,37 @@ def test_twelve_records_in_order_rise() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_twelve_records_that_only_wander_do_not(seed: int) -> None:
     assert state("loss_rises", run_of(loss=noisy(np.full(12, 2.0), 0.05, seed))) is State.ABSENT
+
+
+def rising(norm_factor: float = 1.0, at: int = 250) -> Run:
+    """Return a run under a cosine schedule whose loss rises for good, and the gradient norm with it by a factor."""
+    loss, norm = decay(400), noisy(np.ones(400), 0.3)
+    loss[at:] += 2 * np.minimum(np.arange(400 - at) / 20, 1)
+    norm[at:] *= norm_factor
+    rate = 1e-3 * np.minimum(np.arange(1, 401) / 40, 0.5 + 0.5 * np.cos(np.arange(400) / 400 * np.pi))
+    return run_of(loss=noisy(loss, 0.02), grad_norm=norm, learning_rate=rate)
+
+
+def test_a_rise_that_begins_when_the_rate_has_come_down_is_told_from_one_near_its_peak() -> None:
+    assert state("divergence_after_decay", rising(at=300)) is State.PRESENT
+    assert state("divergence_after_decay", rising(at=60)) is State.ABSENT
+
+
+def test_a_rise_with_the_gradient_norm_as_before_is_told_from_one_with_a_larger_norm() -> None:
+    assert state("divergence_with_calm_gradient", rising()) is State.PRESENT
+    assert state("divergence_with_calm_gradient", rising(norm_factor=4.0)) is State.ABSENT
+
+
+def test_beside_a_loss_that_does_not_rise_nothing_is_told_of_rate_and_gradient() -> None:
+    run = run_of(loss=noisy(decay(400), 0.02), grad_norm=np.ones(400), learning_rate=np.linspace(1e-3, 0, 400))
+    for name in ("divergence_after_decay", "divergence_with_calm_gradient"):
+        assert state(name, run) is State.UNKNOWN
+
+
+def test_of_clipped_norms_and_without_a_rate_it_cannot_be_told() -> None:
+    loss = noisy(decay(400), 0.02)
+    loss[300:] += 2
+    run = run_of(loss=loss, grad_norm=np.ones(400))
+    assert state("loss_divergence", run) is State.PRESENT
+    assert state("divergence_with_calm_gradient", run) is State.UNKNOWN
+    assert state("divergence_after_decay", run) is State.UNKNOWN

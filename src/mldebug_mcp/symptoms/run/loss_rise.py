@@ -64,6 +64,30 @@ def _outcome(
         0.002,
         "small_scale_proxies",
     ),
+    Outcome(
+        "divergence_after_decay",
+        cleandoc("""The learning rate has come down to half of its peak or less where the loss begins to rise for good.
+
+        A rate that was borne at its peak does not throw a run off later. Not this when: the rate still climbs, or is
+        near its peak there. The share was chosen by hand.
+        """),
+        0.4,
+        of="loss_divergence",
+        as_chosen=True,
+    ),
+    Outcome(
+        "divergence_with_calm_gradient",
+        cleandoc("""The gradient norm keeps its level while the loss rises for good.
+
+        Other rows, labels or terms bring such a rise about; weights that are thrown off have larger gradients.
+
+        Not this when: the norm grows with the loss. It cannot be told where norms are logged clipped. The factor was
+        chosen by hand.
+        """),
+        0.2,
+        of="loss_divergence",
+        as_chosen=True,
+    ),
     needs=("loss",),
     not_for=("grpo", "ppo", "rl"),
 )
@@ -77,4 +101,13 @@ def loss_rise(run: Run) -> Answers:
     }
     answers = told(ways)
     seen = next((name for name, said in answers.items() if isinstance(said, Evidence)), None)
-    return {name: said for name, said in answers.items() if name == seen or isinstance(said, CannotTell)}
+    rising = {name: said for name, said in answers.items() if name == seen or isinstance(said, CannotTell)}
+    risen_for_good = answers.get("loss_divergence")
+    if not isinstance(risen_for_good, Evidence):
+        return rising
+    onset = risen_for_good.steps[0]
+    beside: dict[str, Teller] = {
+        "divergence_after_decay": lambda: risen.after_decay(run, onset),
+        "divergence_with_calm_gradient": lambda: risen.gradient_calm(run, onset),
+    }
+    return {**rising, **told(beside)}

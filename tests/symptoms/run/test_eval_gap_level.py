@@ -36,7 +36,7 @@ def test_a_gap_at_one_evaluation_is_absent() -> None:
 
 def test_a_memorised_training_set_is_another_symptom() -> None:
     run = run_of(loss=decay(400, 2.3, 0.01, 30), eval_loss=dict.fromkeys(AT, 2.0))
-    assert state("eval_gap_wide", run) is State.ABSENT
+    assert seen("eval_gap_wide", run).summary == "eval_gap_at_zero is seen instead"
 
 
 def test_three_evaluations_cannot_tell() -> None:
@@ -103,3 +103,89 @@ def test_an_accuracy_that_is_good_and_at_its_best_bears_a_gap() -> None:
     worse = run_of(loss=train, eval_loss=evaluation, eval_accuracy=[0.85, 0.89, 0.90, 0.88, 0.87, 0.86])
     assert state("eval_gap_wide", good) is State.ABSENT
     assert state("eval_gap_wide", worse) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_worse_than_the_first_training_loss_is_present(seed: int) -> None:
+    run = run_of(loss=noisy(LOSS, 0.05, seed), eval_loss={step: 2.0 + step / 100 for step in AT})
+    assert state("eval_above_start", run) is State.PRESENT
+
+
+def test_where_training_began_is_told() -> None:
+    finding = seen("eval_above_start", run_of(loss=LOSS, eval_loss=dict.fromkeys(AT, 5.0)))
+    assert finding.values["start"] == pytest.approx(2.2, abs=0.2)
+    assert finding.values["eval"] == 5.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_gap_below_the_start_is_another_symptom(seed: int) -> None:
+    run = run_of(loss=noisy(LOSS, 0.05, seed), eval_loss=dict.fromkeys(AT, 2.0))
+    assert state("eval_above_start", run) is State.ABSENT
+
+
+def test_of_a_memorised_training_set_it_says_nothing() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.01, 30), eval_loss=dict.fromkeys(AT, 6.0))
+    assert state("eval_above_start", run) is State.UNKNOWN
+    assert state("eval_gap_wide", run) is not State.PRESENT
+
+
+def test_whether_it_is_above_the_start_cannot_be_told_without_an_evaluation() -> None:
+    assert state("eval_above_start", run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_of_boosted_trees_it_cannot_be_told_as_their_first_loss_is_that_of_a_fitted_tree() -> None:
+    loss, evaluation = [0.5 * 0.97**n + 0.02 for n in range(100)], [0.6 + n / 100 for n in range(100)]
+    assert state("eval_above_start", run_of(loss=loss, eval_loss=evaluation, kind="boosting")) is State.UNKNOWN
+
+
+AT_ZERO = "eval_gap_at_zero"
+GONE = decay(400, 2.3, 0.01, 15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_that_stays_at_half_while_training_is_known_by_heart_is_seen(seed: int) -> None:
+    finding = seen(AT_ZERO, run_of(loss=noisy(GONE, 0.1, seed), eval_loss=dict.fromkeys(AT, 1.2)))
+    assert finding.values["eval"] == 1.2
+    assert finding.steps[0] < 150
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_that_is_nearly_gone_too_is_sound(seed: int) -> None:
+    run = run_of(loss=noisy(GONE, 0.1, seed), eval_loss={step: float(GONE[step - 1]) + 0.1 for step in AT})
+    assert state(AT_ZERO, run) is State.ABSENT
+
+
+def test_a_training_loss_well_above_zero_is_another_symptom() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.5), eval_loss=dict.fromkeys(AT, 1.5))
+    assert seen(AT_ZERO, run).summary == "eval_gap_wide is seen instead"
+
+
+def test_three_evaluations_beside_a_loss_near_zero_cannot_tell() -> None:
+    assert state(AT_ZERO, run_of(loss=GONE, eval_loss=dict.fromkeys((100, 200, 300), 1.2))) is State.UNKNOWN
+
+
+def test_a_loss_near_zero_without_an_evaluation_cannot_tell() -> None:
+    assert state(AT_ZERO, run_of(loss=np.ones(20))) is State.UNKNOWN
+
+
+def test_a_training_loss_that_is_on_its_way_down_has_not_gone() -> None:
+    run = run_of(loss=decay(400, 2.3, 0.18, 15), eval_loss=dict.fromkeys(AT, 1.2))
+    assert seen(AT_ZERO, run).summary == "eval_gap_wide is seen instead"
+
+
+def test_where_a_little_of_the_training_loss_is_left_the_gap_must_be_wider() -> None:
+    nearly = noisy(decay(400, 2.3, 0.11, 15), 0.1)
+    assert state(AT_ZERO, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 1.6))) is State.PRESENT
+    assert state(AT_ZERO, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 0.6))) is State.ABSENT
+
+
+@pytest.mark.parametrize(("last", "expected"), [(0.72, State.UNKNOWN), (0.61, State.PRESENT)])
+def test_a_score_that_still_gets_better_says_that_what_is_learnt_serves(last: float, expected: State) -> None:
+    recall = dict(zip(AT, np.linspace(0.58, last, len(AT)), strict=True))
+    run = run_of({"eval_recall@1": recall}, loss=noisy(GONE, 0.1), eval_loss=dict.fromkeys(AT, 1.2))
+    assert state(AT_ZERO, run) is expected
+
+
+def test_an_evaluation_that_still_falls_does_not_stay() -> None:
+    falling = dict(zip(AT, np.linspace(1.6, 1.0, len(AT)), strict=True))
+    assert state(AT_ZERO, run_of(loss=noisy(GONE, 0.1), eval_loss=falling)) is State.UNKNOWN

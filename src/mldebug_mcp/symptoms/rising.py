@@ -1,4 +1,4 @@
-"""Evaluation loss rises while training loss falls."""
+"""An evaluation loss that rises from its lowest, however little, while the training loss does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.symptoms.answers import still_gains, worst_written
 from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion, start_of
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import aligned, median, median_of_three, noise_on_slope
 from mldebug_mcp.text import figure
@@ -43,27 +43,6 @@ Chosen by hand."""
 LEAST_POINTS = 3
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
 """... unless the log begins in the later half of the run. Chosen by hand."""
-
-
-@symptom(
-    needs=(),
-    sources=("axolotl_stability", "goodfellow_ch11"),
-    not_for=("grpo", "ppo", "rl"),
-    background=0.02,
-    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
-    instead=("eval_gap_at_zero", "eval_gap_slight", "eval_gap_wide"),
-)
-def eval_gap_grows(run: Run) -> Evidence | None:
-    """The evaluation loss rises from its minimum while the training loss goes on falling.
-
-    Not this when: both rise, at the end (`loss_divergence`) or while the evaluation loss does most of its rise; the
-    training loss stands still from epoch to epoch; the rise is one noisy evaluation, or
-    like those that it came back from; of several named evaluation sets
-    only a minority rises; the error rate or BLEU of what is written out still gets better, which is what counts. The
-    least rise was chosen by hand.
-    """
-    found = rise_of_evaluation(run)
-    return None if found is None or is_slight(run, found) else found
 
 
 def is_slight(run: Run, rise: Evidence) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
@@ -127,3 +128,112 @@ def test_a_rise_like_those_that_the_evaluation_came_back_from_is_none() -> None:
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=wandering)) is State.ABSENT
     rising = wandering + 0.001 * np.clip(steps - 200, 0, None)
     assert state("eval_gap_grows", run_of(loss=loss, eval_loss=rising)) is State.PRESENT
+
+
+def ending(levels: list[float]) -> Run:
+    return run_of(
+        loss=noisy(decay(120, 1.5, 0.8), 0.02),
+        eval_loss={10 * (place + 1): level for place, level in enumerate(levels)},
+        kind="sft",
+    )
+
+
+def test_a_rise_of_two_per_cent_by_turns_is_slight() -> None:
+    run = ending([1.2, 1.12, 1.08, 1.06, 1.053, 1.05, 1.051, 1.0505, 1.073, 1.0725, 1.074, 1.0735])
+    assert state("eval_gap_slight", run) is State.PRESENT
+    assert seen("eval_gap_grows", run).summary == "eval_gap_slight is seen instead"
+
+
+def test_a_rise_by_a_tenth_is_more() -> None:
+    run = ending([1.2, 1.12, 1.08, 1.06, 1.055, 1.05, 1.08, 1.07, 1.13, 1.12, 1.16, 1.155])
+    assert seen("eval_gap_slight", run).summary == "eval_gap_grows is seen instead"
+    assert state("eval_gap_grows", run) is State.PRESENT
+
+
+def test_a_small_rise_at_every_evaluation_is_more() -> None:
+    run = ending([1.2, 1.1, 1.06, 1.05, 1.051, 1.053, 1.056, 1.06, 1.064, 1.068, 1.072, 1.076])
+    assert state("eval_gap_grows", run) is State.PRESENT
+
+
+def test_evaluation_that_falls_cannot_tell() -> None:
+    assert state("eval_gap_slight", ending([1.2 - 0.01 * place for place in range(12)])) is State.UNKNOWN
+
+
+WITHIN = "eval_gap_within_epoch"
+LEARNS = 2 * np.exp(-np.arange(200) / 40)
+TURNS = {20 * (number + 1): value for number, value in enumerate([1.5, 1.2, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8])}
+
+
+@pytest.mark.parametrize(("epochs", "answer"), [(1, State.PRESENT), (2, State.PRESENT), (8, State.ABSENT)])
+def test_it_matters_how_often_the_data_were_seen_at_the_turn(epochs: int, answer: State) -> None:
+    run = run_of(loss=LEARNS, eval_loss=TURNS, epoch=epochs * (np.arange(200) + 1) / 200)
+    assert state(WITHIN, run) is answer
+
+
+def test_an_evaluation_that_falls_is_sound() -> None:
+    falling = {step: 2 - step / 200 for step in TURNS}
+    run = run_of(loss=LEARNS, eval_loss=falling, epoch=(np.arange(200) + 1) / 200)
+    assert state("eval_gap_grows", run) is State.ABSENT
+    assert state(WITHIN, run) is State.UNKNOWN
+
+
+def test_without_the_epoch_it_cannot_be_told() -> None:
+    assert state(WITHIN, run_of(loss=LEARNS, eval_loss=TURNS)) is State.UNKNOWN
+
+
+def test_a_counter_of_whole_epochs_does_not_tell_either() -> None:
+    run = run_of(loss=LEARNS, eval_loss=TURNS, epoch=np.ones(200))
+    assert state(WITHIN, run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("rows", "answer"), [(16_000, State.PRESENT), (160, State.ABSENT)])
+def test_the_rows_and_the_batch_tell_how_many_passes_were_made(rows: float, answer: State) -> None:
+    config: dict[str, Scalar] = {"train_rows": rows, "per_device_train_batch_size": 16}
+    assert state(WITHIN, run_of(loss=LEARNS, eval_loss=TURNS, config=config)) is answer
+
+
+def test_the_steps_per_epoch_tell() -> None:
+    run = run_of(loss=LEARNS, eval_loss=TURNS, config={"steps_per_epoch": 200})
+    assert state(WITHIN, run) is State.PRESENT
+
+
+NEVER = "eval_never_improves"
+STILL_FALLS = 1 + 2 * np.exp(-np.arange(100) / 30)
+
+
+def evaluated(values: list[float]) -> dict[int, float]:
+    return {10 * (number + 1): value for number, value in enumerate(values)}
+
+
+def test_an_evaluation_that_only_rises_is_seen() -> None:
+    run = run_of(loss=STILL_FALLS, eval_loss=evaluated([2.9, 3.1, 3.4, 3.6, 3.9, 4.0, 4.2, 4.3]))
+    assert state(NEVER, run) is State.PRESENT
+
+
+def test_one_that_improves_before_it_rises_is_not() -> None:
+    run = run_of(loss=STILL_FALLS, eval_loss=evaluated([2.9, 2.2, 1.9, 1.8, 1.9, 2.1, 2.3, 2.5]))
+    assert state(NEVER, run) is State.ABSENT
+
+
+def test_one_that_falls_is_not_judged() -> None:
+    run = run_of(loss=STILL_FALLS, eval_loss=evaluated([2.9, 2.2, 1.9, 1.8, 1.7, 1.6, 1.5, 1.5]))
+    assert state(NEVER, run) is State.UNKNOWN
+
+
+def test_an_excerpt_of_late_epochs_cannot_tell() -> None:
+    records = [
+        {"epoch": 43 + index, "loss": 0.02 - index / 2000, "eval_loss": 0.0078 + index / 3000} for index in range(12)
+    ]
+    assert state("eval_never_improves", run_of_records(records)) is State.UNKNOWN
+
+
+def test_an_evaluation_that_scatters_on_its_way_far_up_rises_too() -> None:
+    scattered = evaluated([2.6, 3.4, 3.0, 5.9, 4.2, 6.1, 4.1, 5.6, 3.9, 5.2])
+    run = run_of(loss=STILL_FALLS, eval_loss=scattered)
+    assert state("eval_gap_grows", run) is State.PRESENT
+    assert state(NEVER, run) is State.PRESENT
+
+
+@pytest.mark.parametrize("values", [[2.6, 2.7, 2.62, 2.9, 2.7, 2.75], [0.01, 0.02, 0.012, 0.03, 0.015, 0.02]])
+def test_one_that_scatters_a_little_above_its_first_does_not_rise(values: list[float]) -> None:
+    assert state("eval_gap_grows", run_of(loss=STILL_FALLS, eval_loss=evaluated(values))) is State.ABSENT

@@ -1,6 +1,9 @@
-"""Evaluation far worse than training from the first evaluation."""
+"""Evaluation losses that lie far above the training loss at once, before any row can be known by heart."""
 
 from __future__ import annotations
+
+import math
+from functools import partial
 
 import numpy as np
 
@@ -9,12 +12,15 @@ from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import (
     EXPLODED,
     beside_training,
+    compared,
     evaluation_losses,
     refuse_after_explosion,
     refuse_another_scale,
 )
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.scale import predicts_tokens
 from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5
@@ -24,23 +30,47 @@ LEARNT, SHARE_OF_IT = 0.3, 0.4
 """An accuracy of training at the first evaluation, and the most of it that held-out rows ever have. Chosen by hand."""
 SMALL = 10.0
 """Times the training loss at first: a gap that is wider at once is no small beginning. Chosen by hand."""
+NATS = 0.5
+"""Nats per token at every evaluation. Held-out rows of the same data differ by hundredths from rows of a first pass."""
+FEWEST_TOKENS, MOST_TOKENS = 5_000, 1_000_000
+"""Sizes of a vocabulary of which a first loss may be that of a guess, where neither kind nor settings tell. Chosen."""
+STEADY = 0.35
+"""Of the median gap: how far the gaps of both halves may lie apart. What is learnt by heart widens it. By hand."""
+LEAST_EVALUATIONS = 4
+NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 
-
-@symptom(
-    needs=("loss",),
-    sources=("slavv_37",),
-    not_for=("grpo", "ppo", "rl"),
-    background=0.015,
-    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
-    instead=("eval_gap_steady",),
-)
-def eval_bad_from_start(run: Run) -> Evidence | None:
+AT_ONCE = Outcome(
+    "eval_bad_from_start",
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
     Not this when: both were close at first (`eval_gap_grows`), unless the accuracies were not; the first evaluation
     comes so late that the training loss has long been near zero; the evaluation precedes training; both fall by the
-    same factor all the way. Factor and gap were chosen by hand.
-    """
+    same factor all the way. Factor and gap were chosen by hand.""",
+    background=0.015,
+    sources=("slavv_37",),
+    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
+)
+ALIKE = Outcome(
+    "eval_gap_steady",
+    """A language model's evaluation loss is half a nat or more above its training loss, at every evaluation alike.
+
+    Not this when: the gap begins small and widens (`eval_gap_grows`); the training loss is the smaller part, as of rows
+    that are learnt by heart (`eval_gap_wide`); evaluation is on another kind of text on purpose, which looks the same.
+    The bounds were chosen by hand.""",
+    background=0.006,
+    sources=("slavv_37",),
+    as_chosen=True,
+    follows=("eval_gap_wide", "loss_divergence", "loss_nonfinite"),
+)
+
+
+@question(AT_ONCE, ALIKE, needs=("loss",), not_for=("grpo", "ppo", "rl"), whole_run=True)
+def eval_gap_at_first(run: Run) -> Answers:
+    """Compare the losses at the first evaluations: by a factor, or of language models in nats."""
+    return first_seen({AT_ONCE.id: partial(_at_once, run), ALIKE.id: partial(_alike, run)})
+
+
+def _at_once(run: Run) -> Evidence | None:
     loss = run["loss"].finite
     compared = [one for one in (beside_training(loss, series) for series in evaluation_losses(run)) if len(one[0])]
     if not compared:
@@ -97,3 +127,34 @@ def _wrong_at_once(run: Run) -> bool:
     scale = 100 if max(float(trained.value.max()), float(evaluated.value.max())) > 1 else 1
     learnt = float(trained.value[-1]) / scale
     return learnt > LEARNT and float(evaluated.value.max()) / scale < SHARE_OF_IT * learnt
+
+
+def _alike(run: Run) -> Evidence | None:
+    if run.kind in NOT_IN_TOKENS or not (predicts_tokens(run) or _starts_at_a_vocabulary(run)):
+        raise CannotTell("it is not known that this run trains a language model")
+    if "eval_loss" not in run:
+        raise CannotTell("not logged: eval_loss")
+    both = compared(run, LEAST_EVALUATIONS)
+    epoch = epoch_at(run, float(both.steps[0]))
+    if epoch is not None and epoch > PASSES:
+        raise CannotTell(f"the first evaluation stands at epoch {figure(epoch)}: by then rows may be memorised")
+    gap = both.evaluation - both.train
+    if not np.isfinite(gap).all():
+        raise CannotTell("a loss is not finite")
+    middle = len(gap) // 2
+    early, late = median(gap[:middle]), median(gap[middle:])
+    if float(gap.min()) < NATS or abs(late - early) > STEADY * median(gap) or both.train_level < late:
+        return None
+    first = float(both.steps[0])
+    return Evidence(
+        f"the evaluation loss is {figure(float(gap.min()))} to {figure(float(gap.max()))} nats above the training loss "
+        f"at all {len(gap)} evaluations, from {run.step_name} {figure(first)} on",
+        steps=(first,),
+        values={"least": float(gap.min()), "most": float(gap.max()), "evaluations": len(gap)},
+    )
+
+
+def _starts_at_a_vocabulary(run: Run) -> bool:
+    """Say whether the first loss is that of a uniform guess among so many answers that they must be tokens."""
+    first = run["loss"].finite.between(0, run.last_step / 20).value[:1]
+    return len(first) > 0 and math.log(FEWEST_TOKENS) <= float(first[0]) <= math.log(MOST_TOKENS)
