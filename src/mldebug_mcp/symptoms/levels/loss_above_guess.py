@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.scale import nats_per_unit
 from mldebug_mcp.text import figure
 
@@ -17,14 +17,6 @@ LEAST = {"loss": 3, "eval_loss": 2}
 """One batch may be anything; an evaluation is the mean of many. Chosen by hand."""
 
 
-@symptom(
-    needs=("loss",),
-    sources=("karpathy_recipe",),
-    not_for=("grpo", "ppo", "rl", "preference", "diffusion"),
-    whole_run=True,
-    background=0.002,
-    follows=("loss_divergence", "loss_nonfinite"),
-)
 def loss_above_guess(run: Run) -> Evidence | None:
     """The loss of a language model lies above that of a uniform guess over a million tokens, more than any has.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_at_unigram import uniform_of_tokens
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.statistics import end_level
+from mldebug_mcp.symptoms.tokens import uniform_of_tokens
 from mldebug_mcp.text import figure
 
 SHARE = 0.8
@@ -18,22 +17,6 @@ LEAST_STEPS = 1000
 FALLEN = 0.97
 
 
-@symptom(
-    needs=("loss",),
-    sources=("karpathy_recipe",),
-    points=20,
-    not_for=("grpo", "ppo", "rl", "diffusion", "preference", "supervised"),
-    background=0.001,
-    follows=(
-        "loss_at_unigram",
-        "loss_divergence",
-        "loss_plateau",
-        "loss_scale_suspicious",
-        "loss_slow",
-        "loss_stall",
-    ),
-    instead=NO_PROGRESS,
-)
 def loss_above_unigram(run: Run) -> Evidence | None:
     """After a thousand steps a new language model's loss is still above 0.8 of ln(vocabulary), although it has fallen.
 

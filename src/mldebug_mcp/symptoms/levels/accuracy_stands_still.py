@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.quality import as_share
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.statistics import end_level, noise, start_level
 from mldebug_mcp.text import counted, figure
 
@@ -19,14 +19,6 @@ FALL, SIGMAS = 0.2, 6.0
 """The loss must fall by this share of itself, and by this many times its noise. All chosen by hand."""
 
 
-@symptom(
-    needs=("accuracy", "loss"),
-    sources=("remote_gpu_trainer",),
-    points=LEAST,
-    not_for=("grpo", "ppo", "rl", "preference"),
-    background=0.003,
-    follows=("accuracy_at_guess", "loss_zero", "loss_constant", "loss_plateau"),
-)
 def accuracy_stands_still(run: Run) -> Evidence | None:
     """The training accuracy is the same number in nearly all records, although the training loss falls.
 

@@ -6,7 +6,7 @@ import math
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.beginning import is_late
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.text import figure
 
@@ -17,12 +17,6 @@ LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
 EARLY = 0.005
 
 
-@symptom(
-    needs=("loss",),
-    sources=("karpathy_recipe", "axolotl_stability", "opt_175b_logbook"),
-    not_for=("grpo", "ppo", "rl", "diffusion", "preference"),
-    background=0.01,
-)
 def initial_loss_low(run: Run) -> Evidence | None:
     """The first training loss lies far below what a model can have before it has seen the data.
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.perplexity import loss_and_perplexity
 from mldebug_mcp.symptoms.evaluation import beside_training, refuse_sums_of_epochs
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.statistics import mad, median, start_level
 from mldebug_mcp.text import figure
@@ -26,24 +27,22 @@ STEADY = 0.5
 """Natural logarithms by which the quotients of one run differ at most where the number is not configured."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Where the number is not configured: the usual ones. A quotient of 2 may have other reasons."""
+LEAST_RECORDS, SAME = 3, 0.01
+"""Records at which a loss is the same whole multiple of the logarithm of the perplexity, and how near: both are printed
+with three digits or more. Bits are 1.44 times as many as nats, and words 1.2 to 2 tokens. Chosen by hand."""
 EARLY = 0.02
 PLAUSIBLE = (0.3, 4.5)
 """Nats per token of a trained language model on new text, generously."""
 
 
-@symptom(
-    needs=("loss",),
-    sources=("hf_gradacc_blog", "karpathy_recipe"),
-    not_for=("grpo", "ppo", "rl", "diffusion"),
-    background=0.005,
-    instead=("train_far_above_eval",),
-)
 def loss_scale_suspicious(run: Run) -> Evidence | None:
     """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
 
-    Not this when: the two are on the same scale; the quotient is neither a usual nor the configured number of
-    accumulated micro-batches; each epoch has one record, which may be a sum over its batches; dropout or augmentation
-    keeps the training loss above by a modest factor. How near the quotient must come was chosen by hand.
+    Or of the logarithm of the perplexity beside it, or that of it. Not this when: the two are on the same scale; the
+    quotient is neither a usual nor the configured number of accumulated micro-batches, and of a uniform guess not the
+    configured one, as a bad start may be any multiple; each epoch has one record, which may be a sum over its batches;
+    dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must come was chosen
+    by hand.
     """
     loss = run["loss"].finite
     if not len(loss):
@@ -51,12 +50,32 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     refuse_sums_of_epochs(run)
     accumulated = run.setting("gradient_accumulation_steps")
     accumulated = accumulated if accumulated is not None and 2 <= accumulated <= 4096 else None
-    answers = [_against_evaluation(run, accumulated), _at_start(run, accumulated)]
+    answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
     if all(answer is None for answer in answers):
         raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
-    if answers[0] is False:  # an evaluation on the same scale says more than a first loss that happens to be a multiple
+    if answers[1] is False and answers[0] is None:
+        # An evaluation on the same scale says more than a first loss that happens to be a multiple.
         return None
     return next((answer for answer in answers if isinstance(answer, Evidence)), None)
+
+
+def _against_its_logarithm(run: Run) -> Evidence | None:
+    """Compare a loss with the logarithm of the perplexity at the same records; None where they agree or none is."""
+    for measured in loss_and_perplexity(run):
+        times = measured.times if measured.times > 1 else 1 / measured.times
+        number = round(times)
+        if measured.records < LEAST_RECORDS or number < GUESSES[0] or abs(times / number - 1) > SAME:
+            continue
+        if measured.spread > SAME:
+            continue
+        return Evidence(
+            f"{measured.loss.name} is {figure(measured.times)} times the logarithm of {measured.perplexity.name} at "
+            f"{measured.records} records ({figure(measured.first[0])} against {figure(measured.first[1])} at "
+            f"{run.step_name} {figure(measured.step)})",
+            steps=(measured.step,),
+            values={"factor": measured.times, "number": float(number)},
+        )
+    return None
 
 
 def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
@@ -106,7 +125,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
         # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
         number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None
     else:
-        number = _whole(first / uniform, accumulated, NEAR_KNOWN, NEAR_GUESSED)
+        number = accumulated if accumulated and abs(first / uniform / accumulated - 1) < NEAR_KNOWN else None
     if number is None:
         return False
     return Evidence(

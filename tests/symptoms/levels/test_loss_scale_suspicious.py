@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
@@ -43,6 +44,36 @@ def test_a_training_loss_on_the_scale_of_the_evaluation_loss_is_absent(factor: f
 
 def test_a_bad_initialisation_is_no_multiple() -> None:
     run = run_of(loss=decay(100, 31.0), config={"vocab_size": 50257}, kind="pretraining")
+    assert state("initial_loss_high", run) is State.PRESENT
+    assert state("loss_scale_suspicious", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("times", [4, 8, 16])
+def test_a_first_loss_that_happens_to_be_a_multiple_is_a_bad_start_where_nothing_is_accumulated(times: float) -> None:
+    run = run_of(loss=decay(100, times * 2.303), config={"num_labels": 10})
+    assert state("initial_loss_high", run) is State.PRESENT
+    assert state("loss_scale_suspicious", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("times", [1 / 8, 4, 12])
+def test_a_loss_that_is_a_multiple_of_the_logarithm_of_its_perplexity_is_present(times: float) -> None:
+    nats = noisy(decay(50, 4.0, 2.0), 0.02)
+    finding = seen("loss_scale_suspicious", run_of(loss=times * nats, perplexity=np.exp(nats)))
+    assert finding.state is State.PRESENT
+    assert finding.values["number"] == max(times, 1 / times)
+    assert "perplexity" in finding.summary
+
+
+@pytest.mark.parametrize("times", [1.0, 1 / np.log(2), np.log(2), 1.3, 2.0])
+def test_bits_and_words_are_no_multiple_of_the_perplexity(times: float) -> None:
+    nats = noisy(decay(50, 4.0, 2.0), 0.02)
+    run = run_of(loss=times * nats, perplexity=np.exp(nats), config={"vocab_size": 5000}, kind="pretraining")
+    assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+def test_a_loss_with_terms_beside_that_of_the_perplexity_is_no_multiple_of_it() -> None:
+    nats = noisy(decay(50, 4.0, 0.5), 0.02)
+    run = run_of(loss=nats + 2.0, perplexity=np.exp(nats), config={"vocab_size": 60}, kind="pretraining")
     assert state("loss_scale_suspicious", run) is State.ABSENT
 
 

@@ -6,7 +6,7 @@ import math
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.quality import as_shares
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.symptoms.statistics import aligned, end_level, median, start_level
 from mldebug_mcp.text import figure
@@ -25,13 +25,6 @@ OF_THOUSANDS, LEARNT = 0.0008, 0.5
 chosen by hand."""
 
 
-@symptom(
-    needs=("loss",),
-    any_of=("accuracy", "eval_accuracy"),
-    not_for=("grpo", "ppo", "rl", "preference", "pretraining", "sft"),
-    whole_run=True,
-    background=0.001,
-)
 def accuracy_below_chance(run: Run) -> Evidence | None:
     """The loss rises far above its first level and the accuracy goes from about that of a guess to nearly zero.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.measure.shares import as_share
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
@@ -25,18 +26,18 @@ RIGHT = 0.6
 _OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
 
 
-@symptom(needs=(), sources=("focal_loss_2017",), not_for=("grpo", "ppo", "rl", "preference"), background=0.01)
 def minority_missed(run: Run) -> Evidence | None:
     """Some classes are hardly ever found at evaluation, to the end, while another nearly always is.
 
     Judged by the recall of each class, or by a mean over classes (macro F1, balanced accuracy) far below the accuracy,
     or by an F1 or a recall near zero beside an accuracy that is not.
-    Not this when: all classes are found in the end; the model finds none of them well. The numbers were chosen by hand.
+    Not this when: all classes are found in the end, or all is right; the model finds none of them well. The numbers
+    were chosen by hand.
     """
     recalls = [run[name].finite for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)]
     recalls = [one for one in recalls if len(one) >= LEAST]
     if len(recalls) >= 2:
-        return _by_recall(recalls)
+        return None if _all_right(run) else _by_recall(recalls)
     means = [run[name].finite for name in run.series if _OVER_CLASSES.fullmatch(name)]
     means = [one for one in means if len(one) >= LEAST]
     found = next(
@@ -47,6 +48,11 @@ def minority_missed(run: Run) -> Evidence | None:
     if not means or "eval_accuracy" not in run:
         raise CannotTell("not logged: the recall of each class, or a mean over classes beside the accuracy")
     return _by_mean(means[0], run["eval_accuracy"].finite)
+
+
+def _all_right(run: Run) -> bool:
+    """Say whether no answer is wrong at the end: then the evaluation has no rows of a class whose recall is 0."""
+    return "eval_accuracy" in run and len(right := run["eval_accuracy"].finite) > 0 and as_share(_last(right)) == 1
 
 
 def _last(series: Series) -> float:

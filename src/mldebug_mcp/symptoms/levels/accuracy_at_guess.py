@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_share
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
@@ -21,20 +21,6 @@ FALLS = 0.8
 """... and where its accuracy is not logged, its loss ends no lower than this share of its start. All chosen by hand."""
 
 
-@symptom(
-    any_of=ACCURACIES,
-    not_for=("grpo", "ppo", "rl", "preference", "boosting"),
-    background=0.001,
-    follows=(
-        "loss_at_chance",
-        "loss_at_clip",
-        "loss_constant",
-        "loss_negative",
-        "loss_nonfinite",
-        "loss_plateau",
-        "loss_zero",
-    ),
-)
 def accuracy_at_guess(run: Run) -> Evidence | None:
     """The accuracy is exactly 1/k for a small whole k in all records, and training is no better.
 

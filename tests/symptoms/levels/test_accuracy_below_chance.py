@@ -21,10 +21,10 @@ def test_a_loss_that_rises_as_hardly_anything_is_right_any_more_is_present(scale
 @pytest.mark.parametrize(
     ("loss", "right"),
     [
-        (RISING, np.full(100, 0.1)),
+        (RISING, np.linspace(0.1, 0.1002, 100)),
         (RISING, np.linspace(0.7, 0.1, 100)),
         (RISING[::-1], np.linspace(0.1, 0.9, 100)),
-        (RISING[::-1], np.full(100, 0.001)),
+        (RISING[::-1], np.linspace(0.001, 0.0011, 100)),
     ],
     ids=["as a guess", "from good to a guess", "learns", "falls where little is right by its nature"],
 )
@@ -38,3 +38,12 @@ def test_evaluation_tells_where_no_training_accuracy_is_logged() -> None:
     right = {step: 0.1 * 0.5 ** (step / 10) for step in steps}
     assert state(NAME, run_of(loss=RISING, eval_loss=losses, eval_accuracy=right)) is State.PRESENT
     assert state(NAME, run_of(loss=RISING, eval_accuracy=right)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("loss", "right", "instead"), [(RISING, 0.1, "accuracy_at_guess"), (RISING[::-1], 0.001, "accuracy_stands_still")]
+)
+def test_an_accuracy_that_is_one_number_is_told_as_that_instead(loss: Curve, right: float, instead: str) -> None:
+    run = run_of(loss=loss, accuracy=np.full(100, right))
+    assert state(instead, run) is State.PRESENT
+    assert state(NAME, run) is State.UNKNOWN
