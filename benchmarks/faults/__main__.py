@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report|young|compare`."""
+"""`python -m benchmarks.faults train|fit|report|restyle|invariance|young|compare`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults import compare
+from benchmarks.faults import compare, invariance
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
+from benchmarks.faults.restyle import restyle
 from benchmarks.faults.runs import Case, cases, make, other_cases
 from benchmarks.faults.young import judge_young, stages
 
@@ -35,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument("command", choices=["train", "fit", "report", "young", "compare"])
+    parser.add_argument("command", choices=["train", "fit", "report", "restyle", "invariance", "young", "compare"])
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument(
@@ -44,8 +45,12 @@ def main() -> None:
     parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
-        help="report, young: a folder of further runs, for another column; repeatable",
+        help="report, young: a folder of further runs, for another column; fit: to be counted as well; repeatable",
     )  # fmt: skip
+    parser.add_argument("--into", type=Path, help="restyle: where the versions go")
+    parser.add_argument("--versions", type=int, default=2, help="restyle: so many of each run")
+    parser.add_argument("--runs", type=int, default=200, help="invariance: so many runs, chosen by --seed")
+    parser.add_argument("--styles", type=int, default=40, help="invariance: so many styles")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument(
         "--tools",
@@ -54,14 +59,26 @@ def main() -> None:
         help=f"compare: a Python that has the other tools. {compare.HOW}",
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
-    parser.add_argument("--save", action="store_true", help="report, young, compare: keep the figures for the README")
+    parser.add_argument(
+        "--save", action="store_true", help="report, young, compare, invariance: keep the figures for the README"
+    )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.command == "train":
         wanted = other_cases() if options.other_tasks else cases(subset=options.subset, fresh=options.fresh)
         train_missing(wanted, options.folder, options.processes)
+    elif options.command == "restyle":
+        restyle(options.folder, options.into or parser.error("restyle needs --into"), options.versions, options.seed)
+    elif options.command == "invariance":
+        found = invariance.measure(
+            options.folder, options.runs, options.styles, seed=options.seed, processes=options.processes
+        )
+        print(
+            "\n\n".join(table(rows) for rows in (invariance.worst_styles(found), invariance.by_finding(found)) if rows)
+        )
+        _show({"invariance": invariance.by_change(found)}, save=options.save)
     elif options.command == "fit":
-        write(fit(judge(options.folder)))
+        write(fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
     elif options.command == "young":
         further = {name: judge_young(folder) for name, folder in options.beside}
         _show({"young": stages(by_part(judge_young(options.folder), further))}, save=options.save)

@@ -47,14 +47,19 @@ class _Answer(Protocol):
         """Say whether a right cause stands among the first places."""
 
 
-def calibration_error(ones: Sequence[_Answer], bins: int = 10) -> float:
-    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, by size of bin."""
+def calibration_error(ones: Sequence[_Answer], bins: int = 10, weights: Sequence[float] | None = None) -> float:
+    """Return the expected calibration error of the leading hypothesis: |confidence - accuracy|, by size of bin.
+
+    Args:
+        ones: The answers.
+        bins: Into so many intervals of equal width the confidences are sorted.
+        weights: What each answer counts; all the same without.
+    """
     if not ones:
         return float("nan")
     confidence = np.array([one.probability for one in ones])
     right = np.array([one.right(1) for one in ones])
     which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [
-        abs(confidence[which == b].mean() - right[which == b].mean()) * (which == b).mean() for b in set(which.tolist())
-    ]
-    return float(sum(gaps))
+    counts = np.ones(len(ones)) if weights is None else np.array(weights)
+    surplus = counts * (confidence - right)
+    return float(sum(abs(surplus[which == one].sum()) for one in set(which.tolist())) / counts.sum())

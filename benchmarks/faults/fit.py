@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
-from mldebug_mcp.diagnose.calibrate import FILE, Fitted, LabelledRun, count, fit_sharpness, fit_trust
+from mldebug_mcp.diagnose.calibrate import FILE, Counts, Fitted, LabelledRun, count, fit_sharpness, fit_trust
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Trust, weigh
@@ -20,12 +21,16 @@ from mldebug_mcp.models import Finding
 def fit(judged: Sequence[Judged]) -> Fitted:
     """Return the numbers counted on the runs of the tuning part whose log shows their fault.
 
+    Versions of one trained run count as one run together.
+
     Trust and sharpness are fitted on folds: each run is judged with counts of the runs of the other
     tasks, so that they are not chosen on the very counts that they were made with.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
-    folds = {task: _counted([one for one in used if one.task != task]) for task in {one.task for one in used}}
-    runs = [_labelled(one) for one in used]
+    versions = Counter(one.trained for one in used)
+    weights = {one.name: 1 / versions[one.trained] for one in used}
+    folds = {task: _counted([one for one in used if one.task != task], weights) for task in {one.task for one in used}}
+    runs = [_labelled(one, weights[one.name]) for one in used]
     where = {id(run): one for run, one in zip(runs, used, strict=True)}
 
     def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
@@ -36,10 +41,11 @@ def fit(judged: Sequence[Judged]) -> Fitted:
 
     def error(sharpness: float) -> float:
         ranked = [_ranked(one, folds[one.task], trust, sharpness) for one in used]
-        return calibration_error([_judged(*both) for both in zip(used, ranked, strict=True)])
+        answers = [_judged(*both) for both in zip(used, ranked, strict=True)]
+        return calibration_error(answers, weights=[weights[one.name] for one in used])
 
     chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
-    return _counted(used).model_copy(update=chosen)
+    return _counted(used, weights).model_copy(update=chosen)
 
 
 def _ranked(one: Judged, numbers: Fitted, trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
@@ -52,19 +58,18 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
     return replace(one, causes=[item.id for item in ranked], probability=ranked[0].probability)
 
 
-def _labelled(one: Judged) -> LabelledRun:
+def _labelled(one: Judged, weight: float) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
-    return LabelledRun(
-        (one.label.cause, *one.label.also), {finding.symptom: finding.state for finding in independent(_findings(one))}
-    )
+    states = {finding.symptom: finding.state for finding in independent(_findings(one))}
+    return LabelledRun((one.label.cause, *one.label.also), states, weight)
 
 
 def _findings(one: Judged) -> list[Finding]:
     return [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
 
 
-def _counted(ones: Sequence[Judged]) -> Fitted:
-    causes, healthy = count([_labelled(one) for one in ones])
+def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
+    causes, healthy = count([_labelled(one, weights[one.name]) for one in ones])
     tasks = ", ".join(sorted({one.task for one in ones}))
     listed = {
         cause: {
@@ -75,17 +80,29 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
         for cause, seen in sorted(causes.items())
     }
     return Fitted(
-        provenance=f"counted on {len(ones)} runs of benchmarks/faults, tuning part (tasks: {tasks})",
+        provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})",
         causes=listed,
         healthy=dict(sorted(healthy.items())),
     )
 
 
+def _runs(ones: Sequence[Judged]) -> str:
+    runs = len({one.trained for one in ones})
+    return f"{runs} runs" if runs == len(ones) else f"{len(ones)} logs of {runs} runs"
+
+
+def _plain(counts: Counts) -> dict[str, list[float]]:
+    """Return counts as short as they can be written: whole ones as integers."""
+    return {name: [int(n) if n == int(n) else round(n, 3) for n in pair] for name, pair in counts.items()}
+
+
 def write(numbers: Fitted, path: Path = FILE) -> None:
     """Write the numbers, one cause per line."""
     rows = numbers.model_dump()
-    causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in rows["causes"].items())
-    healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in rows["healthy"].items())
+    counted = {cause: _plain(seen) for cause, seen in numbers.causes.items()}
+    causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
+    without = _plain(numbers.healthy)
+    healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
     fitted = ("provenance", "weight", "missed", "unlisted", "sharpness")
     head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(

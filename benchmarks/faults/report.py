@@ -34,6 +34,11 @@ class Judged:
         return self.name.split("-")[0]
 
     @property
+    def trained(self) -> str:
+        """The name of the trained run that this is a log of."""
+        return self.label.of or self.name
+
+    @property
     def fault(self) -> str:
         """The fault's name."""
         return self.name.split("-")[1]
@@ -96,13 +101,24 @@ Run = TypeVar("Run", bound=_Labelled)
 
 
 def by_part(judged: Sequence[Run], beside: Mapping[str, Sequence[Run]]) -> dict[str, list[Run]]:
-    """Return the runs of the tuning part, of the test part and further ones by what they are; no part is empty."""
-    parts = {
-        "tuning": [one for one in judged if one.label.tuning],
-        "test": [one for one in judged if not one.label.tuning],
-        **{name: list(ones) for name, ones in beside.items()},
-    }
+    """Return the runs of the tuning part, of the test part and further ones by what they are; no part is empty.
+
+    Runs that were written anew are kept apart by part and by whether the fit saw their style.
+    """
+    parts: dict[str, list[Run]] = {"tuning": [], "test": []}
+    for one in judged:
+        parts.setdefault(_part(one.label), []).append(one)
+    for name, ones in beside.items():
+        for one in ones:
+            parts.setdefault(_part(one.label) if one.label.style else name, []).append(one)
     return {name: ones for name, ones in parts.items() if ones}
+
+
+def _part(label: Label) -> str:
+    part = "tuning" if label.tuning else "test"
+    if not label.style:
+        return part
+    return f"{part}, styles the fit saw" if label.style_seen else f"{part}, styles it never saw"
 
 
 def _faulty(ones: Sequence[Judged]) -> list[Judged]:

@@ -83,6 +83,9 @@ class Label:
         steps: Steps of the run.
         shows: Whether the logged metrics differ from those of the same run without the fault.
         tuning: Whether the run belongs to the tuning part.
+        style: The style that the run was written anew in; empty where the log is the one of its training.
+        of: The name of the trained run that this is a version of; empty where it is that run.
+        style_seen: Whether runs of the tuning part may be written in that style.
     """
 
     cause: str
@@ -91,6 +94,9 @@ class Label:
     steps: int
     shows: bool
     tuning: bool
+    style: str = ""
+    of: str = ""
+    style_seen: bool = True
 
 
 def cases(*, subset: bool = False, fresh: int = 0) -> Iterator[Case]:

@@ -45,7 +45,11 @@ class Record:
 
 
 def _json_value(cell: Cell) -> str:
-    return json.dumps(cell.text) if cell.word or "/" in cell.text else cell.text.replace("nan", "NaN")
+    return (
+        json.dumps(cell.text)
+        if cell.word or "/" in cell.text
+        else cell.text.replace("nan", "NaN").replace("inf", "Infinity")
+    )
 
 
 def _object(cells: Sequence[Cell]) -> str:

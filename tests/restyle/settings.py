@@ -51,9 +51,9 @@ def _transformers(settings: Mapping[str, Setting]) -> Tree:
         "accumulation": "gradient_accumulation_steps", "epochs": "num_train_epochs", "total_steps": "max_steps",
         "seed": "seed", "kl_coefficient": "beta",
     }  # fmt: skip
-    optimizer = str(settings.get("optimizer", "adamw"))
-    tree = _named(settings, names)
-    return {**tree, "optim": _HF_OPTIMIZERS.get(optimizer, optimizer), **_two_betas(settings), **_flags(settings)}
+    tree = {**_named(settings, names), **_two_betas(settings), **_flags(settings)}
+    optimizer = settings.get("optimizer")
+    return tree if optimizer is None else {**tree, "optim": _HF_OPTIMIZERS.get(str(optimizer), optimizer)}
 
 
 def _short(settings: Mapping[str, Setting]) -> Tree:
@@ -201,6 +201,6 @@ FORMS: Mapping[str, Callable[[Tree], Given]] = {
 }
 
 
-def given(settings: Mapping[str, Setting], form: str, keys: str) -> Given:
-    """Settings in a form, under a family's keys."""
-    return FORMS[form](FAMILIES[keys](settings))
+def given(settings: Mapping[str, Setting], form: str, keys: str, extra: Mapping[str, object] | None = None) -> Given:
+    """Settings in a form, under a family's keys; `extra` are written under their own."""
+    return FORMS[form]({**FAMILIES[keys](settings), **(extra or {})})

@@ -19,6 +19,8 @@ WHAT = (
     *("completion_length", "reward_margin", "pair_accuracy"),
 )
 """What a curve can be of. Throughput is in tokens per second where settings have a sequence length, else in rows."""
+OWN = "own:"
+"""In front of the name of any other quantity, which has the same words in every style."""
 SETTINGS = (
     *("task", "model", "dataset", "dataset_rows", "vocabulary", "classes", "sequence_length", "seed"),
     *("learning_rate", "warmup_steps", "schedule", "optimizer", "betas", "weight_decay", "clipping"),
@@ -53,6 +55,8 @@ class Story:
         steps_per_epoch: Optimizer steps in one pass over the data.
         resume: A restart inside the run.
         error: Text of the traceback that ends it; empty where it ran to its end.
+        extra: Further settings, under keys that are the same in every style.
+        finished: Whether the log may say at its end that training is finished.
     """
 
     name: str
@@ -61,9 +65,12 @@ class Story:
     steps_per_epoch: int = 50
     resume: Resume | None = None
     error: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    finished: bool = True
 
     def __post_init__(self) -> None:
-        unknown = sorted({what for _, what in self.curves} - {*WHAT}) + sorted(self.settings.keys() - {*SETTINGS})
+        named = {what for _, what in self.curves if not what.startswith(OWN)}
+        unknown = sorted(named - {*WHAT}) + sorted(self.settings.keys() - {*SETTINGS})
         if unknown:
             raise ValueError(f"{', '.join(unknown)}: not a quantity or setting of a story; allowed: {WHAT}, {SETTINGS}")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.restyle.story import Quantity
+from tests.restyle.story import OWN, Quantity
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss", "total loss", "avg loss", "ce loss", "lm loss", "loss mean"),
@@ -105,6 +105,7 @@ class Naming:
         units: Unit by dimension; a dimension that is missing has none (seconds, MiB, shares).
         unit_at: "name", "brackets" (behind the name), or "value".
         seed: Which of the words are chosen; 0 takes the first of each.
+        any_loss: The loss may be any: no word says which.
     """
 
     case: str = "snake"
@@ -115,6 +116,7 @@ class Naming:
     units: Mapping[str, str] = field(default_factory=dict)
     unit_at: str = "name"
     seed: int = 0
+    any_loss: bool = False
 
     def unit(self, quantity: Quantity) -> Unit:
         """The unit that values of a quantity are written in."""
@@ -126,13 +128,14 @@ class Naming:
     def name(self, quantity: Quantity, counted: str = "tokens") -> str:
         """The name of a quantity; `counted` is what throughput counts."""
         phase, what = quantity
-        words = self._choose(what, RATES[counted] if what == "throughput" else WORDS[what]).split()
+        if what.startswith(OWN):
+            return self._own(phase, what.removeprefix(OWN))
+        words = self._choose(what, self._known(what, counted)).split()
         unit = self.unit(quantity).word
         if unit and self.unit_at == "name":
             words = [*(words[:-1] if words[-1] == "time" and unit == "ms" else words), unit]
         group = self.groups.get(GROUP.get(what, ""), "")
-        marks = self.phase not in {"", "eval"} or (self.phase == "eval" and phase == "eval")
-        word = self.eval if phase == "eval" else self.train
+        marks, word = self._marks(phase), self.eval if phase == "eval" else self.train
         if group:
             name = f"{group}{self.phase if self.phase in '/.:' and self.phase else '/'}{self.cased(words)}"
         elif not marks:
@@ -144,6 +147,28 @@ class Naming:
         else:
             name = f"{word}{self.phase}{self.cased(words)}"
         return f"{name} ({self.unit(quantity).sign.strip()})" if unit and self.unit_at == "brackets" else name
+
+    def _known(self, what: str, counted: str) -> tuple[str, ...]:
+        """The words for a quantity."""
+        if what == "throughput":
+            return RATES[counted]
+        return ("loss", "total loss", "avg loss", "loss mean") if what == "loss" and self.any_loss else WORDS[what]
+
+    def _own(self, phase: str, name: str) -> str:
+        """The name of a quantity that keeps its words: its rooms stay where they are."""
+        rooms, word = [room.split("_") for room in name.split("/")], self.eval if phase == "eval" else self.train
+        front = ""
+        if self._marks(phase) and self.phase == "end":
+            rooms[-1].append(word)
+        elif self._marks(phase) and self.phase in {"_", "eval"}:
+            rooms[0].insert(0, word)
+        elif self._marks(phase):
+            front = f"{word}{self.phase}"
+        return front + "/".join(map(self.cased, rooms))
+
+    def _marks(self, phase: str) -> bool:
+        """Whether the name says which phase it is of."""
+        return self.phase not in {"", "eval"} or (self.phase == "eval" and phase == "eval")
 
     def cased(self, words: list[str]) -> str:
         """The words in this naming's case."""

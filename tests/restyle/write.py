@@ -71,7 +71,7 @@ class _Entry:
 
 def write(story: Story, style: Style, folder: Path) -> Written:
     """Write a story in a style into an empty folder."""
-    given = settings.given(story.settings, style.config, style.keys) if style.config else settings.Given()
+    given = settings.given(story.settings, style.config, style.keys, story.extra) if style.config else settings.Given()
     for name, text in dict(given.files).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,11 +102,11 @@ def _attempts(page: _Page, head: Sequence[str]) -> Iterator[str]:
         yield from _log(early, entries, [noise.COMMAND, *banner], error)
         page.seconds = early.seconds + 300.0
     start = [noise.COMMAND, *banner] if style.earlier else banner
-    yield from _log(page, list(timeline(story, style, page.axis)), start, story.error or _end(style))
+    yield from _log(page, list(timeline(story, style, page.axis)), start, story.error or _end(story, style))
 
 
-def _end(style: Style) -> str:
-    return noise.FINISHED if style.form not in {"json", "json_nested", "json_event"} else ""
+def _end(story: Story, style: Style) -> str:
+    return noise.FINISHED if story.finished and style.form not in {"json", "json_nested", "json_event"} else ""
 
 
 def _log(page: _Page, entries: Sequence[_Entry], head: Sequence[str], end: str) -> Iterator[str]:
@@ -235,7 +235,8 @@ class _Page:
     def _clock(self, entry: _Entry) -> None:
         """Move the time of day on: a step takes its time, an evaluation some more, and a restart a minute."""
         back = entry.step < self._last
-        self.seconds += 60.0 if back else 0.42 * (entry.step - self._last) + (5.0 if entry.phase == "eval" else 0.0)
+        pace = self.story.curves.get(("train", "step_time"), {}).get(entry.step, 0.42)
+        self.seconds += 60.0 if back else pace * (entry.step - self._last) + (5.0 if entry.phase == "eval" else 0.0)
         self._last = entry.step
 
     def _position(self, entry: _Entry) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.measure.jumps import find_spikes
+from mldebug_mcp.measure.spikes import MAX_WINDOWS
 from mldebug_mcp.symptoms.run.loss_falls_back import loss_falls_back
-from mldebug_mcp.symptoms.run.loss_spike import find_spikes
-from mldebug_mcp.symptoms.spikes import MAX_WINDOWS
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
 
 COUNT = 1_000_000

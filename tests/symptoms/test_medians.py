@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mldebug_mcp.symptoms import lone_spike
-from mldebug_mcp.symptoms.lone_spike import level_around
+from mldebug_mcp.measure import lone_spike
+from mldebug_mcp.measure.lone_spike import level_around
 from mldebug_mcp.symptoms.statistics import median, row_medians
 
 

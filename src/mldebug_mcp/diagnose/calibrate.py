@@ -31,8 +31,8 @@ UNLISTED = (0.0, 0.25, 0.5, 1.0)
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 
-Counts = dict[str, tuple[int, int]]
-"""By symptom: runs that showed it, and runs in which it could be judged."""
+Counts = dict[str, tuple[float, float]]
+"""By symptom: runs that showed it, and runs in which it could be judged; versions of one run share its one."""
 
 
 class Fitted(BaseModel):
@@ -67,13 +67,20 @@ class Fitted(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LabelledRun:
-    """A run whose cause is known: the causes that are right, the injected one first, and the state of each symptom."""
+    """A run whose cause is known.
+
+    Args:
+        causes: The causes that are right, the injected one first.
+        states: The state of each symptom.
+        weight: What it counts, in runs: a log that is one of several versions of a run counts a part of one.
+    """
 
     causes: tuple[str, ...]
     states: Mapping[str, State]
+    weight: float = 1.0
 
 
-def moved(counted: tuple[int, int], start: float) -> float:
+def moved(counted: tuple[float, float], start: float) -> float:
     """Return a share that starts at `start` and is moved by `(seen, runs)`."""
     seen, runs = counted
     return (seen + WORD_COUNTS_AS * start) / (runs + WORD_COUNTS_AS)
@@ -87,7 +94,7 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
         for symptom, state in run.states.items():
             if state is not State.UNKNOWN:
                 seen, judged = of_cause.get(symptom, (0, 0))
-                of_cause[symptom] = (seen + (state is State.PRESENT), judged + 1)
+                of_cause[symptom] = (seen + run.weight * (state is State.PRESENT), judged + run.weight)
     return counted, counted.pop("healthy", {})
 
 
@@ -104,7 +111,7 @@ def fit_trust(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun,
 
     def score(trust: Trust) -> float:
         ranked = [(run, probabilities(run, trust)) for run in runs]
-        return sum((1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
+        return sum(run.weight * (1 - sum(shares[cause] for cause in set(run.causes))) ** 2 for run, shares in ranked)
 
     best = Trust(1.0, MISSED[0], UNLISTED[0])
     for _ in range(2):  # each in turn: they hardly depend on each other

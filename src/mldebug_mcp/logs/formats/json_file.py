@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.errors import InputError
@@ -13,6 +14,8 @@ from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "json"
+SELDOM = 2
+"""Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
 
 
 def matches(file: LogFile) -> bool:
@@ -50,12 +53,25 @@ def _records(document: object) -> Sequence[Mapping[str, object]]:
         return []
     columns = {key: value for key, value in document.items() if is_column(value)} or _grouped(document)
     if columns:
-        length = max(map(len, columns.values()))
-        return [{key: column[row] for key, column in columns.items() if row < len(column)} for row in range(length)]
+        return _rows(columns)
     for value in document.values():
         if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             return value
     return [document]
+
+
+def _rows(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Return the records of columns.
+
+    A column that is far shorter than the longest was measured now and then, as an evaluation is, and its last value at
+    the end: its values are spread evenly. One that is a little shorter lacks its end.
+    """
+    rows: list[dict[str, object]] = [{} for _ in range(max(map(len, columns.values())))]
+    for key, column in columns.items():
+        last = len(rows) if SELDOM * len(column) <= len(rows) else len(column)
+        for number, value in enumerate(column, start=1):
+            rows[math.ceil(number * last / len(column)) - 1][key] = value
+    return rows
 
 
 def _grouped(document: Mapping[str, object]) -> dict[str, list[object]]:

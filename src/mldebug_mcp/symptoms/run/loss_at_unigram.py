@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.stall import HIGH_SHARE, stalled
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_stall import HIGH_SHARE, stalled
 from mldebug_mcp.symptoms.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import figure
 

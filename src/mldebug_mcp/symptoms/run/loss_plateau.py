@@ -13,8 +13,8 @@ from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_slow import creeps_below
 from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
+from mldebug_mcp.symptoms.slow import creeps_below
 from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.text import figure
 

@@ -6,10 +6,11 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_zero import NEARLY_ZERO
 from mldebug_mcp.symptoms.statistics import median, median_of_three, noise
 from mldebug_mcp.text import figure
 
+NEARLY_ZERO = 1e-4
+"""A loss that comes down to this within a warmup is gone, which other symptoms tell. Chosen by hand."""
 RISE = 0.25
 """Of the lowest loss."""
 SIGMAS = 6.0

@@ -1,0 +1,466 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("factor", "width"), [(1.4, 1), (2.0, 3), (5.0, 15), (10.0, 30)])
+def test_a_spike_that_recovers_is_present_at_its_step(factor: float, width: int, seed: int) -> None:
+    loss = noisy(decay(400), 0.01, seed)
+    loss[250 : 250 + width] *= factor
+    finding = seen("loss_spike", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert abs(finding.steps[0] - 251) <= 1
+    assert finding.values["recovered"] == 1
+    assert finding.values["width_records"] == pytest.approx(width, abs=2)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        [3.3, 3.3, 3.3, 7.0, 3.4, 3.4, 3.3, 3.3],
+        [3.31, 3.28, 3.30, 3.27, 3.26, 3.25, 7.0, 3.4, 3.3, 3.24, 3.22, 3.21],
+        [3.06, 3.11, 7.71],
+        [6.44, 11.42, 7.16],
+    ],
+)
+def test_a_spike_in_an_excerpt_of_a_few_records_is_present(loss: list[float]) -> None:
+    assert state("loss_spike", run_of(loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("size", "tails"), [(0.3, "normal"), (0.3, "lognormal")])
+def test_a_noisy_curve_has_none(size: float, tails: str, seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(600, 2.0, 1.2), size, seed, tails))) is State.ABSENT
+
+
+def test_heavy_tailed_noise_hardly_ever_has_one() -> None:
+    found = [state("loss_spike", run_of(loss=noisy(decay(600, 2.0, 1.2), 0.05, seed, "t3"))) for seed in range(40)]
+    assert found.count(State.PRESENT) <= 2
+
+
+@pytest.mark.parametrize("loss", [[2.1, 1.8, 1.9, 1.5], [2.3, 1.9, 2.2, 1.7, 1.9, 1.5, 1.6, 1.2, 1.4, 1.1]])
+def test_a_short_noisy_log_has_none(loss: list[float]) -> None:
+    assert state("loss_spike", run_of(loss=loss)) is State.ABSENT
+
+
+def test_to_where_the_loss_comes_down_is_told_in_numbers_and_not_that_all_is_as_before() -> None:
+    loss = noisy(decay(400), 0.01)
+    loss[250] *= 20
+    loss[251:260] *= 5
+    assert "is down to 8.08 after 5 records" in seen("loss_spike", run_of(loss=loss)).summary
+
+
+def test_a_jump_that_stays_is_no_spike() -> None:
+    loss = noisy(decay(300), 0.01)
+    loss[200:] += 3
+    assert state("loss_spike", run_of(loss=loss)) is State.ABSENT
+
+
+def test_what_moved_with_the_spike_and_its_spacing_are_told() -> None:
+    loss, norm = noisy(decay(400), 0.01), np.ones(400)
+    loss[[100, 200, 300]] *= 2
+    norm[[100, 200, 300]] = 50
+    finding = seen("loss_spike", run_of(loss=loss, grad_norm=norm, learning_rate=np.full(400, 1e-3)))
+    assert finding.values["count"] == 3
+    assert finding.values["spacing"] == 100
+    assert "grad_norm goes from 1 to 50" in finding.summary
+    assert "learning rate there is 0.001" in finding.summary
+
+
+def test_of_a_policy_loss_it_cannot_be_told() -> None:
+    assert state("loss_spike", run_of(loss=decay(50), kind="grpo")) is State.UNKNOWN
+
+
+def test_a_lone_record_as_high_as_the_start_is_present_where_the_loss_is_nearly_zero() -> None:
+    loss = noisy(decay(60, 1.6, 0.03, 12), 0.8, 3, "lognormal")
+    loss[35] = 1.7
+    assert seen("loss_spike", run_of(loss=loss)).steps == [36]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_many_records_that_reach_up_none_is_a_lone_one(seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(60, 1.6, 0.03, 12), 0.8, seed, "lognormal"))) is State.ABSENT
+
+
+def test_height_and_width_are_told_in_numbers() -> None:
+    loss = noisy(decay(400), 0.01)
+    loss[250:255] += 3
+    values = seen("loss_spike", run_of(loss=loss, every=10)).values
+    assert values["height"] == pytest.approx(3, rel=0.05)
+    assert values["width_steps"] == pytest.approx(50, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("metric", "usual", "there"),
+    [("loss_scale", 65536.0, 32768.0), ("sequence_length", 512.0, 8192.0), ("learning_rate", 1e-4, 1e-3)],
+)
+def test_a_metric_that_moves_at_the_step_of_the_spike_is_told(metric: str, usual: float, there: float) -> None:
+    loss, other = noisy(decay(400), 0.01), np.full(400, usual)
+    loss[250:253] += 3
+    other[250] = there
+    finding = seen("loss_spike", run_of({metric: other}, loss=loss))
+    assert finding.values[f"{metric}_before"] == pytest.approx(usual)
+    assert finding.values[f"{metric}_there"] == pytest.approx(there)
+    assert f"{metric} goes from" in finding.summary
+
+
+def test_tokens_are_counted_per_record() -> None:
+    loss, tokens = noisy(decay(400), 0.01), np.full(400, 1000.0)
+    loss[250] += 3
+    tokens[250] = 20_000
+    finding = seen("loss_spike", run_of(loss=loss, num_tokens=np.cumsum(tokens)))
+    assert finding.values["num_tokens per record_there"] == 20_000
+
+
+def test_a_gradient_norm_that_rose_before_the_spike_is_told_with_its_step() -> None:
+    loss, norm = noisy(decay(400), 0.01), noisy(np.ones(400), 0.02)
+    loss[250:255] += 3
+    norm[246:255] = 9
+    finding = seen("loss_spike", run_of(loss=loss, grad_norm=norm))
+    assert finding.values["grad_norm_moved_since"] == 247
+    assert "and had left it by step 247" in finding.summary
+
+
+def test_what_did_not_move_is_not_said_to() -> None:
+    loss, length = noisy(decay(400), 0.01), noisy(np.full(400, 512.0), 0.1)
+    loss[250:253] += 3
+    finding = seen("loss_spike", run_of(loss=loss, seq_len=length, loss_scale=np.full(400, 1024.0)))
+    assert not [name for name in finding.values if name.startswith(("seq_len", "loss_scale"))]
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_a_lone_jump_in_a_thinned_log_that_still_falls_is_present(records: int) -> None:
+    loss = noisy(decay(50, 2.3, 0.4, 4), 0.05, 4)
+    loss[22 : 22 + records] *= 1.8
+    finding = seen("loss_spike", run_of(loss=loss, every=5))
+    assert finding.steps == [5 * 23]
+    assert finding.values["width_records"] == records
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_thinned_log_that_only_falls_has_no_lone_jump(seed: int) -> None:
+    assert state("loss_spike", run_of(loss=noisy(decay(50, 2.3, 0.4, 4), 0.08, seed), every=5)) is State.ABSENT
+
+
+def test_a_jump_after_which_the_loss_stays_up_is_no_spike_that_the_log_cuts_off() -> None:
+    run = run_of(loss=[*decay(10, 1.2, 0.7), 13.0, 26.6, 26.6, 26.6, 26.6])
+    assert state("loss_spike", run) is State.UNKNOWN
+    assert state("loss_divergence", run) is State.PRESENT
+
+
+def _power(count: int, power: float) -> list[float | None]:
+    return [(step + 1.0) ** -power for step in range(count)]
+
+
+@pytest.mark.parametrize("count", [300, 1000, 50_000])
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5])
+def test_a_loss_that_only_falls_has_none_however_steeply_it_begins(power: float, count: int) -> None:
+    assert state("loss_spike", run_of(loss=_power(count, power))) is State.ABSENT
+
+
+def test_a_spike_in_a_steep_fall_is_still_present() -> None:
+    loss = _power(1000, 1.0)
+    loss[8] = 2.0
+    assert seen("loss_spike", run_of(loss=loss)).values["peak"] == 2.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_jump_back_to_half_of_the_start_is_high(seed: int) -> None:
+    loss = noisy(decay(300, 4.0, 1.0), 0.02, seed)
+    loss[200] += 2
+    finding = seen("loss_spike_high", run_of(loss=loss))
+    assert finding.steps == [201]
+    assert finding.values["share"] == pytest.approx(0.55, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_jump_as_large_runs_have_is_not(seed: int) -> None:
+    loss = noisy(decay(300, 11.0, 2.5), 0.02, seed)
+    loss[200] += 0.8
+    assert state("loss_spike", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_spike_high", run_of(loss=loss)) is State.ABSENT
+
+
+def test_of_a_loss_that_does_not_jump_it_cannot_be_told() -> None:
+    assert state("loss_spike_high", run_of(loss=noisy(decay(300, 4.0, 1.0), 0.02))) is State.UNKNOWN
+
+
+def test_of_a_loss_below_zero_the_size_counts() -> None:
+    loss = noisy(np.full(40, -5.0), 0.01)
+    loss[25] = 4e4
+    assert state("loss_spike_high", run_of(loss=loss)) is State.PRESENT
+
+
+def test_of_a_log_density_a_jump_to_where_it_once_was_cannot_be_told() -> None:
+    loss = noisy(decay(300, 5.0, -9.0), 0.02)
+    loss[200] += 2.5
+    assert state("loss_spike_high", run_of(loss=loss)) is State.UNKNOWN
+
+
+STEPS = np.arange(2000)
+
+
+def curve(height: float, width: float, at: tuple[int, ...] = (1000, 1350, 1800)) -> NDArray[np.float64]:
+    """Return the loss of a language model from scratch, with jumps that fade within so many records."""
+    loss = noisy(2.8 + 8.0 * np.exp(-STEPS / 200), 0.01)
+    for first in at:
+        loss[first:] += height * np.exp(-(STEPS[first:] - first) / width)
+    return loss
+
+
+def test_jumps_by_nats_that_take_several_records_are_seen() -> None:
+    finding = seen("loss_spike_nats", run_of(loss=curve(2.5, 5)))
+    assert finding.state is State.PRESENT
+    assert finding.values["count"] == 3
+    assert 2.0 < finding.values["height"] < 3.0
+    assert 1001 in finding.steps
+
+
+def test_one_record_that_jumps_may_be_one_batch() -> None:
+    assert state("loss_spike_nats", run_of(loss=curve(2.5, 0.1, (1000,)))) is State.ABSENT
+
+
+def test_jumps_as_hard_text_makes_them_are_absent() -> None:
+    assert state("loss_spike_nats", run_of(loss=curve(0.8, 5))) is State.ABSENT
+
+
+def test_a_model_that_comes_trained_is_not_judged() -> None:
+    assert state("loss_spike_nats", run_of(loss=curve(2.5, 5) - 7.0)) is State.UNKNOWN
+
+
+def test_without_a_jump_there_is_nothing_to_measure() -> None:
+    assert state("loss_spike_nats", run_of(loss=curve(0, 5))) is State.UNKNOWN
+
+
+SEEDS = range(3)
+
+
+def calm(seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return 1 + 2 * np.exp(-np.arange(300) / 60) + np.random.default_rng(seed).normal(0, 0.03, 300)
+
+
+def spiked(*at: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    curve = calm(seed)
+    curve[list(at)] += 4
+    return curve
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spike_single_is_seen(seed: int) -> None:
+    assert state("loss_spike_single", run_of(loss=spiked(150, seed=seed))) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spike_single_is_absent_where_the_loss_jumps_otherwise(seed: int) -> None:
+    assert state("loss_spike_single", run_of(loss=spiked(80, 150, 230, seed=seed))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spike_single_is_not_judged_where_the_loss_does_not_jump(seed: int) -> None:
+    assert state("loss_spike_single", run_of(loss=calm(seed))) is State.UNKNOWN
+
+
+def test_of_a_log_density_whether_one_jump_is_the_only_one_cannot_be_told() -> None:
+    loss = noisy(decay(300, 5.0, -9.0), 0.02)
+    loss[200] += 4
+    assert state("loss_spike", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_spike_single", run_of(loss=loss)) is State.UNKNOWN
+
+
+def with_jumps(heights: list[float]) -> Run:
+    loss = noisy(decay(600, 6.0, 3.0), 0.02)
+    for number, height in enumerate(heights):
+        at = 120 + 70 * number
+        loss[at : at + 4] += height * np.exp(-np.arange(4) / 2)
+    return run_of(loss=loss)
+
+
+def test_jumps_that_become_higher_are_present() -> None:
+    assert state("loss_spikes_grow", with_jumps([0.8, 1.1, 1.5, 1.9, 2.4, 3.0])) is State.PRESENT
+
+
+def test_jumps_of_one_height_are_absent() -> None:
+    assert state("loss_spikes_grow", with_jumps([1.5, 1.4, 1.6, 1.5, 1.45, 1.55])) is State.ABSENT
+
+
+def test_jumps_that_become_lower_are_absent() -> None:
+    assert state("loss_spikes_grow", with_jumps([3.0, 2.4, 1.9, 1.5, 1.1, 0.9])) is State.ABSENT
+
+
+def test_two_jumps_cannot_tell() -> None:
+    assert state("loss_spikes_grow", with_jumps([1.0, 3.0])) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spikes_recur_is_seen(seed: int) -> None:
+    assert state("loss_spikes_recur", run_of(loss=spiked(80, 150, 230, seed=seed))) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spikes_recur_is_absent_where_the_loss_jumps_otherwise(seed: int) -> None:
+    assert state("loss_spikes_recur", run_of(loss=spiked(150, seed=seed))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_loss_spikes_recur_is_not_judged_where_the_loss_does_not_jump(seed: int) -> None:
+    assert state("loss_spikes_recur", run_of(loss=calm(seed))) is State.UNKNOWN
+
+
+def test_each_jump_is_told_with_its_step_height_and_width() -> None:
+    finding = seen("loss_spikes_recur", run_of(loss=spiked(80, 150, 230)))
+    assert "70 to 80 steps apart" in finding.summary
+    assert "at 81 from " in finding.summary
+    assert finding.values["highest"] == pytest.approx(4, abs=0.3)
+    assert finding.values["widest_records"] <= 3
+
+
+def spiked_longer(*at: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    curve = 1 + 2 * np.exp(-np.arange(400) / 60) + np.random.default_rng(0).normal(0, 0.03, 400)
+    curve[list(at)] += 4
+    return curve
+
+
+def test_jumps_at_even_distances_are_seen() -> None:
+    assert state("loss_spikes_regular", run_of(loss=spiked_longer(80, 160, 240, 320))) is State.PRESENT
+
+
+def test_jumps_at_any_distance_are_not() -> None:
+    assert state("loss_spikes_regular", run_of(loss=spiked_longer(80, 110, 240, 330))) is State.ABSENT
+
+
+@pytest.mark.parametrize("at", [(), (100,), (100, 200)])
+def test_fewer_than_three_jumps_cannot_tell(at: tuple[int, ...]) -> None:
+    assert state("loss_spikes_regular", run_of(loss=spiked_longer(*at))) is State.UNKNOWN
+
+
+def test_a_distance_of_one_epoch_is_said_to_be_one() -> None:
+    epoch = np.arange(1, 401) / 80
+    assert (
+        "an epoch is 80 steps"
+        in seen("loss_spikes_regular", run_of(loss=spiked_longer(80, 160, 240, 320), epoch=epoch)).summary
+    )
+
+
+def test_a_distance_that_is_no_epoch_is_not_said_to_be_one() -> None:
+    epoch = np.arange(1, 401) / 55
+    assert (
+        "epoch" not in seen("loss_spikes_regular", run_of(loss=spiked_longer(80, 160, 240, 320), epoch=epoch)).summary
+    )
+
+
+def test_a_jump_in_the_steep_fall_is_found_one_distance_before() -> None:
+    steps = np.arange(300)
+    curve = 0.2 + 4 * np.exp(-steps / 20) + np.random.default_rng(0).normal(0, 0.02, 300)
+    curve[[38, 39, 113, 114, 188, 189, 263, 264]] += 1.2
+    finding = seen("loss_spikes_regular", run_of(loss=curve))
+    assert finding.steps[0] == 39
+    assert finding.values["count"] == 4
+
+
+def test_no_jump_is_made_up_one_distance_before() -> None:
+    finding = seen("loss_spikes_regular", run_of(loss=spiked_longer(140, 240, 340)))
+    assert finding.steps[0] == 141
+    assert finding.values["count"] == 3
+
+
+def jumping(height: float, fading: float, records: int = 1, seed: int = 0, mark: float = 0.0) -> NDArray[np.float64]:
+    """Return a loss that jumps at record 200, stays up for some records, fades within others and leaves a mark."""
+    loss = noisy(decay(400), 0.02, seed)
+    loss[200 : 200 + records] += height
+    after = np.arange(400 - 200 - records)
+    loss[200 + records :] += height * np.exp(-(after + 1) / fading) + mark
+    return loss
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("records", [1, 5])
+def test_a_jump_that_ends_from_one_record_to_the_next_is_back_at_once(records: int, seed: int) -> None:
+    run = run_of(loss=jumping(3.0, 0.01, records, seed))
+    finding = seen("spike_back_at_once", run)
+    assert finding.state is State.PRESENT
+    assert finding.values["records_high"] == records
+    assert state("spike_fades", run) is State.ABSENT
+    assert state("spike_leaves_mark", run) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_jump_that_comes_back_over_several_records_fades(seed: int) -> None:
+    run = run_of(loss=jumping(3.0, 6.0, 2, seed))
+    assert state("spike_fades", run) is State.PRESENT
+    assert state("spike_back_at_once", run) is State.ABSENT
+
+
+def test_where_records_are_many_steps_apart_only_what_fades_over_several_of_them_is_told() -> None:
+    assert state("spike_fades", run_of(loss=jumping(3.0, 6.0), every=50)) is State.PRESENT
+    assert state("spike_fades", run_of(loss=jumping(3.0, 0.01), every=50)) is State.UNKNOWN
+    assert state("spike_back_at_once", run_of(loss=jumping(3.0, 0.01), every=50)) is State.UNKNOWN
+
+
+def test_how_a_jump_ends_does_not_show_where_the_log_ends_first() -> None:
+    run = run_of(loss=jumping(3.0, 6.0)[:201])
+    assert state("loss_spike", run) is State.PRESENT
+    assert state("spike_back_at_once", run) is State.UNKNOWN
+    assert state("spike_fades", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_level_that_stays_higher_behind_a_jump_is_a_mark(seed: int) -> None:
+    finding = seen("spike_leaves_mark", run_of(loss=jumping(3.0, 2.0, 2, seed, mark=0.3)))
+    assert finding.state is State.PRESENT
+    assert finding.values["mark"] == pytest.approx(0.3, abs=0.1)
+
+
+@pytest.mark.parametrize("before", [1.0, 12.0])
+def test_a_gradient_norm_that_rises_before_the_jump_is_told_from_one_that_jumps_with_it(before: float) -> None:
+    norm = noisy(np.ones(400), 0.2)
+    norm[197:200] *= before
+    norm[200] = 50
+    finding = seen("spike_gradient_before", run_of(loss=jumping(3.0, 2.0), grad_norm=norm))
+    assert finding.state is (State.PRESENT if before > 1 else State.ABSENT)
+
+
+def test_heavy_tails_of_the_gradient_norm_are_no_rise_before_a_jump() -> None:
+    found = [
+        state(
+            "spike_gradient_before",
+            run_of(loss=jumping(3.0, 2.0), grad_norm=noisy(np.ones(400), 0.8, seed, "lognormal")),
+        )
+        for seed in range(60)
+    ]
+    assert found.count(State.PRESENT) <= 1
+
+
+def test_norms_logged_clipped_do_not_show_what_comes_before_a_jump() -> None:
+    assert state("spike_gradient_before", run_of(loss=jumping(3.0, 2.0), grad_norm=np.ones(400))) is State.UNKNOWN
+
+
+def test_a_rate_that_rises_at_once_before_the_jump_is_told_from_one_that_warms_up() -> None:
+    rate = np.full(400, 1e-4)
+    rate[198:] = 3e-4
+    assert seen("spike_after_rate_jump", run_of(loss=jumping(3.0, 2.0), learning_rate=rate)).steps == [199]
+    warm = 1e-6 * 1.8 ** np.minimum(np.arange(400), 205).astype(float) / 1.8**190
+    assert state("spike_after_rate_jump", run_of(loss=jumping(3.0, 2.0), learning_rate=warm)) is State.ABSENT
+
+
+def test_jumps_at_one_place_of_each_pass_are_told_and_those_anywhere_or_at_its_end_are_not() -> None:
+    def run(*at: int) -> Run:
+        return run_of(loss=spiked_longer(*at), epoch=np.arange(400) / 100)
+
+    finding = seen("spikes_same_place_of_pass", run(40, 141, 240, 341))
+    assert finding.state is State.PRESENT
+    assert finding.values["place"] == pytest.approx(0.4, abs=0.02)
+    assert state("spikes_same_place_of_pass", run(40, 180, 230, 341)) is State.ABSENT
+    assert state("spikes_same_place_of_pass", run(99, 199, 299)) is State.UNKNOWN
+    assert state("spikes_same_place_of_pass", run_of(loss=spiked_longer(40, 140, 240))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("form", ["spike_fades", "spike_leaves_mark", "spike_gradient_before", "spike_back_at_once"])
+def test_of_a_loss_that_does_not_jump_no_form_is_judged(form: str) -> None:
+    assert state(form, run_of(loss=noisy(decay(400), 0.05), grad_norm=noisy(np.ones(400), 0.3))) is State.UNKNOWN
