@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.passes import passes_at
+from mldebug_mcp.measure.statistics import noise_on_slope
 
 FIRST_PASS = 1.02
 """Passes; loaders round up."""
@@ -69,15 +70,10 @@ def fresh_gap(run: Run) -> FreshGap | None:
     return FreshGap(
         first=float(gap[0]),
         last=float(gap[third].mean()),
-        error=max(_noise(loss.value) / used**0.5, _noise(gap) / len(gap[third]) ** 0.5),
+        error=max(noise_on_slope(loss.value) / used**0.5, noise_on_slope(gap) / len(gap[third]) ** 0.5),
         train=float((held_out - gap)[third].mean()),
         start=float(np.median(loss.value[:3])),
         step=float(steps[third][0]),
         passes=float(passes[keep][-1]),
         count=len(gap),
     )
-
-
-def _noise(values: Floats) -> float:
-    """Return the standard deviation of values about a straight course: of their second differences, over sqrt 6."""
-    return 1.4826 * float(np.median(np.abs(np.diff(values, 2)))) / 6**0.5 if len(values) > 2 else 0.0
