@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Series
+from mldebug_mcp.logs.run import Series
+from mldebug_mcp.measure.statistics import noise_on_slope
 
 HIGH, LOW = 0.5, 0.1
 """Shares of the highest rate: evaluations above the first, from the peak on, beside those at the end below the other.
@@ -63,16 +64,11 @@ def noise_by_rate(evaluation: Series, rate: Series) -> NoiseByRate | None:
         return None
     peak = float(rate.value.max())
     return NoiseByRate(
-        high=_noise(evaluation.value[high]),
-        low=_noise(evaluation.value[tail]),
+        high=noise_on_slope(evaluation.value[high]),
+        low=noise_on_slope(evaluation.value[tail]),
         rate_high=peak * float(np.median(there[high])),
         rate_low=peak * float(np.median(there[tail])),
         level=float(np.median(evaluation.value[tail])),
         since=float(evaluation.step[first_low]),
         count=len(low) - first_low,
     )
-
-
-def _noise(values: Floats) -> float:
-    """Return the standard deviation of values about a straight course: of their second differences, over sqrt 6."""
-    return 1.4826 * float(np.median(np.abs(np.diff(values, 2)))) / 6**0.5

@@ -15,6 +15,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.rows import rows_behind, sampling_error
+from mldebug_mcp.measure.statistics import noise_on_slope
 
 SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.DICE,
@@ -59,9 +60,7 @@ class ScorePair:
     def noise(self) -> float:
         """The standard deviation of one gap: of its second differences, which no slope moves, or that of sampling."""
         sampled = sampling_error(float(np.median(self.evaluation)), self.rows) if self.rows else 0.0
-        if len(self) < 3:
-            return sampled
-        return max(sampled, 1.4826 * float(np.median(np.abs(np.diff(self.gap, 2)))) / 6**0.5)
+        return max(sampled, noise_on_slope(self.gap))
 
     @property
     def later(self) -> slice:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Scalar
 from mldebug_mcp.models import State
-from tests.runs import decay, noisy, run_of, run_of_records, state
+from tests.runs import decay, noisy, run_of, run_of_records, seen, state
 
 AT = range(20, 401, 20)
 
@@ -124,3 +124,48 @@ def test_another_kind_of_loss_cannot_tell() -> None:
 
 def test_a_first_loss_that_is_a_guess_among_tokens_tells_a_language_model() -> None:
     assert state("eval_gap_steady", beside(np.full(10, 1.0), "unknown")) is State.PRESENT
+
+
+ONE_PASS: dict[str, Scalar] = {"train_rows": 6400, "per_device_train_batch_size": 16}
+FALLS = noisy(decay(400, 2.3, 0.5, 4), 0.05)
+
+
+def apart(gap: NDArray[np.float64], config: dict[str, Scalar] | None = None, kind: str = "supervised") -> Run:
+    smooth = decay(400, 2.3, 0.5, 4)
+    evaluation = {step: float(smooth[step - 1] + more) for step, more in zip(AT, gap, strict=True)}
+    return run_of(loss=FALLS, eval_loss=evaluation, config=config or ONE_PASS, kind=kind)
+
+
+def test_a_gap_that_opens_within_the_first_pass_is_seen_with_the_passes() -> None:
+    finding = seen("eval_gap_in_first_pass", apart(np.linspace(0, 0.6, 20)))
+    assert finding.state is State.PRESENT
+    assert "up to pass 1 over the data" in finding.summary
+    assert finding.values["gap"] > 0.4
+
+
+@pytest.mark.parametrize("config", [{**ONE_PASS, "train_rows": 640}, {"seed": 1}], ids=["ten passes", "not known"])
+def test_the_same_gap_after_several_passes_or_unknown_ones_cannot_tell(config: dict[str, Scalar]) -> None:
+    assert state("eval_gap_in_first_pass", apart(np.linspace(0, 0.6, 20), config)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        np.zeros(20),
+        np.full(20, 0.3),
+        np.linspace(0, 0.1, 20),
+        np.linspace(0, -0.6, 20),
+        np.linspace(0.5, 0.0, 20),
+        0.25 * np.random.default_rng(4).standard_normal(20),
+    ],
+    ids=["none", "steady", "slight", "dropout", "closes", "few rows of evaluation"],
+)
+def test_other_courses_of_a_first_pass_are_sound(gap: NDArray[np.float64]) -> None:
+    assert state("eval_gap_in_first_pass", apart(gap)) is State.ABSENT
+
+
+def test_a_language_model_that_is_tuned_in_one_pass_on_other_text_has_a_slight_gap() -> None:
+    loss = noisy(decay(400, 1.6, 1.1), 0.1)
+    evaluation = {step: 1.5 - 0.0003 * step for step in AT}
+    run = run_of(loss=loss, eval_loss=evaluation, config=ONE_PASS, kind="sft")
+    assert state("eval_gap_in_first_pass", run) is State.ABSENT

@@ -61,6 +61,7 @@ WITHIN = Outcome(
     sources=("bekman_mle",),
     of=GROWS.id,
     needs=("loss",),
+    follows=("eval_gap_in_first_pass",),
 )
 NEVER = Outcome(
     "eval_never_improves",

@@ -97,6 +97,7 @@ EARLY = Outcome(
     background=0.05,
     as_chosen=True,
     of="eval_score_gap_grows",
+    follows=("eval_gap_in_first_pass",),
 )
 BEYOND = Outcome(
     "eval_score_above_train",
