@@ -136,15 +136,19 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    evidence = [
-        *_told(comparison),
+    evidence = [*_told(comparison), *told_by_run(run, seen)]
+    return Known(run.kind, seen, evidence, comparison, problems)
+
+
+def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
+    """Return what a run says of causes beside its findings."""
+    return [
         *told_by_errors(run),
         *told_by_needs(run),
-        *_told_by_little(seen, run),
+        *_told_by_little(findings, run),
         *_told_by_no_result(run),
         *_told_by_no_resume(run),
     ]
-    return Known(run.kind, seen, evidence, comparison, problems)
 
 
 def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
