@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,18 @@ def test_a_gradient_norm_that_changes_its_level_with_the_loss_is_told(factor: fl
     for one in records[150:]:
         one["grad_norm"] *= factor  # type: ignore[operator]
     assert state("gradient_jumps_at_resume", run_of_records(records)) is expected
+
+
+def test_a_fall_where_a_resume_begins_an_epoch_is_that_of_the_epoch() -> None:
+    level = np.concatenate([np.full(60, 2.0), np.full(20, 1.5), np.full(60, 2.0)]) + NOISE[:140] / 5
+    records = [{"step": at + 1, "loss": level[at], "epoch": (at + 1) / 60} for at in range(60)]
+    records += [{"step": at + 1, "loss": level[at], "epoch": (at + 1) / 60} for at in range(60, 140)]
+    run = replace(run_of_records(records), resumes=(61.0,))
+    assert state("loss_falls_back", run) is State.ABSENT
+
+
+def test_a_resume_with_larger_batches_and_less_noise_is_absent() -> None:
+    loss = np.concatenate([2.0 + 4 * NOISE[:100], 2.0 + NOISE[100:200]])
+    run = replace(run_of(loss=loss), resumes=(101.0,))
+    assert state("loss_jump_at_resume", run) is State.ABSENT
+    assert state("loss_falls_back", run) is State.ABSENT
