@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import figure
 
@@ -57,9 +58,17 @@ _TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", wide=Tr
 """Prompt tuning takes 3e-2 (PEFT's examples), which is more than all else does."""
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
 """What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
-_TRAINERS = frozenset({"hf_trainer_state", "transformers"})
-_ADAM = ("adam", "lamb")
-_OTHER_SCALE = ("sgd", "lion", "muon", "prodigy", "adafactor", "adagrad", "rmsprop", "sophia", "dadapt", "momentum")
+_OF_FAMILY = {
+    # Other scales, in which so many things are trained that only what lies far outside says anything. SGD multiplies
+    # the gradient, that of a sum over a batch included; Lion takes a third to a tenth of Adam's (Chen et al. 2023);
+    # Muon moves a matrix by the rate; Adafactor's defaults reach 1e-2. All chosen by hand, wide.
+    Family.SGD: Range(1e-6, 2.0, "training with SGD", wide=True),
+    Family.LION: Range(1e-6, 3e-3, "training with Lion", wide=True),
+    Family.MUON: Range(1e-4, 0.1, "training with Muon", wide=True),
+    Family.ADAFACTOR: Range(1e-6, 3e-2, "training with Adafactor", wide=True),
+    Family.RMSPROP: Range(1e-6, 0.3, "training with RMSprop", wide=True),
+    Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", wide=True),
+}
 
 
 def tuning(run: Run) -> str | None:
@@ -79,19 +88,19 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
 
     Raises CannotTell if no source gives a range for this kind of run or optimizer.
     """
-    optimizer = str(run.config.get("optim", "")).lower()
-    if any(name in optimizer for name in _OTHER_SCALE):
-        raise CannotTell(f"the usual learning rates are known for Adam only; the optimizer is {optimizer[:40]}")
-    # The Trainer's default is AdamW: its logs need not name it.
-    adam = any(name in optimizer for name in _ADAM) or (not optimizer and not _TRAINERS.isdisjoint(run.formats))
-    if run.kind in ("pretraining", "supervised") and not adam:
-        raise CannotTell("the usual learning rates are known for Adam only; the optimizer is not in the configuration")
+    family = family_of(run)
+    if family is Family.SELF_SET:
+        raise CannotTell("the optimizer sets its own learning rate")
+    if run.kind in ("pretraining", "supervised") and family is None:
+        raise CannotTell("the usual learning rates depend on the optimizer, which is not in the configuration")
     if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
         raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
+    if family is not None and family is not Family.ADAM:
+        return (_OF_FAMILY[family],)
     if run.kind == "unknown":
-        if not any(name in optimizer for name in _ADAM):
-            if adam:
-                return (_TRAINER,)
+        if run.facts.optimizer.name is None and family is Family.ADAM:
+            return (_TRAINER,)
+        if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
         return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):
@@ -103,10 +112,11 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     return tuple(ranges)
 
 
-def doubt_usual(ranges: tuple[Range, ...], rate: float) -> None:
-    """Raise CannotTell where a rate within the usual range may be wrong all the same."""
-    if any(one.wide for one in ranges):
-        raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
+def unjudged(ranges: tuple[Range, ...], rate: float) -> CannotTell | None:
+    """Return why a rate within the usual range may be wrong all the same, None if it is a usual one."""
+    if not any(one.wide for one in ranges):
+        return None
+    return CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
 
 
 def peak_rate(run: Run) -> tuple[float, float]:

@@ -1,0 +1,176 @@
+"""The gradient norm: pinned at one value, fallen all at once, and by the parts of the model."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Floats, Run, Series
+
+SAME = 2e-3
+"""Norms this near to each other are one value: clipping divides by the norm plus 1e-6, and logs round."""
+LEAST_BEFORE, LEAST_AFTER = 10, 5
+"""Records on each side of a fall: the first norms of a run may be far above the others."""
+LEAST_FALL = 1.0
+"""On the logarithm: a smaller fall is none."""
+SAMPLE = 4000
+"""Records that the level after a fall is taken from, evenly spaced."""
+WINDOW = 20
+"""Records whose median is the level before a fall."""
+LEAST_LAYERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The value that most of the norms have, and none exceeds.
+
+    Args:
+        value: The value.
+        share: Share of the records that have it.
+        records: All records.
+        step: The first of them.
+    """
+
+    value: float
+    share: float
+    records: int
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A fall of the norm within a record or two, from which it does not come back.
+
+    Args:
+        before: Median over the records before.
+        after: Median over all records after.
+        step: The first record after.
+    """
+
+    before: float
+    after: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The norm of the gradient of a part of the model.
+
+    Args:
+        name: The part, as its metric is called.
+        family: The name without its number: parts of one family differ in depth alone.
+        depth: The number in the name, None where there is none.
+        level: Median of the norms.
+        zeros: Share of the norms that are exactly zero.
+        records: Norms.
+    """
+
+    name: str
+    family: str
+    depth: int | None
+    level: float
+    zeros: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How the norm changes from the layer with the lowest number to that with the highest.
+
+    Args:
+        first, last: Level of the lowest and of the highest layer.
+        layers: How many there are.
+        order: Rank correlation of level and depth, from -1 to 1.
+    """
+
+    first: Part
+    last: Part
+    layers: int
+    order: float
+
+
+def norm_of(run: Run) -> Series | None:
+    """Return the gradient norm of the whole model, finite values only; None if none is logged."""
+    found = next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
+    return found.finite if found is not None and len(found.finite) else None
+
+
+def pinned(norm: Series) -> Pinned | None:
+    """Return the value above which no norm goes and at which most stand, None if it is below zero or not finite."""
+    highest = float(norm.value.max(initial=0.0))
+    if highest <= 0:
+        return None
+    at = norm.value >= (1 - SAME) * highest
+    return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
+
+
+def fall_of(norm: Series) -> Fall | None:
+    """Return the deepest fall within two records after which no norm comes back halfway, on the logarithm."""
+    value = norm.value
+    lowest = np.where(value > 0, value, np.min(value[value > 0], initial=np.inf))
+    if len(value) < LEAST_BEFORE + LEAST_AFTER or not np.isfinite(lowest).all():
+        return None
+    log = np.log(lowest)
+    most_after = np.maximum.accumulate(log[::-1])[::-1]
+    falls = [_fall_at(norm, log, index) for index in _candidates(log, most_after)]
+    return max((one for one in falls if one is not None), key=lambda one: one.before / one.after, default=None)
+
+
+def _candidates(log: Floats, most_after: Floats) -> list[int]:
+    """Return where all that comes later is far below the record but one before."""
+    steep = np.flatnonzero(log[:-3] - most_after[3:] > LEAST_FALL) + 2
+    return [int(index) for index in steep if LEAST_BEFORE <= index <= len(log) - LEAST_AFTER]
+
+
+def _fall_at(norm: Series, log: Floats, index: int) -> Fall | None:
+    """Return the fall at a record, None if what is before and after does not stand on its own side of the middle."""
+    rest = log[index:]
+    before = float(np.median(log[max(0, index - WINDOW) : index]))
+    after = float(np.median(rest[:: 1 + len(rest) // SAMPLE]))
+    least_before = float(np.min(log[index - LEAST_AFTER : index - 1]))
+    if not least_before > (before + after) / 2 > float(np.max(log[index + 1 :])):
+        return None
+    return Fall(float(np.exp(before)), float(np.exp(after)), float(norm.step[index]))
+
+
+def parts_of(run: Run) -> tuple[Part, ...]:
+    """Return the parts of the model whose gradient norms are logged, in the order of their names."""
+    found = {}
+    for one in run.with_role(Quantity.GRADIENT_NORM, phase="train", parts=True):
+        role, values = one.role, one.finite.value
+        if role is None or not len(values) or (role.is_whole and not role.namespace):
+            continue
+        name = role.part or role.namespace
+        number = re.search(r"\d+", one.logged_as or one.name)
+        found[one.name] = Part(
+            name=one.logged_as or one.name,
+            family=re.sub(r"\d+", "#", one.logged_as or one.name),
+            depth=int(number[0]) if number and any(letter.isdigit() for letter in name) else None,
+            level=float(np.median(values)),
+            zeros=float((values == 0).mean()),
+            records=len(values),
+        )
+    return tuple(found[name] for name in sorted(found))
+
+
+def profile_of(parts: Sequence[Part]) -> Profile | None:
+    """Return how the norm changes with depth in the largest family of layers, None if there are too few."""
+    families: dict[str, list[Part]] = defaultdict(list)
+    for part in parts:
+        if part.depth is not None and part.level > 0:
+            families[part.family].append(part)
+    if not families:
+        return None
+    largest = max(families, key=lambda family: len(families[family]))
+    layers = sorted(families[largest], key=lambda part: part.depth or 0)
+    if len(layers) < LEAST_LAYERS:
+        return None
+    levels = np.array([part.level for part in layers])
+    ranks = np.argsort(np.argsort(levels))
+    order = float(np.corrcoef(ranks, np.arange(len(layers)))[0, 1])
+    return Profile(layers[0], layers[-1], len(layers), order)

@@ -1,0 +1,183 @@
+"""The learning rate as an amount: its peak, its course beside the configured one, and how far it carries weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from mldebug_mcp.logs.plan import plan_of
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Run, Series
+
+GROWS = 1e-3
+"""A change of the rate by less than this share of its peak is none."""
+
+
+class Shape(StrEnum):
+    """What a configured schedule does after its warm-up."""
+
+    CONSTANT = "constant"
+    FALLS = "falls"
+    OTHER = "other"
+
+
+_NOT_PLAIN = (
+    "restart", "cyclic", "cycle", "plateau", "stable", "wsd", "warmuplr", "linearlr", "multistep", "sgdr", "inverse",
+    "hard",
+)  # fmt: skip
+"""Parts of the names of schedules that come back, have stages, or wait for the loss."""
+_FALLING = ("cosine", "linear", "polynomial")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The highest rate that was logged.
+
+    Args:
+        value: The rate.
+        step: Where it was logged first.
+        is_seen: Whether it is the peak of the schedule: the rate does not still rise where the log ends.
+    """
+
+    value: float
+    step: float
+    is_seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """How far a rate has come down beside what its configured schedule makes of the plan.
+
+    Args:
+        share: The last rate as a share of the peak.
+        expected: The share that the slower of a straight line and a cosine leaves there.
+        expected_least: The share that the faster of the two leaves there.
+        progress: Share of the steps behind the warm-up that is done.
+        step: Where that is.
+        records: Records behind the warm-up.
+    """
+
+    share: float
+    expected: float
+    expected_least: float
+    progress: float
+    step: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far the rate can carry a weight over the planned run.
+
+    Args:
+        distance: The sum of the rates over the planned steps, half the peak on average where it decays.
+        steps: The steps that were summed.
+    """
+
+    distance: float
+    steps: float
+
+
+def rate_of(run: Run) -> Series | None:
+    """Return the learning rate as logged, without what is not finite; that of the first group of parameters."""
+    found = next(run.with_role(Quantity.LEARNING_RATE, phase="train"), None)
+    return found.finite if found is not None and len(found.finite) else None
+
+
+def peak_of(run: Run) -> Peak | None:
+    """Return the peak of the logged rate, None if none above zero is logged."""
+    rate = rate_of(run)
+    if rate is None or float(rate.value.max()) <= 0:
+        return None
+    peak = float(rate.value.max())
+    at = int(rate.value.argmax())
+    rises = len(rate) > 1 and at == len(rate) - 1 and float(rate.value[-1] - rate.value[0]) > GROWS * peak
+    return Peak(peak, float(rate.step[at]), not rises)
+
+
+def highest_of_all(run: Run) -> float:
+    """Return the highest rate of any group of parameters that is logged, 0 if none is."""
+    every = [one.finite.value for one in run.with_role(Quantity.LEARNING_RATE, phase="train", parts=True)]
+    return max((float(values.max()) for values in every if len(values)), default=0.0)
+
+
+def shape_of(run: Run) -> Shape | None:
+    """Return what the configured schedule does after its warm-up, None if none is configured."""
+    name = (run.facts.schedule.kind or "").lower().replace("_", "").replace("-", "").replace(" ", "")
+    if not name:
+        return None
+    if any(part in name for part in _NOT_PLAIN):
+        return Shape.OTHER
+    if "constant" in name:
+        return Shape.CONSTANT
+    if any(part in name for part in _FALLING) and not (name.endswith("warmup") and "cosine" not in name):
+        return Shape.FALLS
+    return Shape.OTHER
+
+
+def decay_of(run: Run) -> Decay | None:
+    """Return how far the rate has come down, None where schedule, plan or log do not tell.
+
+    A straight line leaves 1 - p of the peak at a share p of the decay, a cosine (1 + cos(pi p)) / 2, and a floor
+    adds to both.
+    """
+    rate, plan, peak = rate_of(run), plan_of(run), peak_of(run)
+    if rate is None or plan is None or peak is None or shape_of(run) is not Shape.FALLS:
+        return None
+    length = run.setting("lr_decay_steps")
+    planned = length if length and length > 0 and plan.unit == "step" else plan.planned
+    warmup = _share_of_warmup(run, planned, peak)
+    progress = min(1.0, (plan.reached / planned - warmup) / (1 - warmup))
+    if progress <= 0:
+        return None
+    floor = min(1.0, (run.facts.schedule.floor or 0.0) / peak.value)
+    courses = [floor + (1 - floor) * one for one in (1 - progress, (1 + math.cos(math.pi * progress)) / 2)]
+    return Decay(
+        share=float(rate.value[-1]) / peak.value,
+        expected=max(courses),
+        expected_least=min(courses),
+        progress=progress,
+        step=float(rate.step[-1]),
+        records=int((rate.step >= peak.step).sum()),
+    )
+
+
+def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
+    """Return the share of a schedule that its warm-up takes: as configured, or as seen where that is longer."""
+    configured, total = run.facts.schedule.warmup_steps or 0.0, run.facts.plan or planned
+    rate = rate_of(run)
+    rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
+    seen = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
+    return min(0.9, max(configured / total, seen))
+
+
+def reach_of(run: Run, peak: float) -> Reach | None:
+    """Return how far a peak rate can carry a weight in the planned steps, None if these are not known."""
+    steps = run.facts.plan or (run.last_step if run.ending.how == "finished" and run.step_name == "step" else None)
+    if steps is None or steps <= 0:
+        return None
+    mean = 1.0 if shape_of(run) in (None, Shape.CONSTANT, Shape.OTHER) else 0.5
+    return Reach(peak * mean * steps, steps)
+
+
+def comes_back_smoothly(rate: Series) -> tuple[int, int] | None:
+    """Return where a rate was lowest after its peak and how high it came again in small steps: two indices, or None.
+
+    Small are steps of which none makes up a third of the way: a jump is no course of a schedule.
+    """
+    value = rate.value
+    top = int(value.argmax())
+    after = value[top:]
+    if len(after) < 8:
+        return None
+    low_so_far = np.minimum.accumulate(after)
+    high = int(np.argmax(after - low_so_far))
+    low = int(np.argmin(after[: high + 1]))
+    rise = float(after[high] - after[low])
+    steps = np.diff(after[low : high + 1])
+    if rise <= 0 or float(steps.max(initial=0.0)) > rise / 3 or bool((steps < -GROWS * float(value[top])).any()):
+        return None
+    return top + low, top + high

@@ -1,0 +1,134 @@
+"""How much of the gradient does clipping take?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.gradients import Pinned, norm_of, pinned
+from mldebug_mcp.measure.optimizers import Family, family_of
+from mldebug_mcp.measure.rate import peak_of, reach_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.statistics import median
+from mldebug_mcp.text import figure
+
+LEAST = 10
+SHARE = 0.95
+FACTOR = 5.0
+"""A typical norm of several times the threshold is far from the 90th percentile, where the tuning playbook clips.
+
+Fine-tuning with norms of up to 10 and the usual threshold of 1 is called healthy by Axolotl: some runs with nothing
+wrong show this.
+"""
+MOST = 50.0
+"""Times the threshold: 98 % of each gradient is cut off. Chosen by hand."""
+AT = 0.01
+"""A norm is that of the threshold to within this share."""
+WAY = 0.05
+"""Length that all weights together must be able to move by. A model of a thousand weights of the usual size, 0.02 to
+0.1, has a length of about 1. Chosen by hand."""
+
+
+@question(
+    Outcome(
+        "grad_clip_saturated",
+        """The gradient norm lies above the clipping threshold at nearly every step, typically by several times.
+
+        Not this when: only the first steps are clipped; the norm is logged after clipping (`grad_norm_at_clip`). The
+        share and the factor were chosen by hand.
+        """,
+        background=0.06,
+        sources=("tuning_playbook",),
+        needs=("grad_norm",),
+    ),
+    Outcome(
+        "grad_clip_takes_most",
+        """The typical gradient norm is fifty times the clipping threshold, or more.
+
+        Not this when: it is a few times above. The factor was chosen by hand.
+        """,
+        background=0.005,
+        of="grad_clip_saturated",
+        needs=("grad_norm",),
+    ),
+    Outcome(
+        "grad_norm_at_clip",
+        """The logged gradient norm stands exactly at the clipping threshold in nearly every record and never above it.
+
+        That is a norm which is logged after clipping, of a run in which nearly every step is clipped. Not this when: no
+        threshold is configured; some of the norms are above it.
+        """,
+        background=0.03,
+        needs=("grad_norm",),
+    ),
+    Outcome(
+        "grad_clip_bounds_way",
+        """Rate, clipping threshold and planned steps let plain SGD move all weights together by no more than 0.05.
+
+        A step of SGD is rate times gradient, and no longer than rate times threshold. Not this when: the optimizer
+        scales its steps itself, as Adam does; it has momentum, which adds up to a tenfold, and that is enough.
+        """,
+        background=0.005,
+        as_chosen=True,
+    ),
+)
+def clipping(run: Run) -> Answers:
+    """Compare the gradient norm with the threshold, and the threshold with the way that is left."""
+    threshold = run.setting("max_grad_norm")
+    if threshold is None:
+        raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    if threshold <= 0:
+        return {}
+    norm = norm_of(run)
+    answers = _by_norm(norm, threshold) if norm is not None and "grad_norm" in run else {}
+    if any(isinstance(one, Evidence) for one in answers.values()):
+        return answers
+    way = _way(run, threshold)
+    return answers if way is None else {**answers, "grad_clip_bounds_way": way}
+
+
+def _by_norm(norm: Series, threshold: float) -> Answers:
+    if len(norm) < LEAST:
+        why = CannotTell(f"grad_norm has {len(norm)} finite values; {LEAST} are needed")
+        return {"grad_clip_saturated": why, "grad_norm_at_clip": why}
+    at = pinned(norm)
+    if at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE:
+        return {"grad_norm_at_clip": _of_pinned(at, threshold)}
+    clipped, typical = norm.value > threshold, median(norm.value)
+    if clipped.mean() < SHARE or typical < FACTOR * threshold:
+        return {}
+    saturated = Evidence(
+        f"grad_norm is above the clipping threshold {figure(threshold)} in {clipped.mean():.0%} of "
+        f"{len(norm)} records; its median is {figure(typical)}",
+        steps=(float(norm.step[int(np.argmax(clipped))]),),
+        values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
+    )
+    if typical < MOST * threshold:
+        return {"grad_clip_saturated": saturated}
+    return {"grad_clip_saturated": saturated, "grad_clip_takes_most": saturated}
+
+
+def _of_pinned(at: Pinned, threshold: float) -> Evidence:
+    return Evidence(
+        f"grad_norm is {figure(at.value)} in {at.share:.0%} of {at.records} records and never above; the clipping "
+        f"threshold is {figure(threshold)}",
+        steps=(at.step,),
+        values={"share": at.share, "threshold": threshold},
+    )
+
+
+def _way(run: Run, threshold: float) -> Evidence | CannotTell | None:
+    logged = peak_of(run)
+    peak = run.facts.schedule.peak or (None if logged is None else logged.value)
+    reach = None if peak is None else reach_of(run, peak)
+    if reach is None or family_of(run) is not Family.SGD:
+        return CannotTell("rate and planned steps are not known, or the optimizer scales its steps itself")
+    momentum = min(run.facts.optimizer.momentum or 0.0, 0.99)
+    way = reach.distance * threshold / (1 - momentum)
+    if way >= WAY:
+        return None
+    return Evidence(
+        f"{figure(reach.steps)} steps with max_grad_norm {figure(threshold)} at the configured rates move all weights "
+        f"together by {figure(way)} at most",
+        values={"way": way, "threshold": threshold, "steps": reach.steps},
+    )

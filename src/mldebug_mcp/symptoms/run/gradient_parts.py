@@ -1,0 +1,88 @@
+"""Do all parts of the model get a gradient of comparable size?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.gradients import Part, parts_of, profile_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.text import figure
+
+LEAST = 3
+"""Records: with adapters whose second matrix begins at zero the first has no gradient in the first step."""
+FAR = 1000.0
+"""Between the first layer and the last. Layers of sound models differ by a factor of 100 at most. Chosen by hand."""
+ORDER = 0.9
+MEANT = ("expert", "router", "bias", "position", "frozen")
+"""Parts that may have no gradient in a sound model: experts without tokens, biases before a normalisation."""
+FREEZES = ("freeze", "frozen")
+
+
+@question(
+    Outcome(
+        "grad_part_zero",
+        """The gradient norm of a part of the model is exactly zero in every record, while others are not.
+
+        Not this when: the configuration freezes parts; the part is an expert, a bias or a table of positions; fewer
+        than three records have it.
+        """,
+        background=0.03,
+    ),
+    Outcome(
+        "grad_fades_with_depth",
+        """Gradient norms shrink steadily from the last layer to the first, to a thousandth or less.
+
+        Not this when: layers differ by less, or in no order; fewer than four layers are logged. The factor was chosen
+        by hand.
+        """,
+        background=0.01,
+    ),
+    Outcome(
+        "grad_grows_with_depth",
+        """Gradient norms grow steadily from the last layer to the first, a thousand times or more.
+
+        Not this when: layers differ by less, or in no order; fewer than four layers are logged. The factor was chosen
+        by hand.
+        """,
+        background=0.005,
+    ),
+    any_of=(Quantity.GRADIENT_NORM,),
+    whole_run=True,
+)
+def gradient_parts(run: Run) -> Answers:
+    """Look for parts without a gradient, then for a course from layer to layer."""
+    parts = parts_of(run)
+    if len(parts) < 2:
+        raise CannotTell("no gradient norms of parts of the model are logged")
+    zero = [part for part in parts if part.zeros == 1 and part.records >= LEAST and not _is_meant(part)]
+    alive = [part for part in parts if part.zeros < 1 and part.level > 0]
+    freezes = any(word in name.lower() for name in run.settings for word in FREEZES)
+    if zero and alive and not freezes:
+        return {"grad_part_zero": _of_zero(run, zero, len(parts))}
+    profile = profile_of(parts)
+    if profile is None:
+        why = CannotTell("the norms of too few layers are logged")
+        return {"grad_fades_with_depth": why, "grad_grows_with_depth": why}
+    ratio = profile.first.level / profile.last.level
+    if abs(profile.order) < ORDER or max(ratio, 1 / ratio) < FAR:
+        return {}
+    said = Evidence(
+        f"the median gradient norm is {figure(profile.first.level)} in {profile.first.name} and "
+        f"{figure(profile.last.level)} in {profile.last.name}, with {profile.layers - 2} layers in order between",
+        steps=(run.first_step,),
+        values={"first": profile.first.level, "last": profile.last.level, "layers": profile.layers},
+    )
+    return {"grad_fades_with_depth" if ratio < 1 else "grad_grows_with_depth": said}
+
+
+def _is_meant(part: Part) -> bool:
+    return any(word in part.name.lower() for word in MEANT)
+
+
+def _of_zero(run: Run, zero: list[Part], count: int) -> Evidence:
+    named = ", ".join(part.name for part in zero[:3]) + (", …" if len(zero) > 3 else "")
+    return Evidence(
+        f"the gradient norm is exactly 0 in every record of {len(zero)} of {count} parts: {named}",
+        steps=(run.first_step,),
+        values={"parts": len(zero), "of": count},
+    )

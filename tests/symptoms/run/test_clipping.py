@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+NORM = noisy(np.full(100, 2.0), 0.2)
+
+
+def test_norms_far_above_the_threshold_at_nearly_every_step_are_present() -> None:
+    assert state("grad_clip_saturated", run_of(grad_norm=NORM, config={"max_grad_norm": 0.01})) is State.PRESENT
+
+
+def test_norms_of_twice_the_threshold_are_absent() -> None:
+    assert state("grad_clip_saturated", run_of(grad_norm=NORM, config={"max_grad_norm": 1.0})) is State.ABSENT
+
+
+def test_clipping_at_the_beginning_only_is_absent() -> None:
+    norm = np.concatenate([np.full(20, 50.0), np.full(80, 0.5)])
+    assert state("grad_clip_saturated", run_of(grad_norm=norm, config={"max_grad_norm": 1.0})) is State.ABSENT
+
+
+def test_without_the_threshold_it_cannot_be_told() -> None:
+    assert state("grad_clip_saturated", run_of(grad_norm=NORM)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("threshold", "answer"), [(0.01, State.PRESENT), (0.2, State.ABSENT)])
+def test_a_threshold_that_leaves_a_fiftieth_of_the_gradient_takes_most(threshold: float, answer: State) -> None:
+    run = run_of(grad_norm=NORM, config={"max_grad_norm": threshold})
+    assert state("grad_clip_saturated", run) is State.PRESENT
+    assert state("grad_clip_takes_most", run) is answer
+
+
+def test_norms_that_stand_at_the_threshold_are_logged_after_clipping() -> None:
+    norm = np.minimum(noisy(np.full(100, 9.0), 0.3), 0.5)
+    finding = seen("grad_norm_at_clip", run_of(grad_norm=norm, config={"max_grad_norm": 0.5}))
+    assert finding.state is State.PRESENT
+    assert finding.values == {"share": 1.0, "threshold": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("norm", "config"),
+    [
+        (np.minimum(noisy(np.full(100, 0.5), 0.5), 0.5), {"max_grad_norm": 0.5}),
+        (noisy(np.full(100, 0.5), 0.01), {"max_grad_norm": 0.5}),
+        (np.full(100, 0.3), {"max_grad_norm": 1.0}),
+        (np.full(100, 0.5), {"max_grad_norm": 0.0}),
+        (np.concatenate([np.full(20, 1.0), np.geomspace(1, 0.2, 80)]), {"max_grad_norm": 1.0}),
+        (np.full(4, 1.0), {"max_grad_norm": 1.0}),
+    ],
+    ids=["half of them", "by chance", "constant below", "no clipping", "at first only", "a few"],
+)
+def test_norms_that_are_not_held_at_the_threshold_are_not_present(
+    norm: np.ndarray[tuple[int], np.dtype[np.float64]], config: dict[str, Scalar]
+) -> None:
+    assert state("grad_norm_at_clip", run_of(grad_norm=norm, config=config)) is not State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rate", "threshold", "answer"),
+    [
+        ("sgd", 0.01, 0.001, State.PRESENT),
+        ("sgd", 0.1, 1.0, State.ABSENT),
+        ("sgd", 0.01, 0.1, State.ABSENT),
+        ("adamw", 0.001, 0.001, State.UNKNOWN),
+    ],
+)
+def test_the_way_that_rate_and_threshold_leave_to_sgd_is_judged(
+    optimizer: str, rate: float, threshold: float, answer: State
+) -> None:
+    config: dict[str, Scalar] = {
+        "optim": optimizer, "learning_rate": rate, "max_grad_norm": threshold, "max_steps": 500,
+    }  # fmt: skip
+    assert state("grad_clip_bounds_way", run_of(loss=decay(50), config=config)) is answer

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+FLAT = noisy(np.full(100, 2.3), 0.01)
+
+
+def test_a_gradient_that_is_zero_throughout_is_present() -> None:
+    run = run_of(grad_norm=np.zeros(30), loss=noisy(np.full(30, 2.0), 0.02))
+    assert state("grad_norm_zero", run) is State.PRESENT
+
+
+def test_a_gradient_that_is_zero_from_some_step_on_is_present_with_that_step() -> None:
+    finding = seen("grad_norm_zero", run_of(grad_norm=[1.0] * 30 + [0.0] * 20))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [31]
+
+
+def test_single_zeros_are_absent() -> None:
+    assert state("grad_norm_zero", run_of(grad_norm=[0.5, 0.0, 0.4, 0.3, 0.0, 0.6] * 5, kind="grpo")) is State.ABSENT
+
+
+def test_a_norm_that_is_not_computed_cannot_tell() -> None:
+    assert state("grad_norm_zero", run_of(grad_norm=np.zeros(60), loss=decay(60))) is State.UNKNOWN
+
+
+def test_a_single_record_cannot_tell() -> None:
+    assert state("grad_norm_zero", run_of(grad_norm=[0.0], loss=[1.0])) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("kind", "level"), [("sft", 5e-4), ("grpo", 1e-6), ("supervised", 1e-8), ("unknown", 1e-8)])
+def test_a_tiny_norm_at_an_ordinary_loss_is_present(kind: str, level: float) -> None:
+    run = run_of(grad_norm=noisy(np.full(100, level), 0.3), loss=FLAT, kind=kind)
+    assert state("grad_norm_vanishing", run) is State.PRESENT
+
+
+def test_a_norm_that_falls_a_thousandfold_is_present() -> None:
+    run = run_of(grad_norm=np.concatenate([np.full(30, 5.0), np.full(70, 1e-3)]), loss=FLAT)
+    assert state("grad_norm_vanishing", run) is State.PRESENT
+
+
+@pytest.mark.parametrize(("kind", "level"), [("sft", 0.05), ("grpo", 0.002), ("unknown", 1e-4)])
+def test_a_small_norm_is_absent(kind: str, level: float) -> None:
+    assert state("grad_norm_vanishing", run_of(grad_norm=np.full(100, level), loss=FLAT, kind=kind)) is State.ABSENT
+
+
+def test_a_norm_that_falls_with_the_loss_is_absent() -> None:
+    run = run_of(grad_norm=np.geomspace(1, 1e-6, 100), loss=decay(100, 2.0, 0.001, 12))
+    assert state("grad_norm_vanishing", run) is State.ABSENT
+
+
+def test_zeros_cannot_tell() -> None:
+    assert state("grad_norm_vanishing", run_of(grad_norm=np.zeros(100), loss=FLAT)) is State.UNKNOWN
+
+
+def test_two_norms_that_are_rounding_errors_are_enough() -> None:
+    assert state("grad_norm_vanishing", run_of(loss=[0.1, 0.1], grad_norm=[8e-19, 4e-19])) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("kind", "level"), [("sft", 300.0), ("grpo", 30.0)])
+def test_norms_in_the_unstable_band_are_present(kind: str, level: float, seed: int) -> None:
+    norm = noisy(np.full(100, level), 0.3, seed)
+    assert state("grad_norm_high", run_of(grad_norm=norm, kind=kind)) is State.PRESENT
+
+
+@pytest.mark.parametrize(("kind", "level"), [("sft", 8.0), ("sft", 30.0), ("grpo", 0.8)])
+def test_norms_below_it_are_absent(kind: str, level: float) -> None:
+    assert state("grad_norm_high", run_of(grad_norm=noisy(np.full(100, level), 0.3), kind=kind)) is State.ABSENT
+
+
+def test_a_single_spike_is_another_symptom() -> None:
+    norm = np.ones(100)
+    norm[50] = 1e4
+    assert state("grad_norm_high", run_of(grad_norm=norm, kind="sft")) is State.ABSENT
+
+
+@pytest.mark.parametrize("kind", ["unknown", "rl", "pretraining", "diffusion"])
+def test_of_kinds_without_a_known_band_it_cannot_be_told(kind: str) -> None:
+    assert state("grad_norm_high", run_of(grad_norm=np.full(100, 1e5), kind=kind)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("after", [0.03, 0.003])
+def test_a_norm_that_falls_at_once_while_the_loss_does_not_is_present_with_its_step(after: float, seed: int) -> None:
+    norm = noisy(np.concatenate([np.full(60, 2.0), np.full(60, after)]), 0.3, seed, "lognormal")
+    loss = noisy(np.concatenate([np.linspace(2.3, 1.8, 60), np.full(60, 2.3)]), 0.02, seed)
+    finding = seen("grad_norm_drops", run_of(grad_norm=norm, loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] == pytest.approx(61, abs=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("norm", "loss", "kind"),
+    [
+        (np.geomspace(3, 0.03, 120), np.full(120, 2.3), "supervised"),
+        (np.repeat([2.0, 0.04], 60), np.repeat([2.0, 0.5], 60), "supervised"),
+        (np.repeat([2.0, 0.2], 60), np.full(120, 2.3), "supervised"),
+        (np.repeat([2.0, 0.02, 2.0], 40), np.full(120, 2.3), "supervised"),
+        (np.repeat([2.0, 0.02], 60), np.full(120, 0.1), "grpo"),
+        (np.repeat([2.0, 0.02], 60), np.concatenate([np.geomspace(2.3, 0.01, 60), np.full(60, 0.01)]), "supervised"),
+        (np.concatenate([np.full(4, 40.0), np.full(116, 0.5)]), np.full(120, 2.3), "sft"),
+    ],
+    ids=["slowly", "learnt in a step", "tenfold", "comes back", "policy", "nothing left", "first steps"],
+)
+def test_norms_that_fall_as_those_of_sound_runs_do_are_not_present(
+    norm: np.ndarray[tuple[int], np.dtype[np.float64]],
+    loss: np.ndarray[tuple[int], np.dtype[np.float64]],
+    kind: str,
+    seed: int,
+) -> None:
+    run = run_of(grad_norm=noisy(norm, 0.3, seed, "lognormal"), loss=noisy(loss, 0.02, seed), kind=kind)
+    assert state("grad_norm_drops", run) is not State.PRESENT
