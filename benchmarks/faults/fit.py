@@ -12,6 +12,7 @@ from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
 from mldebug_mcp.diagnose.calibrate import FILE, Counts, Fitted, LabelledRun, count, fit_sharpness, fit_trust
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
+from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Trust, weigh
 from mldebug_mcp.knowledge import catalogue
@@ -50,7 +51,8 @@ def fit(judged: Sequence[Judged]) -> Fitted:
 
 def _ranked(one: Judged, numbers: Fitted, trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
     causes = candidates(one.kind, numbers)
-    evidence = weigh(causes, independent(_findings(one)), backgrounds(numbers), trust)
+    findings = independent(beside(_findings(one), one.evidence))
+    evidence = [*weigh(causes, findings, backgrounds(numbers), trust), *one.evidence]
     return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
 
 

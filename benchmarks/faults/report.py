@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from typing import Protocol, TypeVar
 
 from benchmarks.faults.figures import Rows, calibration_error, share, table
 from benchmarks.faults.runs import Label
-from mldebug_mcp.diagnose import diagnose_run
-from mldebug_mcp.models import Diagnosis, State
+from mldebug_mcp.diagnose import diagnose
+from mldebug_mcp.diagnose.diagnosis import told_by_run
+from mldebug_mcp.diagnose.ranking import Evidence
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.models import State
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Judged:
     kind: str
     onsets: list[float]
     interval: float
+    evidence: tuple[Evidence, ...] = ()
 
     @property
     def task(self) -> str:
@@ -54,17 +59,18 @@ class Judged:
         return bool({self.label.cause, *self.label.also} & set(self.causes[:places]))
 
 
-def judge(folder: Path) -> list[Judged]:
+def judge(folder: Path, processes: int = 2) -> list[Judged]:
     """Diagnose every run of a folder."""
-    judged = []
-    for file in sorted(folder.glob("*.label.json")):
-        name = file.name.removesuffix(".label.json")
-        label = Label(**json.loads(file.read_text(encoding="utf-8")))
-        judged.append(_judged(name, label, diagnose_run(folder / name)))
-    return judged
+    files = sorted(folder.glob("*.label.json"))
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return pool.map(_judged, files, chunksize=16)
 
 
-def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
+def _judged(file: Path) -> Judged:
+    name = file.name.removesuffix(".label.json")
+    label = Label(**json.loads(file.read_text(encoding="utf-8")))
+    run = read_run(file.parent / name)
+    diagnosis = diagnose(run)
     present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT and finding.steps]
     return Judged(
         name,
@@ -72,9 +78,10 @@ def _judged(name: str, label: Label, diagnosis: Diagnosis) -> Judged:
         [one.cause for one in diagnosis.hypotheses],
         diagnosis.hypotheses[0].probability,
         {finding.symptom: finding.state for finding in diagnosis.findings},
-        diagnosis.run.kind,
+        run.kind,
         [step for finding in present for step in finding.steps],
         label.steps / max(1, diagnosis.run.steps),
+        tuple(told_by_run(run, diagnosis.findings)),
     )
 
 

@@ -263,3 +263,25 @@ def test_a_column_that_is_far_shorter_than_the_others_is_spread_over_them(tmp_pa
 def test_a_column_that_lacks_its_last_values_keeps_its_place(tmp_path: Path) -> None:
     run = _read(tmp_path, "history.json", json.dumps({"loss": [5, 4, 3, 2, 1], "val_loss": [5.5, 4.5, 3.5, 2.5]}))
     assert (run["eval_loss"].step - run["loss"].step[0]).tolist() == [0, 1, 2, 3]
+
+
+def test_an_error_printed_below_json_lines_ends_the_run(tmp_path: Path) -> None:
+    records = "".join(json.dumps({"step": step, "loss": 3 - step / 20}) + "\n" for step in range(1, 31))
+    words = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    loss.backward()\n'
+    died = _read(tmp_path, "died.jsonl", f"{records}{words}torch.OutOfMemoryError: CUDA out of memory. Tried to\n")
+    assert died.ending.how == "error"
+    assert "out of memory" in died.messages[-1].text
+    assert died.messages[-1].records == 30
+    assert not any("cut off" in note for note in died.notes)
+
+
+def test_an_error_between_json_lines_does_not_end_the_run(tmp_path: Path) -> None:
+    lines = [json.dumps({"step": step, "loss": 3 - step / 20}) for step in range(1, 31)]
+    run = _read(tmp_path, "log.jsonl", "\n".join([*lines[:10], "RuntimeError: upload failed", *lines[10:], ""]))
+    assert run.ending.how != "error"
+    assert len(run["loss"]) == 30
+
+
+def test_json_lines_of_which_the_last_is_half_written_are_told_as_cut_off(tmp_path: Path) -> None:
+    run = _read(tmp_path, "log.jsonl", '{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n{"step": 3, "lo')
+    assert any("cut off" in note for note in run.notes)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.measure.cycles import rate_comes_back
 from mldebug_mcp.models import State
-from mldebug_mcp.symptoms.cycles import rate_comes_back
 from tests.runs import decay, noisy, run_of, state
 
 AT = np.arange(150)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.measure.falls import falls_of
 from mldebug_mcp.measure.jumps import find_spikes
 from mldebug_mcp.measure.spikes import MAX_WINDOWS
-from mldebug_mcp.symptoms.run.loss_falls_back import loss_falls_back
 from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
 
 COUNT = 1_000_000
@@ -67,6 +67,5 @@ def test_where_a_loss_of_a_million_records_falls_back_is_told_to_the_record() ->
     curve[place:] -= 0.7 * np.exp(-(share[place:] - share[place]) / 0.15)
     step = np.arange(float(COUNT))
     run = Run("", (), {"loss": Series("loss", step, curve)})
-    found = loss_falls_back(run)
-    assert found is not None
-    assert found.steps[0] == pytest.approx(place, abs=2)
+    (found,) = falls_of(run)
+    assert found.step == pytest.approx(place, abs=2)

@@ -23,7 +23,8 @@ from mldebug_mcp.diagnose.ties import describe_ties
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
-from mldebug_mcp.models import Comparison, Diagnosis, Finding, State
+from mldebug_mcp.measure.resumes import joins_of
+from mldebug_mcp.models import Comparison, Diagnosis, Finding
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.symptoms.scale import knows_nothing
 from mldebug_mcp.text import figure
@@ -135,15 +136,19 @@ def gather(run: Run, reference: Run | None = None, findings: Sequence[Finding] =
     seen, problems = examine(run)
     seen = list({finding.symptom: finding for finding in (*seen, *findings)}.values())
     comparison = compare(run, reference) if reference is not None else None
-    evidence = [
-        *_told(comparison),
+    evidence = [*_told(comparison), *told_by_run(run, seen)]
+    return Known(run.kind, seen, evidence, comparison, problems)
+
+
+def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
+    """Return what a run says of causes beside its findings."""
+    return [
         *told_by_errors(run),
         *told_by_needs(run),
-        *_told_by_little(seen, run),
+        *_told_by_little(findings, run),
         *_told_by_no_result(run),
-        *_told_by_no_resume(seen, run),
+        *_told_by_no_resume(run),
     ]
-    return Known(run.kind, seen, evidence, comparison, problems)
 
 
 def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
@@ -168,11 +173,10 @@ def _told_by_no_result(run: Run) -> list[Evidence]:
     ]
 
 
-def _told_by_no_resume(findings: Sequence[Finding], run: Run) -> list[Evidence]:
+def _told_by_no_resume(run: Run) -> list[Evidence]:
     """Return what it says that a run begins with a model that knows nothing and shows no resume: none went wrong."""
-    shows_none = any(one.symptom == "loss_jump_at_resume" and one.state is State.UNKNOWN for one in findings)
     first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
-    if not shows_none or not first or not knows_nothing(run, first[0]):
+    if joins_of(run) or not first or not knows_nothing(run, first[0]):
         return []
     said = "it starts from nothing and shows no resume"
     return [Evidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]

@@ -25,7 +25,8 @@ GROWING, RISING, TIMES = 4, 0.9, 1.8
 """Jumps of which it can be told, the rank correlation of their heights with time, and how many times as high the last
 third of them is as the first. Of six jumps in random order one in a hundred has that correlation. Chosen by hand."""
 APART = 5.0
-"""Steps from record to record beyond which a record is a mean over so many that how a jump ends does not show."""
+"""Steps from record to record beyond which a record is a mean over so many that what fades within them seems to be over
+at once."""
 FADES = 2
 """Records between half of the height and the level before: what comes back over more was not one batch."""
 MARK_SIGMAS, MARK_SHARE, MARK_OF_LEVEL = 4.0, 0.05, 0.02
@@ -139,6 +140,7 @@ def growing(jumps: Jumps) -> Evidence | None:
 
 def back_at_once(jumps: Jumps) -> Evidence | None:
     """Say whether the loss is back from the highest jump from one record to the next."""
+    _refuse_means(jumps)
     shape = _shape(jumps)
     if shape.fading:
         return None
@@ -149,6 +151,7 @@ def fades(jumps: Jumps) -> Evidence | None:
     """Say whether the loss comes back from the highest jump over several records."""
     shape = _shape(jumps)
     if shape.fading < FADES:
+        _refuse_means(jumps)
         return None
     return _ending(jumps, shape, f"over {counted(shape.fading, 'record')}")
 
@@ -246,12 +249,16 @@ def _refuse_densities(loss: Series, spike: Spike) -> None:
 
 def _shape(jumps: Jumps) -> Shape:
     """Return how the highest jump ends. Raises CannotTell where that does not show."""
-    if jumps.run.step_name != "step" or interval(jumps.loss) > APART:
-        raise CannotTell("the records are too many steps apart to show how a jump ends")
     shape = shape_of(jumps.loss.value, jumps.worst)
     if shape is None:
         raise CannotTell("the jump does not come back before the log ends, or too few records come before it")
     return shape
+
+
+def _refuse_means(jumps: Jumps) -> None:
+    """Raise CannotTell where a record is a mean over many steps: what is over within it does not show."""
+    if jumps.run.step_name != "step" or interval(jumps.loss) > APART:
+        raise CannotTell("the records are too many steps apart to show that a jump is over at once")
 
 
 def _ending(jumps: Jumps, shape: Shape, how: str) -> Evidence:

@@ -28,10 +28,14 @@ LEAST_TICKS = 10
 """Seconds between records that a clock of whole seconds tells to a tenth. Chosen by hand, as the share above."""
 
 
-def step_times(run: Run) -> Series:
+LEAST_RECORDS = 20
+"""Records from which a typical step and its noise are told."""
+
+
+def step_times(run: Run, least: int = LEAST_RECORDS) -> Series:
     """Return how long steps take, without the first records; the unit is the log's own.
 
-    Where the batch grows, it is the time of as many rows as a step had at first.
+    Where the batch grows, it is the time of as many rows as a step had at first. `least` records are needed.
 
     Raises:
         CannotTell: too few values, or a column named `time` that is a clock.
@@ -47,8 +51,8 @@ def step_times(run: Run) -> Series:
     elif logged.name != "time":
         series = _of_as_many_rows(run, series)
     skip = max(1, int(WARMUP_SHARE * len(series)))
-    if len(series) - skip < 20:
-        raise CannotTell(f"{logged.name} has {counted(len(series), 'usable value')}; 21 are needed")
+    if len(series) - skip < least:
+        raise CannotTell(f"{logged.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
     keep = np.arange(len(series)) >= skip
     return series.where(keep)
 

@@ -7,8 +7,11 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.shares import as_share, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell
+
+__all__ = ["ACCURACIES", "all_zero", "as_share", "as_shares", "is_auc", "quality_metrics", "ranking_metrics"]
 
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
@@ -60,16 +63,6 @@ def ranking_metrics(run: Run) -> list[Series]:
 def all_zero(series: Series) -> bool:
     """Say whether a metric is exactly zero wherever it is logged: then it was not measured, or measured wrongly."""
     return not series.finite.value.any()
-
-
-def as_share(accuracy: float) -> float:
-    """Return an accuracy as a share; above 1 it is in per cent."""
-    return accuracy / 100 if accuracy > 1 else accuracy
-
-
-def as_shares(accuracies: Floats) -> Floats:
-    """Return the values of one accuracy as shares: if any is above 1, all are in per cent, the small ones too."""
-    return accuracies / 100 if len(accuracies) and float(np.nanmax(accuracies)) > 1 else accuracies
 
 
 def _is_quality(run: Run, name: str) -> bool:

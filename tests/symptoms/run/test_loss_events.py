@@ -397,9 +397,17 @@ def test_a_jump_that_comes_back_over_several_records_fades(seed: int) -> None:
     assert state("spike_back_at_once", run) is State.ABSENT
 
 
-def test_how_a_jump_ends_does_not_show_where_records_are_many_steps_apart_or_the_log_ends() -> None:
-    assert state("spike_fades", run_of(loss=jumping(3.0, 6.0), every=50)) is State.UNKNOWN
-    assert state("spike_back_at_once", run_of(loss=jumping(3.0, 6.0)[:201])) is State.UNKNOWN
+def test_where_records_are_many_steps_apart_only_what_fades_over_several_of_them_is_told() -> None:
+    assert state("spike_fades", run_of(loss=jumping(3.0, 6.0), every=50)) is State.PRESENT
+    assert state("spike_fades", run_of(loss=jumping(3.0, 0.01), every=50)) is State.UNKNOWN
+    assert state("spike_back_at_once", run_of(loss=jumping(3.0, 0.01), every=50)) is State.UNKNOWN
+
+
+def test_how_a_jump_ends_does_not_show_where_the_log_ends_first() -> None:
+    run = run_of(loss=jumping(3.0, 6.0)[:201])
+    assert state("loss_spike", run) is State.PRESENT
+    assert state("spike_back_at_once", run) is State.UNKNOWN
+    assert state("spike_fades", run) is State.UNKNOWN
 
 
 @pytest.mark.parametrize("seed", range(5))

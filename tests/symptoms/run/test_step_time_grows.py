@@ -77,3 +77,24 @@ def test_steps_that_get_slower_show_by_the_clock_beside_such_a_mean() -> None:
 def test_such_a_mean_beside_a_clock_of_few_seconds_is_unknown() -> None:
     logged = _as_its_mean(np.where(np.arange(100) < 10, 0.01, 1.3), whole=True)
     assert state("step_time_grows", run_of(logged, every=1000)) is State.UNKNOWN
+
+
+def test_ten_records_of_which_the_later_half_take_twice_as_long_are_enough() -> None:
+    times = [3.0, 1.0, 1.05, 0.98, 1.02, 2.0, 2.1, 2.05, 1.98, 2.2]
+    assert state("step_time_grows", run_of(step_time=times)) is State.PRESENT
+    assert state("step_time_grows", run_of(step_time=times, kind="rl")) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [9.0, 3.0, *[1.0] * 8],
+        [1.0, 1.1, 0.9, 1.0, 1.1, 1.0, 4.0, 1.1, 1.0, 4.2],
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.2, 1.3, 1.2, 1.3, 1.2],
+        [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0],
+        [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0],
+    ],
+    ids=["compilation", "evaluations", "a fifth", "in turn", "seven records"],
+)
+def test_a_handful_of_records_in_which_less_changes_cannot_tell(times: list[float]) -> None:
+    assert state("step_time_grows", run_of(step_time=times)) is State.UNKNOWN

@@ -36,3 +36,11 @@ def test_slow_first_steps_are_absent() -> None:
 
 def test_ten_records_are_unknown() -> None:
     assert state("step_time_spikes", run_of(step_time=[1.0] * 10)) is State.UNKNOWN
+
+
+def test_a_few_slow_steps_that_cost_the_run_next_to_nothing_are_a_remark() -> None:
+    times = noisy([1.0] * 2000, 0.1)
+    times[[141, 777, 1290]] = 5
+    finding = seen("step_time_spikes", run_of(step_time=times))
+    assert finding.state is State.ABSENT
+    assert 0 < (finding.values["cost"] or 0) < 0.01

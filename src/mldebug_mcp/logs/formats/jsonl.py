@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
+from mldebug_mcp.logs.error_lines import ErrorLines
 from mldebug_mcp.logs.process_starts import tells_resume
 from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.text import clean
 
 if TYPE_CHECKING:
     from mldebug_mcp.logs.decoding.fast_jsonl import FastRecords
@@ -61,6 +63,7 @@ class Records:
         self._builder = builder
         self._fast: FastRecords | None = None
         self._last_is_broken = False
+        self._errors = ErrorLines()
         self.broken = 0
         self.empty = 0
 
@@ -71,16 +74,24 @@ class Records:
             if not line.strip():
                 continue
             record = parse_object(line)
-            self._last_is_broken = record is None
+            self._last_is_broken = record is None and line.lstrip().startswith("{")
             if record is None:
-                if tells_resume(line):  # a line of text between the records
-                    self._builder.resumed()
-                self.broken += 1
+                self._take_text(clean(line))
                 continue
             self.empty += not self._builder.record(record)
             if not record.keys() <= seen.keys():
                 seen |= {key: value for key, value in record.items() if value is not None and key not in seen}
         return seen
+
+    def _take_text(self, line: str) -> None:
+        """Take a line of text between the records or below them: a resume, or what a process said when it failed."""
+        self.broken += 1
+        if self._errors.goes_on(line):
+            self._builder.message_goes_on(line)
+        elif self._errors.take(line):
+            self._builder.message(self._builder.rows + self.broken, line, self._errors.code)
+        elif tells_resume(line):
+            self._builder.resumed()
 
     def take_blocks(self, blocks: Iterable[bytes]) -> None:
         """Read blocks of lines through polars, as far as that goes."""

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.loss_beside_accuracy import LossBesideAccuracy, loss_beside_accuracy
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_above_accuracy import Judged, judged
 from mldebug_mcp.text import figure
 
 BELOW, ABOVE = 0.03, 0.06
@@ -37,7 +37,9 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
     ln(e + C - 1) - 1. Not this when: a calibrated model of that accuracy has much the same loss. C is the configured
     number of classes, else that whose logarithm the first loss is.
     """
-    found = judged(run)
+    found = loss_beside_accuracy(run)
+    if found is None:
+        raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
     if found.classes < 2:
         raise CannotTell("the number of classes is neither configured nor told by the first loss")
     low = math.log(math.e + found.classes - 1) - found.share
@@ -57,6 +59,6 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
     )
 
 
-def _margin(found: Judged) -> float:
+def _margin(found: LossBesideAccuracy) -> float:
     """Return how many times more classes there may be than were found."""
     return UNCOUNTED if found.counted else 1.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.pass_profile import UNKNOWN_EPOCHS, epochs_of
+from mldebug_mcp.measure.statistics import median, noise
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median, noise
 from mldebug_mcp.text import counted, figure
 
 LEAST_PER_EPOCH = 8
@@ -39,6 +40,8 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     """
     loss = run["loss"].finite
     epoch = epochs_of(run, loss)
+    if epoch is None:
+        raise CannotTell(UNKNOWN_EPOCHS)
     bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
     if not len(bounds):
         raise CannotTell("the log does not reach a second epoch")
@@ -69,20 +72,6 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
         values={"drop": typical, "boundaries": len(bounds), "clear": int(clear.sum())},
         present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * median(before),
     )
-
-
-def epochs_of(run: Run, loss: Series) -> NDArray[np.int64]:
-    """Return the epoch that each record belongs to, counted from 0; one that ends an epoch belongs to it."""
-    if "epoch" in run and len(series := run["epoch"].finite) > 1:
-        value = series.interpolated(loss.step)
-        if bool(np.all(series.value == np.round(series.value))):
-            value = series.value[np.clip(np.searchsorted(series.step, loss.step, side="right") - 1, 0, None)]
-            return np.asarray(value, dtype=np.int64)
-        return np.asarray(np.maximum(np.ceil(np.round(value, 6)) - 1, 0), dtype=np.int64)
-    per_epoch = run.setting("steps_per_epoch")
-    if per_epoch is None or per_epoch < 1:
-        raise CannotTell("neither the epoch nor the steps per epoch are known")
-    return np.asarray(np.maximum(np.ceil(loss.step / per_epoch) - 1, 0), dtype=np.int64)
 
 
 def _rate_is_cut(run: Run, steps: NDArray[np.float64]) -> bool:

@@ -113,15 +113,15 @@ def _form(name: str, doc: str, background: float, *sources: str, follows: tuple[
         several records, or the log ends before. It cannot be told where a record is a mean over many steps. The band
         was chosen on our own runs.
         """,
-        0.6,
+        0.8,
         "idefics_80b_chronicles",
     ),
     _form(
         "spike_fades",
         """From its highest jump the loss comes back over several records, each of them still above the level before.
 
-        What throws the weights off has to be learnt again. Not this when: it falls back from one record to the next.
-        It cannot be told where a record is a mean over many steps. The band was chosen on our own runs.
+        What throws the weights off has to be learnt again. Not this when: it falls back from one record to the next,
+        which does not tell where a record is a mean over many steps. The band was chosen on our own runs.
         """,
         0.15,
     ),

@@ -79,9 +79,10 @@ def _outcome(
         "divergence_with_calm_gradient",
         cleandoc("""The gradient norm keeps its level while the loss rises for good.
 
-        Other rows, labels or terms bring such a rise about; weights that are thrown off have larger gradients. Not this
-        when: the norm grows with the loss. It cannot be told where norms are logged clipped. The factor was chosen by
-        hand.
+        Other rows, labels or terms bring such a rise about; weights that are thrown off have larger gradients.
+
+        Not this when: the norm grows with the loss. It cannot be told where norms are logged clipped. The factor was
+        chosen by hand.
         """),
         0.2,
         of="loss_divergence",

@@ -38,7 +38,7 @@ def noise_follows_rate(run: Run) -> Evidence | None:
     if found is None:
         raise CannotTell("too few records with a learning rate stand well above zero")
     if found.span < SPAN:
-        raise CannotTell(f"the learning rate changes by a factor of {figure(found.span)} only")
+        raise CannotTell(f"the highest learning rate is only {figure(found.span)} times the lowest")
     low, high = found.at_low_and_high()
     if found.alike < ALIKE or high < max(TIMES * low, LEAST):
         return None

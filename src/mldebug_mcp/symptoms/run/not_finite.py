@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import cleandoc
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.not_finite import Lost, first_lost, training_losses
 from mldebug_mcp.symptoms import lost_loss
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.telling import told
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 POLICIES = ("grpo", "ppo", "rl")
 """Kinds of run whose loss says nothing by its size: what leads to a NaN counts there, and not the rest."""
-LOST = "loss_nonfinite"
+LOST, COUNTED = "loss_nonfinite", "nan_steps_counted"
 CHOSEN = ("loss_nonfinite_at_first", "loss_nonfinite_in_warmup")
 """Attributes whose background follows from the length of what they speak of, not from runs."""
 
@@ -54,6 +55,15 @@ def _outcome(name: str, doc: str, background: float, *sources: str, instead: tup
         0.001,
         ("axolotl_stability",),
         instead=("logits_grow",),
+    ),
+    Outcome(
+        COUNTED,
+        cleandoc("""A counter of steps with a NaN is above zero, while every loss that is logged is finite.
+
+        Losses are means over the steps between two records, of which those with a NaN are left out. Not this when: the
+        counter is logged and stays at zero.
+        """),
+        0.005,
     ),
     _outcome(
         "loss_nonfinite_at_first",
@@ -164,7 +174,7 @@ def not_finite(run: Run) -> Answers:
         raise CannotTell("not logged: loss")
     loss = first_lost(losses)
     if loss is None:
-        return {}
+        return told({COUNTED: lambda: _counted(run)})
     judged = ANY if run.kind in POLICIES else ANY | OF_A_LEVEL
     untold = {name: CannotTell(f"not judged for a run of kind {run.kind}") for name in OF_A_LEVEL.keys() - judged}
     return {
@@ -176,6 +186,22 @@ def not_finite(run: Run) -> Answers:
 
 def _bound(tell: Way, run: Run, loss: Lost) -> Callable[[], Evidence | None]:
     return lambda: tell(run, loss)
+
+
+def _counted(run: Run) -> Evidence | None:
+    counter = next(run.with_role(Quantity.NAN_STEPS, phase="train"), None)
+    if counter is None or not len(counter.finite):
+        raise CannotTell("no counter of steps with a NaN is logged")
+    up = counter.finite.where(counter.finite.value > 0)
+    if not len(up):
+        return None
+    first = float(up.step[0])
+    return Evidence(
+        f"{counter.name} is above zero in {len(up)} of {counted(len(counter.finite), 'record')}, the first at "
+        f"{run.step_name} {figure(first)} ({figure(float(up.value[0]))}), and the loss is finite in all",
+        steps=(first,),
+        values={"records": len(up), "highest": float(up.value.max())},
+    )
 
 
 def _evidence(run: Run, loss: Lost) -> Evidence:

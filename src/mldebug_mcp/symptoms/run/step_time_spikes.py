@@ -14,6 +14,8 @@ FACTOR = 3.0
 LEAST = 3
 MOST_SHARE = 0.25
 """If a quarter of the steps are slow, that is not an exception. All three chosen by hand."""
+LEAST_COST = 0.02
+"""Of the time of the run: what the slow steps take beyond the usual. Below it they matter to nobody. Chosen by hand."""
 
 
 @symptom(any_of=PACES, sources=("smol_playbook",), background=0.015)
@@ -21,7 +23,8 @@ def step_time_spikes(run: Run) -> Evidence | None:
     """Several steps take at least three times as long as those around them.
 
     Not this when: it is the first steps (compilation); slow steps come at a fixed distance, as evaluations and
-    checkpoints do (a remark); all steps are slow (`step_time_grows`).
+    checkpoints do, or all of them together cost next to nothing of the run (remarks); all steps are slow
+    (`step_time_grows`).
     """
     times = step_times(run)
     cut = blocks(times.value, max(1, min(40, len(times) // 25)))
@@ -31,14 +34,17 @@ def step_time_spikes(run: Run) -> Evidence | None:
         return None
     worst = int(slow[np.argmax((times.value / usual)[slow])])
     where, factor = float(times.step[worst]), float(times.value[worst] / usual[worst])
+    cost = float(np.sum((times.value - usual)[slow]) / np.sum(times.value))
     period = _period(times.step[slow])
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
     return Evidence(
         f"{len(slow)} of {len(times)} steps on record take more than {FACTOR:g} times as long as those around "
-        f"them{regular}; the slowest, {figure(factor)} times, is {run.step_name} {figure(where)}",
+        f"them{regular}, which costs {cost:.1%} of the time; the slowest, {figure(factor)} times, is {run.step_name} "
+        f"{figure(where)}",
         steps=(float(times.step[slow[0]]), where),
-        values={"count": len(slow), "worst_factor": factor, **({"period": period} if period else {})},
-        present=period is None or period < 20,  # a loader with a few workers stalls with their number as period
+        values={"count": len(slow), "worst_factor": factor, "cost": cost, **({"period": period} if period else {})},
+        # A loader with a few workers stalls with their number as period.
+        present=cost >= LEAST_COST and (period is None or period < 20),
     )
 
 

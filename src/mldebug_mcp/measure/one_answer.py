@@ -1,0 +1,225 @@
+"""Where the metrics of a classifier or regression are exactly those of one answer that is given to every row.
+
+With one answer for all, and accuracy a over C classes: the recall of one class is 1 and that of the others 0; balanced
+accuracy is 1/C; macro F1 is 2a / (1 + a) / C, for the F1 of the class that is given is 2a / (1 + a); of a class that is
+looked for, either F1 and recall are 0, or recall is 1 and precision equals accuracy; the correlation with the truth
+(Matthews) is 0. Given with the frequency of two classes, it costs their entropy, H(a) = -a ln a - (1 - a) ln(1 - a). R²
+of the mean of the targets is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.shares import as_shares
+from mldebug_mcp.measure.statistics import aligned
+from mldebug_mcp.text import figure
+
+ROUNDED = 6e-5
+"""Half of a unit in the fourth digit, to which shares are printed, and a little more."""
+RELATIVE = 2e-3
+"""How far a number of classes that is worked out from shares of four digits may be from a whole one."""
+MOST_CLASSES = 20
+"""Where their number is not configured: of more, nearly every share is near to one of so many."""
+APART = 0.02
+"""A balanced accuracy or macro F1 lies so far below the accuracy, or it says no more than the accuracy does."""
+OF_THE_MEAN = (-0.02, 0.003)
+"""R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen by hand."""
+NEAR_ENTROPY = 0.02
+"""Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen by hand."""
+_MEANS = frozenset({"macro", "balanced", "unweighted"})
+_NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
+
+Holds = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class OneAnswer:
+    """At which evaluations the metrics are those of one answer for all.
+
+    Args:
+        said: What they are and what one answer would have, in words.
+        steps: The evaluations, shape (n,).
+        holds: Whether they agree, shape (n,).
+    """
+
+    said: str
+    steps: Floats
+    holds: Holds
+
+    @property
+    def until_the_end(self) -> int:
+        """At how many evaluations up to the last they agree without a break."""
+        return len(self.holds) if self.holds.all() else int(np.argmin(self.holds[::-1]))
+
+    @property
+    def since(self) -> float:
+        """The step of the first evaluation of those that agree up to the end, or the last step."""
+        return float(self.steps[len(self.steps) - max(1, self.until_the_end)])
+
+
+def one_answer(run: Run) -> list[OneAnswer]:
+    """Return what each identity that the log allows says, those of classes first; empty where none can be tested."""
+    tests: tuple[Callable[[Run], OneAnswer | None], ...] = (
+        _by_recalls,
+        _by_balanced_accuracy,
+        _by_macro_f1,
+        _by_what_is_found,
+        _by_precision,
+        _by_correlation,
+        _by_entropy,
+        _by_r2,
+    )
+    return [one for test in tests if (one := test(run)) is not None]
+
+
+def recalls_by_class(run: Run) -> list[Series]:
+    """Return the share that is found of each class, one series for each; empty where no two classes are told apart."""
+    found: dict[str, Series] = {}
+    for one in run.with_role(Quantity.RECALL, Quantity.ACCURACY, phase="eval", parts=True):
+        part = one.role.part if one.role is not None else ""
+        is_class = part and _NO_CLASS.isdisjoint(part.split()) and "@" not in one.name
+        if is_class and (one.role is None or one.role.quantity is Quantity.RECALL or part.startswith("class")):
+            found.setdefault(part, one.finite)
+    return list(found.values()) if len(found) > 1 else []
+
+
+def _by_recalls(run: Run) -> OneAnswer | None:
+    recalls = recalls_by_class(run)
+    if not recalls:
+        return None
+    steps = recalls[0].step
+    if not len(steps) or any(not np.array_equal(one.step, steps) for one in recalls):
+        return None
+    table = np.stack([as_shares(one.value) for one in recalls])
+    given, missed = table >= 1 - ROUNDED, table <= ROUNDED
+    holds = (given.sum(axis=0) == 1) & (given | missed).all(axis=0)
+    right = _accuracy(run)
+    if right is not None:  # of a set with one class in it, all is right
+        _, share, _ = aligned(right, recalls[0])
+        holds = holds & (share < 1) if len(share) == len(holds) else holds
+    name = recalls[int(np.argmax(table[:, -1]))].name
+    return OneAnswer(f"{name} is 1 and that of the other {len(recalls) - 1} classes 0", steps, holds)
+
+
+def _by_balanced_accuracy(run: Run) -> OneAnswer | None:
+    pair = _beside_accuracy(run, _mean_over_classes(run, Quantity.ACCURACY, Quantity.RECALL))
+    if pair is None:
+        return None
+    name, steps, balanced, right = pair
+    classes = 1 / np.maximum(balanced, 1e-9)
+    holds = _is_count(classes, run) & (np.abs(balanced * np.round(classes) - 1) <= RELATIVE)
+    holds &= right - balanced > APART
+    return OneAnswer(f"{name} is {figure(balanced[-1])}, one in {figure(round(classes[-1]))}", steps, holds)
+
+
+def _by_macro_f1(run: Run) -> OneAnswer | None:
+    pair = _beside_accuracy(run, _mean_over_classes(run, Quantity.F1))
+    if pair is None:
+        return None
+    name, steps, f1, right = pair
+    classes = 2 * right / (1 + right) / np.maximum(f1, 1e-9)
+    said = (
+        f"{name} is {figure(f1[-1])} where the accuracy is {figure(right[-1])}, just what one answer for "
+        f"{figure(min(round(classes[-1]), 10**6))} classes has"
+    )
+    return OneAnswer(said, steps, _is_count(classes, run) & (right - f1 > APART))
+
+
+def _by_what_is_found(run: Run) -> OneAnswer | None:
+    found = _first(run.with_role(Quantity.F1, Quantity.RECALL, phase="eval"))
+    pair = _beside_accuracy(run, found)
+    if pair is None:
+        return None
+    name, steps, value, right = pair
+    return OneAnswer(f"{name} is 0 where the accuracy is {figure(right[-1])}", steps, (value == 0) & (right > APART))
+
+
+def _by_precision(run: Run) -> OneAnswer | None:
+    precision = _first(run.with_role(Quantity.PRECISION, phase="eval"))
+    recall = _first(run.with_role(Quantity.RECALL, phase="eval"))
+    pair = _beside_accuracy(run, precision)
+    if pair is None or recall is None or precision is None:
+        return None
+    name, steps, value, right = pair
+    _, found, _ = aligned(recall, precision)
+    if len(found) != len(value):
+        return None
+    holds = (as_shares(found) >= 1 - ROUNDED) & (np.abs(value - right) <= 2 * ROUNDED) & (right < 1 - APART)
+    return OneAnswer(f"recall is 1 and {name} {figure(value[-1])}, the accuracy itself", steps, holds)
+
+
+def _by_correlation(run: Run) -> OneAnswer | None:
+    series = run.with_role(Quantity.CORRELATION, phase="eval", parts=True)
+    correlation = _first(one for one in series if one.role is not None and one.role.part in ("", "matthews"))
+    pair = _beside_accuracy(run, correlation)
+    if pair is None:
+        return None
+    name, steps, value, right = pair
+    return OneAnswer(f"{name} is 0 where the accuracy is {figure(right[-1])}", steps, value == 0)
+
+
+def _by_entropy(run: Run) -> OneAnswer | None:
+    pair = _beside_accuracy(run, _first(run.with_role(Quantity.LOSS, phase="eval")))
+    if pair is None or (run.facts.classes or 2) != 2:
+        return None
+    name, steps, loss, right = pair
+    sure = np.clip(right, ROUNDED, 1 - ROUNDED)
+    entropy = -sure * np.log(sure) - (1 - sure) * np.log(1 - sure)
+    holds = (right == right[-1]) & (right > 0.5 + APART) & (right < 1 - APART)
+    holds &= np.abs(loss - entropy) <= NEAR_ENTROPY * entropy
+    said = f"{name} is {figure(loss[-1])} where the accuracy is {figure(right[-1])}, and the entropy of that share "
+    return OneAnswer(f"{said}{figure(entropy[-1])}", steps, holds)
+
+
+def _by_r2(run: Run) -> OneAnswer | None:
+    one = _first(run.with_role(Quantity.R2, phase="eval"))
+    if one is None:
+        return None
+    holds = (one.value >= OF_THE_MEAN[0]) & (one.value <= OF_THE_MEAN[1])
+    return OneAnswer(f"{one.name} is {figure(one.value[-1])}, and that of the mean of the targets 0", one.step, holds)
+
+
+def _first(found: Iterable[Series]) -> Series | None:
+    return next((one.finite for one in found if len(one.finite)), None)
+
+
+def _accuracy(run: Run) -> Series | None:
+    return _first(run.with_role(Quantity.ACCURACY, phase="eval"))
+
+
+def _mean_over_classes(run: Run, *quantities: Quantity) -> Series | None:
+    return _first(
+        one
+        for one in run.with_role(*quantities, phase="eval", parts=True)
+        if one.role is not None and not _MEANS.isdisjoint(one.role.part.split())
+    )
+
+
+def _beside_accuracy(run: Run, one: Series | None) -> tuple[str, Floats, Floats, Floats] | None:
+    """Return the name, steps and shares of a metric where it stands with the accuracy of evaluation, and that."""
+    right = _accuracy(run)
+    if one is None or right is None:
+        return None
+    is_loss = one.role is not None and one.role.quantity is Quantity.LOSS
+    steps, shares, value = aligned(_as_shares(right), one if is_loss else _as_shares(one))
+    return (one.name, steps, value, shares) if len(steps) else None
+
+
+def _as_shares(one: Series) -> Series:
+    """Return a metric that is a share as such, where it may be logged in per cent."""
+    return Series(one.name, one.step, as_shares(one.value), one.logged_as)
+
+
+def _is_count(classes: Floats, run: Run) -> Holds:
+    """Say which of the numbers are the configured number of classes or, where none is, a small whole one."""
+    known = run.facts.classes
+    whole = np.full(len(classes), known) if known else np.round(classes)
+    near: Holds = np.abs(classes - whole) <= RELATIVE * whole
+    return near & (whole >= 2) if known else near & (whole >= 2) & (whole <= MOST_CLASSES)

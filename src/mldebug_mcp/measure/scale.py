@@ -1,0 +1,98 @@
+"""Absolute scales: the loss of a uniform guess, where the configuration tells how many there are to guess from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import median
+
+MAX_LN_VOCABULARY = math.log(262_144)
+"""ln of the largest vocabulary in common use (Gemma's); above it a language model does worse than any uniform guess."""
+
+LEAST_LN_VOCABULARY = math.log(65)
+"""ln of the smallest in common use, the characters of one book (nanoGPT's)."""
+
+KNOWS = 0.8
+"""Of the loss of a uniform guess: a model that begins below it knows something. Chosen by hand."""
+
+CLASSES, NEAR_GUESS = (2, 3, 4, 5, 10, 100, 1000), 0.03
+"""Usual numbers of classes, and how near their guess a first loss may be to be one."""
+TUNING = (5e-6, 5e-5)
+"""Peaks of the learning rate in full fine-tuning (Axolotl: 1e-5 to 5e-5). Few models from scratch are trained so."""
+
+LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
+LEAST_POWERS, NEAR_POWER = 3, 0.05
+"""Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
+is printed with two digits. Chosen by hand."""
+OVERFLOWS = 700.0
+"""Nats of which e to the power is beyond 64-bit floats."""
+
+
+def uniform_loss(run: Run) -> float | None:
+    """Return ln(number of classes or tokens), the cross-entropy of a uniform guess, or None if the number is not known.
+
+    The source of the formula: karpathy_recipe, "verify loss @ init".
+    """
+    count = run.facts.classes or run.facts.tokens
+    return math.log(count) if count is not None and count >= 2 else None
+
+
+def predicts_tokens(run: Run) -> bool:
+    """Say whether a run trains a language model, by its kind or, where that is not known, by its vocabulary."""
+    return run.kind in LANGUAGE_MODELS or (run.kind == "unknown" and run.setting("vocab_size") is not None)
+
+
+def comes_trained(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which knows something already.
+
+    Where the size of the vocabulary is not known, it is at least that of characters. Where not even the kind of run is,
+    a rate of fine-tuning and a first loss that is no guess among a usual number of classes say so.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind == "unknown":
+        guesses = any(abs(start / math.log(classes) - 1) < NEAR_GUESS for classes in CLASSES)
+        return start < KNOWS * LEAST_LN_VOCABULARY and not guesses and _is_tuned(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = LEAST_LN_VOCABULARY
+    return uniform is not None and start < KNOWS * uniform
+
+
+def knows_nothing(run: Run, start: float) -> bool:
+    """Say whether a loss that begins at this level is that of a model which nothing was learnt by.
+
+    Where the size of the vocabulary is not known, it is at most the largest in common use.
+    """
+    uniform = uniform_loss(run)
+    if uniform is None and run.kind in LANGUAGE_MODELS:
+        uniform = MAX_LN_VOCABULARY
+    return uniform is not None and start >= KNOWS * uniform
+
+
+def _is_tuned(run: Run) -> bool:
+    """Say whether the learning rate is one of those that trained models are tuned with."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]
+
+
+def nats_per_unit(run: Run) -> float | None:
+    """Return in which unit the loss is a cross-entropy per token, 1 for nats and ln 2 for bits, or None if unknown.
+
+    A perplexity beside it proves it, that is e or 2 to its power.
+    """
+    logged = run.with_role(Quantity.PERPLEXITY, parts=True)
+    beside = [("eval_loss" if one.name.startswith("eval_") else "loss", one) for one in logged]
+    pairs = [(run[loss], one) for loss, one in beside if loss in run]
+    return next((unit for unit in (1.0, math.log(2)) for pair in pairs if _is_power(*pair, unit)), None)
+
+
+def _is_power(loss: Series, perplexity: Series, unit: float) -> bool:
+    _, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
+    nats, power = unit * loss.value[ours], perplexity.value[theirs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.where(np.isinf(power) & (nats > OVERFLOWS), 0.0, np.abs(np.log(power) - nats))
+    apart = apart[np.isfinite(apart)]
+    return len(apart) >= LEAST_POWERS and median(apart) < NEAR_POWER

@@ -1,0 +1,1 @@
+"""Readings of levels and identities: how each outcome of the questions about them is seen."""

@@ -1,0 +1,148 @@
+"""The loss is a multiple of what it should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.perplexity import loss_and_perplexity
+from mldebug_mcp.symptoms.evaluation import beside_training, refuse_sums_of_epochs
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
+from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
+from mldebug_mcp.symptoms.statistics import mad, median, start_level
+from mldebug_mcp.text import figure
+
+NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
+"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one."""
+NEAR_EVALUATION = 0.25
+"""How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
+SPREADS, NEAR_STEADY = 3.0, 0.155
+"""... but where the quotients agree, no further than so many of their standard deviations, or the second number, as far
+as rows that are learnt by heart move it. Both chosen by hand."""
+FAR = 2.5
+"""Above this quotient, time after time from the first evaluation on, regularisation is an unlikely reason."""
+STEADY = 0.5
+"""Natural logarithms by which the quotients of one run differ at most where the number is not configured."""
+GUESSES = (4, 8, 16, 32, 64, 128)
+"""Where the number is not configured: the usual ones. A quotient of 2 may have other reasons."""
+LEAST_RECORDS, SAME = 3, 0.01
+"""Records at which a loss is the same whole multiple of the logarithm of the perplexity, and how near: both are printed
+with three digits or more. Bits are 1.44 times as many as nats, and words 1.2 to 2 tokens. Chosen by hand."""
+EARLY = 0.02
+PLAUSIBLE = (0.3, 4.5)
+"""Nats per token of a trained language model on new text, generously."""
+
+
+def loss_scale_suspicious(run: Run) -> Evidence | None:
+    """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
+
+    Or of the logarithm of the perplexity beside it, or that of it. Not this when: the two are on the same scale; the
+    quotient is neither a usual nor the configured number of accumulated micro-batches, and of a uniform guess not the
+    configured one, as a bad start may be any multiple; each epoch has one record, which may be a sum over its batches;
+    dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must come was chosen
+    by hand.
+    """
+    loss = run["loss"].finite
+    if not len(loss):
+        raise CannotTell("no finite loss")
+    refuse_sums_of_epochs(run)
+    accumulated = run.setting("gradient_accumulation_steps")
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= 4096 else None
+    answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
+    if all(answer is None for answer in answers):
+        raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
+    if answers[1] is False and answers[0] is None:
+        # An evaluation on the same scale says more than a first loss that happens to be a multiple.
+        return None
+    return next((answer for answer in answers if isinstance(answer, Evidence)), None)
+
+
+def _against_its_logarithm(run: Run) -> Evidence | None:
+    """Compare a loss with the logarithm of the perplexity at the same records; None where they agree or none is."""
+    for measured in loss_and_perplexity(run):
+        times = measured.times if measured.times > 1 else 1 / measured.times
+        number = round(times)
+        if measured.records < LEAST_RECORDS or number < GUESSES[0] or abs(times / number - 1) > SAME:
+            continue
+        if measured.spread > SAME:
+            continue
+        return Evidence(
+            f"{measured.loss.name} is {figure(measured.times)} times the logarithm of {measured.perplexity.name} at "
+            f"{measured.records} records ({figure(measured.first[0])} against {figure(measured.first[1])} at "
+            f"{run.step_name} {figure(measured.step)})",
+            steps=(measured.step,),
+            values={"factor": measured.times, "number": float(number)},
+        )
+    return None
+
+
+def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare with the evaluation loss; False if on the same scale, None if that cannot be told."""
+    if "eval_loss" not in run:
+        return None
+    steps, train, evaluation = beside_training(run["loss"].finite, run["eval_loss"])
+    keep = (train > 0) & (evaluation > 0)
+    if not keep.any():
+        return None
+    # The earlier half: later on memorised rows lower the training loss alone.
+    keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
+    quotient = train[keep] / evaluation[keep]
+    factor = median(quotient)
+    far = accumulated is None or accumulated > FAR
+    near = float(np.clip(SPREADS * mad(np.log(quotient)), NEAR_STEADY, NEAR_EVALUATION))
+    number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
+    if number is None and accumulated is not None and accumulated > FAR and np.ptp(np.log(quotient)) < STEADY:
+        number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
+    steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
+    if number is None or (accumulated is None and not steady):
+        return False
+    return Evidence(
+        f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
+        f"{figure(float(train[keep][0]))} against {figure(float(evaluation[keep][0]))} at {run.step_name} "
+        f"{figure(float(steps[keep][0]))}){_configured(accumulated)}",
+        steps=(float(steps[keep][0]),),
+        values={"factor": factor, "number": number},
+    )
+
+
+def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
+    """Compare the first loss with that of a uniform guess; False if on its scale, None if that cannot be told."""
+    loss = run["loss"].finite
+    first, step = float(loss.value[0]), float(loss.step[0])
+    if step > max(10, EARLY * run.last_step) or first <= 0:
+        return None
+    uniform = uniform_loss(run)
+    number: float | None
+    if run.kind == "sft" and uniform is None:
+        uniform = MAX_LN_VOCABULARY
+    if uniform is None:
+        return None
+    level = start_level(loss.value)
+    above = run.kind in LANGUAGE_MODELS and accumulated is not None and min(first, level) > 1.1 * max(uniform, 8.0)
+    if run.kind == "sft" and above and accumulated is not None:
+        # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
+        number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None
+    else:
+        number = accumulated if accumulated and abs(first / uniform / accumulated - 1) < NEAR_KNOWN else None
+    if number is None:
+        return False
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}, {figure(first / uniform)} times the "
+        f"{figure(uniform)} = ln({math.exp(uniform):,.0f}) of a uniform guess; divided by {figure(number)} it is "
+        f"{figure(first / number)}{_configured(accumulated)}",
+        steps=(step,),
+        values={"first": first, "uniform_guess": uniform, "number": number},
+    )
+
+
+def _whole(factor: float, accumulated: float | None, near_known: float, near_guessed: float) -> float | None:
+    """Return the number of micro-batches that a quotient is near to, or None."""
+    if accumulated is not None:
+        return accumulated if abs(factor / accumulated - 1) < near_known else None
+    return next((float(guess) for guess in GUESSES if abs(factor / guess - 1) < near_guessed), None)
+
+
+def _configured(accumulated: float | None) -> str:
+    return "" if accumulated is None else f"; gradient_accumulation_steps is {figure(accumulated)}"

@@ -1,0 +1,95 @@
+"""How a question finds the one outcome that it sees: readings are tried in order, and the first that sees ends it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import is_young
+from mldebug_mcp.symptoms.registry import (
+    DEFAULT_BACKGROUND,
+    Answers,
+    CannotTell,
+    Detector,
+    Evidence,
+    Outcome,
+)
+from mldebug_mcp.text import counted, figure
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How an outcome is seen, and of which runs it can be judged; see `symptom` for the fields.
+
+    Args:
+        outcome: What is seen; its needs are required first.
+        read: What sees it.
+        points: Finite values that the first of its needs must have.
+        settled: Whether a young run is too early for it.
+        not_for: Kinds of run for which it makes no sense, beside those of its question.
+    """
+
+    outcome: Outcome
+    read: Detector
+    points: int
+    settled: bool
+    not_for: tuple[str, ...]
+
+
+def reading(
+    read: Detector,
+    *,
+    needs: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+    points: int = 1,
+    settled: bool = False,
+    not_for: tuple[str, ...] = (),
+    background: float = DEFAULT_BACKGROUND,
+    follows: tuple[str, ...] = (),
+    instead: tuple[str, ...] = (),
+    as_chosen: bool = False,
+) -> Reading:
+    """Return how a function sees the outcome of its name, whose documentation is its own; see `symptom`."""
+    doc = inspect.getdoc(read) or ""
+    outcome = Outcome(
+        read.__name__,
+        doc,
+        background,
+        sources,
+        needs=needs,
+        follows=follows,
+        instead=instead,
+        as_chosen=as_chosen,
+    )
+    return Reading(outcome, read, points, settled, not_for)
+
+
+def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
+    """Return the first outcome that is present, the remarks before it, and why others cannot be judged."""
+    answers: dict[str, Evidence | CannotTell] = {}
+    for one in readings:
+        reason = _why_not(one, run)
+        try:
+            seen: Evidence | CannotTell | None = one.read(run) if reason is None else CannotTell(reason)
+        except CannotTell as why:
+            seen = why
+        if seen is None:
+            continue
+        answers[one.outcome.id] = seen
+        if isinstance(seen, Evidence) and seen.present:
+            break
+    return answers
+
+
+def _why_not(one: Reading, run: Run) -> str | None:
+    if run.kind in one.not_for:
+        return f"not judged for a run of kind {run.kind}"
+    if missing := [name for name in one.outcome.needs if name not in run]:
+        return f"not logged: {', '.join(missing)}"
+    if one.points > 1 and (count := len(run[one.outcome.needs[0]].finite)) < one.points:
+        return f"{one.outcome.needs[0]} has {counted(count, 'finite value')} here; {one.points} are needed"
+    if one.settled and is_young(run):
+        return f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress"
+    return None

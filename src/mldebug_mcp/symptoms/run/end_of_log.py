@@ -1,0 +1,110 @@
+"""Where the log ends, against its plan and its clock."""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+
+from mldebug_mcp.logs.plan import Plan, plan_of
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.beginning import has_finished
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.text import figure
+
+_SAID = {
+    "error": "it ends in an error",
+    "interrupted": "it was interrupted",
+    "cut": "its last line is cut off",
+}
+_FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
+
+
+@question(
+    Outcome(
+        "log_stops",
+        cleandoc("""The log ends before the number of steps or epochs that was planned.
+
+        Not this when: only the last logging interval is missing; the run says that it finished, or was set to stop
+        early (remarks); the log is the state saved with a checkpoint, which ends where the checkpoint was written; its
+        clock runs on without records (`log_falls_silent`). A run that is still going looks the same, hence the high
+        background. The slack was chosen by hand.
+        """),
+        background=0.3,  # a run that is still going
+        as_chosen=True,
+        follows=_FAILURES,
+    ),
+    Outcome(
+        "log_falls_silent",
+        cleandoc("""The lines of the log go on with the time, but no record comes for far longer than before.
+
+        Not this when: the plan was reached, or the run says that it finished or was interrupted; a fatal error stands
+        at the end; the silence is less than five minutes or ten times the usual distance of records, as for an
+        evaluation or a checkpoint (`logs.endings`). A log without times, or one in which every line stops at once,
+        cannot tell a run that hangs from one that still goes on.
+        """),
+        background=0.005,
+        sources=("bloom_176b_chronicles",),
+        as_chosen=True,
+        follows=_FAILURES,
+    ),
+    whole_run=True,
+)
+def end_of_log(run: Run) -> Answers:
+    """Say whether the log falls silent, or ends before its plan."""
+    if run.ending.how == "silence":
+        return {"log_falls_silent": _silent(run)}
+    try:
+        stops = _stops(run)
+    except CannotTell as why:
+        return {"log_stops": why}
+    return {"log_stops": stops} if stops is not None else {}
+
+
+def _silent(run: Run) -> Evidence:
+    plan = plan_of(run)
+    planned = f", at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}" if plan is not None else ""
+    return Evidence(
+        f"the log falls silent after {run.step_name} {figure(run.last_step)}{planned}: {run.ending.text}",
+        steps=(run.last_step,),
+        values=_values(plan) if plan is not None else {},
+    )
+
+
+def _stops(run: Run) -> Evidence | None:
+    """Return an end before the plan, which is a remark where the run says why.
+
+    Raises:
+        CannotTell: the plan is not known, or the log ends with each checkpoint.
+    """
+    plan = plan_of(run)
+    if plan is None:
+        raise CannotTell("the planned number of steps or epochs is not known, or is counted in another unit")
+    if plan.is_done:
+        return None
+    if "hf_trainer_state" in run.formats and not has_finished(run):
+        raise CannotTell(
+            f"the state ends at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}, but it is written with "
+            "each checkpoint: where the run ended is not seen"
+        )
+    harmless = _harmless(run)
+    last = (
+        f"; {_SAID[run.ending.how]}{f': {run.ending.text}' * bool(run.ending.text)}" if run.ending.how in _SAID else ""
+    )
+    return Evidence(
+        f"the log ends at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)} "
+        f"({plan.reached / plan.planned:.0%}){harmless or last}",
+        steps=(run.last_step,),
+        values=_values(plan),
+        present=not harmless,
+    )
+
+
+def _values(plan: Plan) -> dict[str, float]:
+    return {"reached": plan.reached, "planned": plan.planned, "share": plan.reached / plan.planned}
+
+
+def _harmless(run: Run) -> str:
+    if has_finished(run):
+        return f", and it says that it finished: {run.ending.text}"
+    if any("early_stop" in name.lower() or name.lower() == "patience" for name in run.config):
+        return "; the configuration asks for early stopping"
+    return ""

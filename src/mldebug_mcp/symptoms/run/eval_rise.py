@@ -1,0 +1,146 @@
+"""Evaluation losses that rise: how, when, and at which pass over the data."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.passes import passes_at
+from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion, start_of
+from mldebug_mcp.symptoms.quality import all_zero
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
+from mldebug_mcp.symptoms.statistics import aligned, median
+from mldebug_mcp.symptoms.ways import said_by
+from mldebug_mcp.text import figure
+
+LEAST_EVALUATIONS = 5
+FIRST = 0.15
+"""The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen by hand."""
+RISE = 0.05
+FALL = 0.1
+FAR, OF_START = 0.3, 0.1
+"""Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
+as rows of another kind are met with ever surer answers. Chosen by hand."""
+EARLY = 0.7
+"""Of a pass. A minimum later than this may be the end of the first pass, after which a small set is often memorised.
+Chosen by hand."""
+
+GROWS = Outcome(
+    "eval_gap_grows",
+    """The evaluation loss rises from its minimum while the training loss goes on falling.
+
+    Not this when: both rise, at the end (`loss_divergence`) or while the evaluation loss does most of its rise; the
+    training loss stands still from epoch to epoch; the rise is one noisy evaluation, or like those that it came back
+    from; of several named evaluation sets only a minority rises; the error rate or BLEU of what is written out still
+    gets better, which is what counts. The least rise was chosen by hand.""",
+    background=0.02,
+    sources=("axolotl_stability", "goodfellow_ch11"),
+    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+    instead=("eval_gap_at_zero", "eval_gap_wide"),
+)
+SLIGHT = Outcome(
+    "eval_gap_slight",
+    """A language model's evaluation loss ends 1 to 5 % above its minimum, while the training loss goes on falling.
+
+    So much is usual in the third epoch of fine-tuning. Not this when: it rises by more, or at four evaluations in a
+    row (`eval_gap_grows`). Judged only where evaluation rises.""",
+    background=0.06,
+    sources=("axolotl_stability",),
+    as_chosen=True,
+    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+)
+WITHIN = Outcome(
+    "eval_gap_within_epoch",
+    """The evaluation loss turns upward, while training goes on falling, before the first epoch is over.
+
+    Not this when: it turns at the end of the first epoch or later. Needs the epoch, or the rows and the batch.""",
+    background=0.03,
+    sources=("bekman_mle",),
+    of=GROWS.id,
+    needs=("loss",),
+)
+NEVER = Outcome(
+    "eval_never_improves",
+    """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
+
+    Not this when: it improves first and rises later, as in overfitting. Told only beside the rise.""",
+    background=0.15,
+    sources=("slavv_37",),
+    of=GROWS.id,
+    needs=("loss",),
+)
+
+
+@question(GROWS, SLIGHT, WITHIN, NEVER, not_for=("grpo", "ppo", "rl"))
+def eval_rise(run: Run) -> Answers:
+    """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
+    rise = rise_of_evaluation(run)
+    never = said_by(partial(_never, run))
+    if rise is None and isinstance(never, Evidence) and _is_far(run, never):
+        rise = never
+    if rise is None:
+        return {SLIGHT.id: CannotTell("the evaluation loss does not rise")}
+    if rise is not never and is_slight(run, rise):
+        return {SLIGHT.id: rise}
+    told = {WITHIN.id: said_by(partial(_within_pass, run, rise)), NEVER.id: never}
+    return {GROWS.id: rise, **{name: said for name, said in told.items() if said is not None}}
+
+
+def _is_far(run: Run, never: Evidence) -> bool:
+    """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
+    lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
+    return risen > FAR * abs(lowest) and risen > OF_START * abs(start_of(run, run["loss"].finite))
+
+
+def _within_pass(run: Run, rise: Evidence) -> Evidence | None:
+    if run.kind == "preference":
+        raise CannotTell("one pass over preference pairs is enough to know them by heart")
+    made = passes_at(run, np.array([rise.steps[0]]))
+    if made is None:
+        raise CannotTell("neither fractions of an epoch nor the steps per epoch are known")
+    epoch = float(made[0])
+    if epoch > EARLY:
+        return None
+    return Evidence(
+        f"at epoch {figure(epoch)}: {rise.summary}", steps=rise.steps, values={**rise.values, "epoch": epoch}
+    )
+
+
+def _never(run: Run) -> Evidence | None:
+    if "loss" not in run:
+        return None
+    loss = run["loss"].finite
+    refuse_after_explosion(run, evaluation_losses(run)[0])
+    judged = [
+        (series.finite, train)
+        for series in evaluation_losses(run)
+        if len(series.finite) >= LEAST_EVALUATIONS
+        and len(train := aligned(loss, series.finite)[1]) >= LEAST_EVALUATIONS
+    ]
+    if not judged:
+        raise CannotTell(f"fewer than {LEAST_EVALUATIONS} evaluations stand beside the training loss")
+    evaluation, train = judged[0]
+    if all_zero(evaluation):
+        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
+    if begins_late(evaluation):
+        raise CannotTell(
+            f"the first evaluation is at {run.step_name} {figure(float(evaluation.step[0]))}: whether it improved "
+            "before does not show"
+        )
+    best = int(np.argmin(evaluation.value))
+    lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
+    fell = median(train[-2:]) < float(train[0]) * (1 - FALL)
+    if last < lowest + RISE * abs(lowest) or not fell:
+        raise CannotTell("the evaluation loss does not rise while the training loss falls")
+    if best > max(0.0, FIRST * len(evaluation) - 1):
+        return None
+    return Evidence(
+        f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
+        f"{figure(last)} at the end, while the training loss goes from {figure(float(train[0]))} to "
+        f"{figure(median(train[-2:]))}",
+        steps=(float(evaluation.step[best]),),
+        values={"lowest": lowest, "last": last, "evaluation": best + 1},
+    )

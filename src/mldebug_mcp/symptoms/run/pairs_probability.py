@@ -1,0 +1,90 @@
+"""Do chosen and rejected answers lose their probability together?"""
+
+from __future__ import annotations
+
+from inspect import cleandoc
+
+from mldebug_mcp.logs.kinds import scores_pairs
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.pairs import LEAST_RECORDS, Changes, changes, has_changes
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.text import figure
+
+LEAST_FALL = 10.0
+"""Nats per answer by which both must fall; batches of other lengths alone move log-probabilities by some."""
+TOGETHER = 1.5
+"""The chosen answers lose this many times what the margin gains: they fall together more than apart."""
+OF_ALL = 0.75
+"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen by hand."""
+OUTRUN = 6.0
+"""Times what the margin gains. Sound runs lose about as much on the chosen answers as they gain in margin, some three
+times that. Chosen by hand."""
+FORGOTTEN = 40.0
+"""Nats per answer: with that, the chosen answers are all but forgotten. Chosen by hand."""
+
+
+@question(
+    Outcome(
+        "dpo_logps_fall",
+        cleandoc("""Log-probabilities of chosen and rejected both fall.
+
+        They fall by far more than they move apart, or without end.
+        Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+        as long as these keep most of the probability that they had; the fall is within the noise of batches; a
+        reward model is trained, which has no such probabilities. The factors were chosen by hand."""),
+        background=0.03,
+        sources=("razin_displacement", "remote_gpu_trainer"),
+    ),
+    Outcome(
+        "dpo_fall_outruns_margin",
+        cleandoc("""Chosen answers lose many times what the margin gains.
+
+        They lose more than 40 nats, and more than six times what they gain on the rejected ones.
+        Not this when: both fall by less, or move apart by a good part of that. Bounds chosen by hand."""),
+        background=0.005,
+        sources=("razin_displacement",),
+        of="dpo_logps_fall",
+    ),
+)
+def pairs_probability(run: Run) -> Answers:
+    """The fall of both, and beside it whether it outruns by far what the margin gains."""
+    if scores_pairs(run):
+        return {}  # it scores answers, and gives them no probability that could fall
+    moved = changes(run)
+    if moved is None:
+        why = f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities"
+        lacking = "not logged: rewards that are zero at first, or logps, both of chosen and of rejected"
+        raise CannotTell(why if has_changes(run) else lacking)
+    fall = _fall(run, moved)
+    if fall is None:
+        return {}
+    lost, gained = -moved.chosen.by, max(moved.chosen.by - moved.rejected.by, 0.0)
+    if not fall.present or lost < FORGOTTEN or lost < OUTRUN * gained:
+        return {"dpo_logps_fall": fall}
+    beyond = Evidence(
+        f"the chosen answers lose {figure(lost)} nats while the margin gains {figure(gained)}",
+        steps=fall.steps,
+        values={"lost": lost, "gained": gained},
+    )
+    return {"dpo_logps_fall": fall, "dpo_fall_outruns_margin": beyond}
+
+
+def _fall(run: Run, moved: Changes) -> Evidence | None:
+    chosen, rejected = moved.chosen, moved.rejected
+    if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
+        return None
+    gain = chosen.by - rejected.by
+    together = -chosen.by > TOGETHER * max(gain, 0.0)
+    lost = moved.began < 0 and -chosen.by > OF_ALL * -moved.began
+    remark = ""
+    if lost:
+        remark = f"; the chosen began at {figure(moved.began)} nats"
+    elif not together:
+        remark = ": they move apart more than the chosen fall"
+    return Evidence(
+        f"by {run.step_name} {figure(run.last_step)} the log-probability of the chosen answers is down by "
+        f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({moved.unit}){remark}",
+        steps=(run.first_step,),
+        values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},
+        present=together or lost,
+    )

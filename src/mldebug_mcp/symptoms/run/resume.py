@@ -1,0 +1,247 @@
+"""What the loss does where the run was resumed, or where its data may have started over unseen."""
+
+from __future__ import annotations
+
+import math
+from inspect import cleandoc
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.falls import Fall, falls_of
+from mldebug_mcp.measure.resumes import Join, joins_of
+from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.terms import refuse_new_terms
+from mldebug_mcp.text import figure
+
+SHARE = 0.05
+SIGMAS = 5.0
+"""A jump is this share of the level, and so many standard errors. Both chosen by hand."""
+DIP_SHARE, DIP_SIGMAS = 0.06, 5.0
+"""... and a dip this share, pooled over all resumes of the run, with so many standard errors. Chosen by hand."""
+CUT = 0.8
+"""A rate that is below this share of that before the resume lowers the loss by itself."""
+BACK = 0.5
+"""Of a jump: what must be made up again. Chosen by hand."""
+LEAST, LATER = 6, 5
+"""Records after a jump that tell whether it is made up, and those at the end that stand for where it ends."""
+GRADIENT = 1.5
+"""Times by which the gradient norm changes, four standard errors at least. Chosen by hand."""
+GRADIENT_SIGMAS = 4.0
+LEAST_POINTS = 40
+"""Records in which a fall that no resume marks can be told from noise."""
+
+
+@question(
+    Outcome(
+        "loss_jump_at_resume",
+        cleandoc("""The loss jumps where the run was resumed, by its steps or its words, or across a gap in the steps.
+
+        It goes up, or also down for good where the same steps were run again. Not this when: the second stretch starts
+        from the beginning (another run); the jump is within the noise, or no more than the trend on either side; the
+        loss falls and climbs back (`loss_falls_back`). The share and the number of standard errors were chosen by hand.
+        """),
+        # One run in ten is resumed in its log, of which one in fifty jumps so. It is judged in resumed runs alone, so
+        # that the priors of causes, which are shares of all runs, come too low for them. Chosen by hand.
+        background=0.002,
+        sources=("bekman_mle",),
+        as_chosen=True,
+    ),
+    Outcome(
+        "loss_settles_after_resume",
+        cleandoc("""After a jump up at a resume the loss comes back by half of the jump or more.
+
+        The weights are those of before, and what moves them has to settle anew. Not this when: the loss falls at the
+        resume, or stays up.
+        """),
+        background=0.25,
+        sources=("bekman_mle",),
+        of="loss_jump_at_resume",
+        as_chosen=True,
+    ),
+    Outcome(
+        "gradient_jumps_at_resume",
+        cleandoc("""Where the loss jumps at a resume, the gradient norm changes its level as well.
+
+        Not this when: it changes by less than half, or within its own noise; single records stand out. The factor was
+        chosen by hand.
+        """),
+        background=0.1,
+        of="loss_jump_at_resume",
+        needs=("grad_norm",),
+        as_chosen=True,
+    ),
+    Outcome(
+        "loss_falls_back",
+        cleandoc("""The training loss falls at one step to a lower level, and climbs back from there over many steps.
+
+        This happens where the data start over, with rows that were seen before or are easier. Where the log shows a
+        resume, less of a fall is needed, and several resumes count together. Not this when: the learning rate is cut
+        there, or comes back later, with which the loss climbs; the fall is the end of a spike or of a stretch of bad
+        data; it is at an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays
+        low. Unknown where a term of the loss sets in during the run. The numbers were chosen by hand.
+        """),
+        background=0.01,
+        sources=("bekman_mle",),
+        follows=("loss_spikes_recur", "loss_spike_single"),
+    ),
+    Outcome(
+        "falls_back_at_resume",
+        cleandoc("""The fall of the loss from which it climbs back begins where the log shows a resume.
+
+        Not this when: the log shows none there, or only a gap in its steps.
+        """),
+        background=0.05,
+        sources=("bekman_mle",),
+        of="loss_falls_back",
+        as_chosen=True,
+    ),
+    needs=("loss",),
+    points=8,
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def resume(run: Run) -> Answers:
+    """Say whether the loss jumps at a resume, or falls there, or anywhere, to a level from which it climbs back."""
+    joins = joins_of(run)
+    answers: dict[str, Evidence | CannotTell] = {}
+    try:
+        falls = _falls(run)
+    except CannotTell as why:
+        falls, answers["loss_falls_back"] = [], why
+    if falls:
+        return _fell(run, falls, joins)
+    if fallen := _falls_at_joins(run, joins):
+        return fallen
+    if not joins:
+        answers["loss_jump_at_resume"] = CannotTell(
+            "the log shows no resume: it tells of none, and its steps neither fall back nor have a gap"
+        )
+    jumps = [join for join in joins if _jumps(join)]
+    return {**answers, **_jumped(run, jumps, joins)} if jumps else answers
+
+
+def _falls(run: Run) -> list[Fall]:
+    """Return the falls of the loss with nothing to mark them.
+
+    Raises:
+        CannotTell: too few records, means of whole epochs, or a term of the loss that sets in.
+    """
+    loss = run["loss"].finite
+    if len(loss) < LEAST_POINTS:
+        raise CannotTell(f"loss has {len(loss)} finite values here; {LEAST_POINTS} are needed")
+    if run.step_name == "epoch" and bool(np.all(loss.step == np.floor(loss.step))):
+        raise CannotTell("each record is the mean of an epoch, in which all rows are seen once")
+    refuse_new_terms(run)
+    return falls_of(run)
+
+
+def _fell(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
+    """Return the falls as evidence, and whether they are at resumes: within three records of the first."""
+    first = falls[0]
+    more = f"; {len(falls)} such falls" if len(falls) > 1 else ""
+    answers = {
+        "loss_falls_back": Evidence(
+            f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.step_name} "
+            f"{figure(first.step)} and climbs back{more}",
+            steps=tuple(one.step for one in falls[:10]),
+            values={"before": first.before, "after": first.after, "falls": len(falls)},
+        )
+    }
+    near = 3 * median(np.abs(np.diff(run["loss"].finite.step)))
+    at = [fall for fall in falls if any(join.told and abs(join.step - fall.step) <= near for join in joins)]
+    return {**answers, **(_at_resumes(run, [one.step for one in at]) if at else {})}
+
+
+def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
+    """Return the dips that begin at resumes as evidence, all of them together, if their mean is clear."""
+    dips = [
+        (join, join.dip)
+        for join in joins
+        if join.told and join.dip is not None and not join.new_epoch and (join.rate is None or join.rate >= CUT)
+    ]
+    if not dips or len(dips) < sum(join.told for join in joins):
+        return {}
+    depth = sum(dip.depth / abs(join.before or math.inf) for join, dip in dips) / len(dips)
+    squared = sum((dip.error / abs(join.before or math.inf)) ** 2 for join, dip in dips)
+    if depth < max(DIP_SHARE, DIP_SIGMAS * math.sqrt(squared) / len(dips)):
+        return {}
+    join, dip = max(dips, key=lambda one: one[1].depth)
+    more = f"; at {len(dips)} resumes it falls by {depth:.0%} on average" if len(dips) > 1 else ""
+    steps = [join.step, *(other.step for other, _ in dips if other is not join)]
+    return {
+        "loss_falls_back": Evidence(
+            f"loss falls from {figure(join.before)} to {figure(dip.low)} at {run.step_name} {figure(join.step)} for "
+            f"about {dip.records} records and climbs back to {figure(dip.back)}{more}",
+            steps=tuple(steps[:10]),
+            values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
+        ),
+        **_at_resumes(run, steps),
+    }
+
+
+def _at_resumes(run: Run, steps: list[float]) -> Answers:
+    more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
+    said = f"the fall of the loss at {run.step_name} {figure(steps[0])}{more} begins where the run was resumed"
+    return {"falls_back_at_resume": Evidence(said, steps=tuple(steps[:10]), values={"resumes": len(steps)})}
+
+
+def _jumps(join: Join) -> bool:
+    """Say whether the loss jumps beyond noise: up, or also down where the same steps were run again."""
+    size = abs(join.jump) if join.replayed else join.jump
+    return size > max(SHARE * abs(join.before), SIGMAS * join.error)
+
+
+def _jumped(run: Run, jumps: list[Join], joins: tuple[Join, ...]) -> Answers:
+    worst = max(jumps, key=lambda join: abs(join.jump))
+    more = f"; {len(jumps)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
+    where = "where the run was resumed" if worst.told else "after a gap in the logged steps"
+    rate = (
+        f"; the learning rate is {figure(worst.rate)} times that before"
+        if worst.rate is not None and abs(worst.rate - 1) > 1 - CUT
+        else ""
+    )
+    jump = Evidence(
+        f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
+        f"{where}{more}{rate}",
+        steps=(worst.step, *(join.step for join in jumps if join is not worst))[:10],
+        values={
+            "before": worst.before,
+            "after": worst.after,
+            "jump": worst.after - worst.before,
+            "joins": len(joins),
+        },
+    )
+    found = {"loss_settles_after_resume": _settles(run, worst), "gradient_jumps_at_resume": _gradient(run, worst)}
+    return {"loss_jump_at_resume": jump, **{name: one for name, one in found.items() if one is not None}}
+
+
+def _settles(run: Run, join: Join) -> Evidence | None:
+    loss = run["loss"].finite
+    after = loss.value[loss.step >= join.step]
+    if join.after <= join.before or len(after) < LEAST:
+        return None
+    level = median(after[-max(LATER, len(after) // 4) :])
+    if level > join.before + (1 - BACK) * (join.after - join.before):
+        return None
+    return Evidence(
+        f"after the jump from {figure(join.before)} to {figure(join.after)} at {run.step_name} {figure(join.step)} "
+        f"the loss comes back to {figure(level)}",
+        steps=(join.step,),
+        values={"before": join.before, "after": join.after, "end": level},
+    )
+
+
+def _gradient(run: Run, join: Join) -> Evidence | None:
+    if join.gradient is None or join.gradient <= 0:
+        return None
+    moved = abs(math.log(join.gradient))
+    if moved < math.log(GRADIENT) or moved < GRADIENT_SIGMAS * join.gradient_error:
+        return None
+    return Evidence(
+        f"the gradient norm is {figure(join.gradient)} times its level before from {run.step_name} "
+        f"{figure(join.step)} on, where the loss jumps",
+        steps=(join.step,),
+        values={"factor": join.gradient},
+    )

@@ -1,0 +1,115 @@
+"""`end_of_log`: present cases, near-misses, and what cannot be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from mldebug_mcp import diagnose_run
+from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs.attempt import Ending
+from mldebug_mcp.logs.plan import concluded
+from mldebug_mcp.models import State
+from tests.runs import run_of, seen, state
+
+HALF = [1.0] * 50
+
+
+def test_a_log_that_ends_halfway_is_present() -> None:
+    finding = seen("log_stops", run_of(loss=HALF, every=10, config={"max_steps": 1000}))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [500]
+    assert finding.values["share"] == 0.5
+
+
+def test_epochs_of_which_only_a_few_were_logged_are_present() -> None:
+    run = run_of(loss=HALF, epoch=[0.02 * i for i in range(50)], config={"num_train_epochs": 3})
+    assert state("log_stops", run) is State.PRESENT
+
+
+def test_a_total_in_each_record_is_the_plan() -> None:
+    assert state("log_stops", run_of(loss=HALF, total_steps=[200.0] * 50)) is State.PRESENT
+
+
+def test_a_last_logging_interval_that_is_missing_is_absent() -> None:
+    assert state("log_stops", run_of(loss=HALF, every=10, config={"max_steps": 509})) is State.ABSENT
+
+
+def test_epochs_counted_from_zero_are_complete() -> None:
+    run = run_of(loss=HALF, epoch=[float(i // 5) for i in range(50)], config={"num_train_epochs": 10})
+    assert state("log_stops", run) is State.ABSENT
+
+
+def test_early_stopping_is_a_remark() -> None:
+    finding = seen("log_stops", run_of(loss=HALF, config={"max_steps": 1000, "early_stopping_patience": 3}))
+    assert finding.state is State.ABSENT
+    assert "early stopping" in finding.summary
+
+
+def test_a_closing_record_is_a_remark() -> None:
+    run = run_of({"loss": HALF, "summary/train_runtime": {50: 30.0}}, config={"max_steps": 1000})
+    assert state("log_stops", run) is State.ABSENT
+
+
+def test_the_state_of_a_checkpoint_is_unknown() -> None:
+    run = replace(run_of(loss=HALF, config={"max_steps": 1000}), formats=("hf_trainer_state",))
+    assert state("log_stops", run) is State.UNKNOWN
+
+
+def test_no_plan_or_one_in_another_unit_is_unknown() -> None:
+    assert state("log_stops", run_of(loss=HALF)) is State.UNKNOWN
+    assert state("log_stops", run_of(loss=HALF, every=100, config={"max_steps": 50})) is State.UNKNOWN
+
+
+def test_a_run_that_may_still_be_going_is_not_called_broken(tmp_path: Path) -> None:
+    log = tmp_path / "trainer_log.jsonl"
+    lines = (f'{{"current_steps": {step}, "total_steps": 1000, "loss": {2 - step / 100:.3f}}}' for step in range(1, 70))
+    log.write_text("\n".join(lines), encoding="utf-8")
+    diagnosis = diagnose_run(log)
+    assert {one.symptom: one.state for one in diagnosis.findings}["log_stops"] is State.PRESENT
+    assert diagnosis.hypotheses[0].cause == "healthy"
+
+
+def stamped(folder: Path, quiet: int, last: str = "", every: int = 10) -> Run:
+    """Return a run whose lines have times; after its records the heartbeat goes on for `quiet` seconds."""
+    start = datetime(2024, 5, 1, 10, 0, 0)
+    lines = [f"{start + timedelta(seconds=every * at)} step {at}: loss {2 - at / 100:.4f}" for at in range(1, 60)]
+    beats = range(0, quiet + 1, 60)
+    lines += [f"{start + timedelta(seconds=every * 60 + beat)} heartbeat: workers alive" for beat in beats]
+    lines += [last] * bool(last)
+    (folder / "train.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return read_run(folder / "train.log")
+
+
+def test_a_clock_that_runs_on_without_records_is_silence(tmp_path: Path) -> None:
+    finding = seen("log_falls_silent", stamped(tmp_path, 1800))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [59]
+
+
+def test_the_time_of_an_evaluation_is_no_silence(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 240)) is State.ABSENT
+
+
+def test_records_that_come_every_few_minutes_make_no_silence_of_half_an_hour(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, every=240)) is State.ABSENT
+
+
+def test_a_run_that_says_that_it_is_done_is_not_silent(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, "Training completed.")) is State.ABSENT
+
+
+def test_an_interrupted_run_is_not_silent(tmp_path: Path) -> None:
+    assert state("log_falls_silent", stamped(tmp_path, 1800, "KeyboardInterrupt")) is State.ABSENT
+
+
+def test_a_plan_that_was_reached_is_not_silence() -> None:
+    silent = Ending("silence", "its clock runs on for 900 s behind the last record")
+    run = concluded(replace(run_of(loss=HALF, config={"max_steps": 50}), ending=silent))
+    assert state("log_falls_silent", run) is State.ABSENT
+
+
+def test_a_log_that_just_ends_is_not_silent() -> None:
+    assert state("log_falls_silent", run_of(loss=HALF, config={"max_steps": 1000})) is State.UNKNOWN
+    assert state("log_stops", run_of(loss=HALF, config={"max_steps": 1000})) is State.PRESENT

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import State
+from tests.runs import Curve, decay, noisy, run_of, seen, state
+
+NAME = "eval_metric_swings"
+STEPS = range(10, 401, 10)
+
+
+def swings(run: Run) -> bool:
+    return state(NAME, run) is State.PRESENT
+
+
+def _at(values: object) -> dict[float, float]:
+    return dict(zip(STEPS, np.asarray(values, dtype=float).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("scale", [1, 100])
+def test_an_accuracy_between_a_fifth_and_nine_tenths_is_seen(scale: float) -> None:
+    jumps = np.random.default_rng(1).uniform(0.2, 0.9, 40)
+    finding = seen(NAME, run_of(loss=decay(400, 1.6, 0.1), eval_accuracy=_at(scale * jumps)))
+    assert finding.state is State.PRESENT
+    assert finding.values["highest"] - finding.values["lowest"] > 0.4
+
+
+def test_a_loss_that_doubles_and_halves_is_seen_where_no_accuracy_is_logged() -> None:
+    jumps = np.exp(np.random.default_rng(1).uniform(-2, 2, 40))
+    assert state(NAME, run_of(loss=decay(400, 1.6, 0.1), eval_loss=_at(jumps))) is State.PRESENT
+
+
+def test_twenty_rows_that_are_mostly_right_are_absent() -> None:
+    few = np.random.default_rng(1).binomial(20, decay(40, 0.3, 0.85)) / 20
+    assert not swings(run_of(loss=decay(400, 1.6, 0.1), eval_accuracy=_at(few)))
+
+
+def test_swings_that_are_over_in_the_first_half_are_absent() -> None:
+    jumps = np.random.default_rng(1).uniform(0.2, 0.9, 40)
+    jumps[20:] = 0.9
+    assert not swings(run_of(loss=decay(400, 1.6, 0.1), eval_accuracy=_at(jumps)))
+
+
+@pytest.mark.parametrize(
+    "loss", [np.full(400, 1.6), np.exp(np.random.default_rng(2).uniform(-2, 1, 400)) * decay(400, 2, 0.2)]
+)
+def test_where_training_does_not_fall_or_swings_as_well_it_is_absent(loss: Curve) -> None:
+    jumps = np.random.default_rng(1).uniform(0.2, 0.9, 40)
+    assert not swings(run_of(loss=loss, eval_accuracy=_at(jumps)))
+
+
+def test_a_handful_of_evaluations_cannot_tell() -> None:
+    assert state(NAME, run_of(loss=decay(400), eval_accuracy={100: 0.2, 200: 0.9, 300: 0.3})) is State.UNKNOWN
+
+
+def test_an_accuracy_that_gets_better_by_leaps_does_not_swing() -> None:
+    accuracy = [0.025, 0.0, 0.003, 0.03, 0.034, 0.168, 0.13, 0.404, 0.391, 0.644]
+    loss = [0.722, 0.691, 0.661, 0.563, 0.406, 0.263, 0.181, 0.136, 0.109, 0.091]
+    assert not swings(run_of(loss=loss, eval_accuracy=accuracy))
+
+
+def test_a_training_loss_that_falls_fast_is_no_swing_of_its_own() -> None:
+    loss = [2.3 * 0.7**epoch for epoch in range(12)]
+    swinging = [0.49, 0.52, 0.85, 0.5, 0.86, 0.49, 0.88, 0.51, 0.87, 0.5, 0.88, 0.49]
+    assert state(NAME, run_of(loss=loss, eval_accuracy=swinging)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_metric_that_jumps_at_random_is_present(seed: int) -> None:
+    accuracy = np.random.default_rng(seed).uniform(0.1, 0.9, 30)
+    assert state("eval_metric_flickers", run_of(eval_accuracy=accuracy)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_evaluation_loss_that_jumps_at_random_is_present(seed: int) -> None:
+    loss = noisy(np.full(60, 2.0), 0.7, seed, "lognormal")
+    assert state("eval_metric_flickers", run_of(eval_loss=loss)) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_noisy_metric_with_a_trend_is_absent(seed: int) -> None:
+    accuracy = noisy(1 - decay(30, 0.9, 0.1), 0.05, seed)
+    assert state("eval_metric_flickers", run_of(eval_accuracy=accuracy, eval_loss=decay(30))) is State.ABSENT
+
+
+def test_small_random_changes_of_a_converged_metric_are_absent() -> None:
+    assert state("eval_metric_flickers", run_of(eval_accuracy=noisy(np.full(30, 0.9), 0.03))) is State.ABSENT
+
+
+def test_seven_evaluations_cannot_tell() -> None:
+    assert state("eval_metric_flickers", run_of(eval_accuracy=[0.1, 0.9] * 3)) is State.UNKNOWN
+
+
+def evaluated(size: float, kind: str = "sft") -> Run:
+    levels = 1.2 + size * np.random.default_rng(3).standard_normal(15)
+    return run_of(
+        loss=noisy(decay(150, 1.5, 1.0), 0.02),
+        eval_loss={10 * (place + 1): float(level) for place, level in enumerate(levels)},
+        kind=kind,
+    )
+
+
+@pytest.mark.parametrize(("size", "answer"), [(0.3, State.PRESENT), (0.02, State.UNKNOWN)])
+def test_scatter_of_a_loss_per_token_is_judged(size: float, answer: State) -> None:
+    assert state("eval_tokens_flicker", evaluated(size)) is answer
+    assert (state("eval_metric_flickers", evaluated(size)) is State.PRESENT) is (answer is State.PRESENT)
+
+
+def test_a_small_set_of_a_classifier_cannot_tell() -> None:
+    assert state("eval_tokens_flicker", evaluated(0.3, "supervised")) is State.UNKNOWN
+
+
+def scattered(at_peak: float, at_end: float, rate: Curve | None = None, kind: str = "supervised") -> Run:
+    """A run of 40 evaluations under a rate that falls as a cosine, with noise of the loss that goes from one size to
+    another with it."""
+    share = (1 + np.cos(np.pi * np.arange(400) / 400)) / 2
+    sizes = at_end + (at_peak - at_end) * share[9::10]
+    values = decay(40, 1.4, 1.0) + sizes * np.random.default_rng(5).standard_normal(40)
+    return run_of(
+        loss=noisy(decay(400, 1.6, 0.9), 0.05),
+        learning_rate=1e-3 * share if rate is None else rate,
+        eval_loss=_at(values),
+        kind=kind,
+    )
+
+
+def test_an_evaluation_that_scatters_as_much_where_the_weights_hardly_move_is_seen_with_both_rates() -> None:
+    finding = seen("eval_noise_stays", scattered(0.04, 0.04))
+    assert finding.state is State.PRESENT
+    assert finding.values["noise"] > 0.02
+    assert "2.57e-05" in finding.summary
+    assert "0.000842" in finding.summary
+    assert state("eval_metric_flickers", scattered(0.04, 0.04)) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    ("at_peak", "at_end"),
+    [(0.04, 0.001), (0.04, 0.004), (0.003, 0.003), (0.0, 0.0)],
+    ids=["gone with the rate", "ten times less", "a large random subset", "no noise"],
+)
+def test_noise_that_goes_with_the_rate_or_is_small_is_no_noise_of_the_evaluation(at_peak: float, at_end: float) -> None:
+    assert state("eval_noise_stays", scattered(at_peak, at_end)) is not State.PRESENT
+
+
+def test_under_a_constant_rate_nobody_can_tell_whose_noise_it_is() -> None:
+    finding = seen("eval_noise_stays", scattered(0.04, 0.04, np.full(400, 1e-3)))
+    assert finding.state is State.UNKNOWN
+
+
+def test_restarts_of_the_rate_are_no_low_rate_at_the_end() -> None:
+    cycles = 1e-3 * (1 + np.cos(np.pi * (np.arange(400) % 130) / 130)) / 2
+    assert state("eval_noise_stays", scattered(0.04, 0.04, cycles)) is State.UNKNOWN
+
+
+def test_rounding_to_two_decimals_is_no_noise() -> None:
+    share = (1 + np.cos(np.pi * np.arange(400) / 400)) / 2
+    values = np.round(decay(40, 1.4, 1.0) + 0.004 * np.random.default_rng(5).standard_normal(40), 2)
+    run = run_of(loss=decay(400), learning_rate=1e-3 * share, eval_loss=_at(values))
+    assert state("eval_noise_stays", run) is not State.PRESENT

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Run, Scalar
+from mldebug_mcp.models import Finding, State
+from tests.runs import run_of, seen
+
+OUTCOMES = (
+    "eval_score_stands",
+    "eval_score_falls",
+    "eval_score_far_below",
+    "eval_score_gap_grows",
+    "eval_score_above_train",
+)
+EVERY = 20
+
+
+def scored(
+    train: Sequence[float],
+    evaluation: Sequence[float],
+    *,
+    rows: float | None = None,
+    batch: float = 10,
+    seed: int = 0,
+    names: tuple[str, str] = ("accuracy", "eval_accuracy"),
+    kind: str = "supervised",
+    config: Mapping[str, Scalar] | None = None,
+) -> Run:
+    """A run with one evaluation every 20 steps, whose training score is that of batches of 64 rows."""
+    every = np.interp(np.arange(1, EVERY * len(train) + 1), EVERY * np.arange(1, len(train) + 1), train)
+    noise = np.sqrt(every * (1 - every) / 64) * np.random.default_rng(seed).standard_normal(len(every))
+    settings: dict[str, Scalar] = {"eval_rows": 1000, **(config or {})}
+    if rows is not None:
+        settings |= {"train_rows": rows, "per_device_train_batch_size": batch}
+    return run_of(
+        {
+            names[0]: np.clip(every + noise, 0, 1),
+            names[1]: {EVERY * (at + 1): float(value) for at, value in enumerate(evaluation)},
+        },
+        config=settings,
+        kind=kind,
+    )
+
+
+def told(run: Run) -> str:
+    """Return the outcome that is seen, "" for none."""
+    present = [name for name in OUTCOMES if seen(name, run).state is State.PRESENT]
+    assert len(present) < 2
+    return "".join(present)
+
+
+def finding(name: str, run: Run) -> Finding:
+    return seen(name, run)
+
+
+LEARNS = [0.3, 0.5, 0.65, 0.75, 0.8, 0.84, 0.87, 0.89, 0.9, 0.9]
+"""What a sound run scores."""
+
+
+def test_an_evaluation_that_stays_at_chance_while_training_rises_is_seen_with_both_numbers() -> None:
+    run = scored(LEARNS, [0.1, 0.11, 0.1, 0.09, 0.1, 0.12, 0.1, 0.1, 0.11, 0.1])
+    assert told(run) == "eval_score_stands"
+    assert "0.1" in finding("eval_score_stands", run).summary
+    assert finding("eval_score_stands", run).values["gap"] > 0.7
+
+
+@pytest.mark.parametrize(("rows", "answer"), [(2000, State.PRESENT), (50, State.UNKNOWN), (None, State.UNKNOWN)])
+def test_what_is_learnt_in_the_first_pass_is_no_row_known_by_heart(rows: float | None, answer: State) -> None:
+    assert finding("eval_score_stands_at_once", scored(LEARNS, [0.1] * 10, rows=rows)).state is answer
+
+
+def test_shuffled_labels_are_known_only_after_many_passes() -> None:
+    run = scored([0.1, 0.12, 0.2, 0.4, 0.7, 0.9, 0.97, 1.0, 1.0, 1.0], [0.1] * 10, rows=200)
+    assert told(run) == "eval_score_stands"
+    assert finding("eval_score_stands_at_once", run).state is State.ABSENT
+
+
+def test_an_evaluation_far_below_training_from_the_first_pass_on_is_seen_with_its_pass() -> None:
+    run = scored(LEARNS, [value - 0.28 for value in LEARNS], rows=2000)
+    assert told(run) == "eval_score_far_below"
+    assert "pass 0.1" in finding("eval_score_far_below", run).summary
+
+
+def test_the_same_gap_cannot_be_told_from_memorised_rows_where_passes_are_unknown_or_many() -> None:
+    below = [value - 0.28 for value in LEARNS]
+    for run in (scored(LEARNS, below), scored(LEARNS, below, rows=50)):
+        assert told(run) == ""
+        assert finding("eval_score_far_below", run).state is State.UNKNOWN
+
+
+def test_a_first_evaluation_before_batch_normalisation_has_settled_is_no_gap() -> None:
+    run = scored(LEARNS, [0.1, 0.3, *[value - 0.02 for value in LEARNS[2:]]], rows=2000)
+    assert told(run) == ""
+
+
+MEMORISED = [0.4, 0.6, 0.8, 0.9, 0.96, 0.98, 0.99, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("rows", "early"), [(100, State.ABSENT), (10_000, State.PRESENT), (None, State.UNKNOWN)])
+def test_a_gap_that_opens_tells_whether_it_did_before_rows_were_seen_twice(rows: float | None, early: State) -> None:
+    run = scored(MEMORISED, [0.4, 0.5, 0.52, 0.53, 0.53, 0.53, 0.52, 0.53, 0.53, 0.53], rows=rows)
+    assert told(run) == "eval_score_gap_grows"
+    assert finding("eval_score_gap_in_first_pass", run).state is early
+
+
+def test_a_small_gap_that_opens_within_the_only_pass_is_seen() -> None:
+    falls_behind = [value - gap for value, gap in zip(LEARNS, np.linspace(0, 0.2, 10), strict=True)]
+    assert told(scored(LEARNS, falls_behind, rows=2000)) == "eval_score_gap_grows"
+    assert told(scored(LEARNS, falls_behind, rows=200)) == ""
+
+
+def test_a_score_that_is_lost_again_while_training_goes_on_is_seen_with_its_best_step() -> None:
+    run = scored(MEMORISED, [0.4, 0.6, 0.72, 0.74, 0.72, 0.69, 0.66, 0.63, 0.62, 0.61])
+    assert told(run) == "eval_score_falls"
+    assert finding("eval_score_falls", run).steps[0] == pytest.approx(80, abs=20)
+
+
+def test_scores_that_both_fall_are_no_matter_of_evaluation() -> None:
+    both = [0.4, 0.6, 0.72, 0.74, 0.6, 0.5, 0.4, 0.35, 0.3, 0.3]
+    assert told(scored(both, both)) == ""
+
+
+NOISY = [0.3, 0.45, 0.5, 0.55, 0.58, 0.6, 0.61, 0.62, 0.62, 0.62]
+
+
+def test_an_evaluation_far_above_training_is_seen_unless_inputs_are_mixed_or_dropped_on_purpose() -> None:
+    above = [value + 0.25 for value in NOISY]
+    assert told(scored(NOISY, above)) == "eval_score_above_train"
+    for setting in ("mixup", "cutmix_alpha"):
+        run = scored(NOISY, above, config={setting: 0.8})
+        assert finding("eval_score_above_train", run).state is State.UNKNOWN
+    assert finding("eval_score_above_train", scored(NOISY, above, config={"dropout": 0.5})).state is State.UNKNOWN
+
+
+TWENTY_ROWS = (np.random.default_rng(2).binomial(20, LEARNS) / 20).tolist()
+HEALTHY = {
+    "in step": scored(LEARNS, [value - 0.03 for value in LEARNS]),
+    "light dropout": scored(LEARNS, [value + 0.05 for value in LEARNS], config={"dropout": 0.1}),
+    "a usual gap at the end": scored(MEMORISED, [0.4, 0.58, 0.7, 0.78, 0.82, 0.84, 0.85, 0.85, 0.86, 0.86]),
+    "a hundred classes": scored(MEMORISED, [0.38, 0.55, 0.65, 0.7, 0.74, 0.76, 0.77, 0.77, 0.77, 0.77]),
+    "solved before the first evaluation": scored([0.9, 0.95, 0.97, 0.98], [0.93, 0.93, 0.93, 0.93]),
+    "begins trained": scored([0.6, 0.8, 0.9, 0.95], [0.55, 0.7, 0.78, 0.8]),
+    "young": scored([0.1, 0.12, 0.15], [0.1, 0.11, 0.13]),
+    "twenty rows": scored(
+        LEARNS, (np.random.default_rng(2).binomial(20, LEARNS) / 20).tolist(), config={"eval_rows": 20}
+    ),
+    "nothing is learnt": scored([0.1] * 10, [0.1] * 10),
+    "slow to generalise": scored(LEARNS, [0.1, 0.1, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.83, 0.85]),
+    "flickers": scored(LEARNS, [0.25, 0.5, 0.4, 0.7, 0.6, 0.82, 0.7, 0.85, 0.8, 0.87]),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_sound_runs_show_none_of_it(name: str) -> None:
+    assert told(HEALTHY[name]) == ""
+
+
+def test_error_rates_are_compared_as_what_is_right() -> None:
+    wrong = [1 - value for value in LEARNS]
+    run = scored(wrong, [0.9] * 10, names=("train_error_rate", "eval_error_rate"))
+    assert told(run) == "eval_score_stands"
+
+
+def test_percentages_and_shares_are_not_compared() -> None:
+    run = run_of(accuracy=[100 * value for value in LEARNS], eval_accuracy=[0.5] * 10, kind="supervised")
+    assert finding("eval_score_stands", run).state is State.UNKNOWN
+
+
+def test_two_evaluations_cannot_tell() -> None:
+    assert finding("eval_score_stands", scored([0.5, 0.9], [0.1, 0.1])).state is State.UNKNOWN

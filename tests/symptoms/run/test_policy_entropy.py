@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import State
+from tests.runs import Curve, decay, noisy, run_of, seen, state
+
+
+def test_collapse_below_a_hundredth_is_present_with_its_onset() -> None:
+    finding = seen("entropy_low", run_of(entropy=[0.4] * 50 + [0.002] * 50, kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [51, 51]
+
+
+def test_where_a_slow_collapse_begins_is_told_before_where_it_is_complete() -> None:
+    entropy = np.concatenate([np.full(60, 0.4), 0.4 * np.exp(-np.arange(60) / 8)])
+    finding = seen("entropy_low", run_of(entropy=noisy(entropy, 0.05), kind="grpo"))
+    assert 55 <= (finding.steps[0] or 0) <= 65
+    assert (finding.steps[1] or 0) > 80
+
+
+def test_the_entropy_loss_of_stable_baselines_is_minus_the_entropy() -> None:
+    run = run_of({"train/entropy_loss": -decay(60, 1.38, 0.01, 20), "rollout/ep_rew_mean": [1.0] * 60}, kind="rl")
+    assert state("entropy_low", run) is State.PRESENT
+
+
+def test_a_slow_fall_to_a_tenth_is_absent() -> None:
+    assert state("entropy_low", run_of(entropy=noisy(decay(100, 0.6, 0.08), 0.1), kind="grpo")) is State.ABSENT
+
+
+def test_single_records_at_zero_are_absent() -> None:
+    assert state("entropy_low", run_of(entropy=[0.3, 0.3, 0.0] * 20, kind="grpo")) is State.ABSENT
+
+
+def test_a_continuous_policy_is_unknown() -> None:
+    assert state("entropy_low", run_of(entropy=np.linspace(1.4, -2, 50), kind="rl")) is State.UNKNOWN
+
+
+def test_the_token_entropy_of_supervised_fine_tuning_is_not_judged() -> None:
+    assert state("entropy_low", run_of(entropy=[0.001] * 30, kind="sft")) is State.UNKNOWN
+
+
+def test_an_entropy_loss_above_zero_is_the_entropy() -> None:
+    falling = run_of(entropy_loss=[0.7] * 50 + [0.001] * 50, reward=np.full(100, 1.5), kind="rl")
+    assert state("entropy_low", falling) is State.PRESENT
+    level = run_of(entropy_loss=noisy([0.7] * 100, 0.05), reward=np.linspace(1, 2, 100), kind="rl")
+    assert state("entropy_low", level) is State.ABSENT
+
+
+def test_an_agent_that_has_come_to_its_best_return_needs_no_chance() -> None:
+    entropy = 1.38 * np.exp(-np.arange(100) / 10)
+    rises = noisy(20 + 480 * (1 - np.exp(-np.arange(100) / 15)), 0.02)
+    stays = noisy(np.full(100, 20.0), 0.1)
+    assert state("entropy_low", run_of(entropy=entropy, reward=rises, kind="rl")) is State.ABSENT
+    assert state("entropy_low", run_of(entropy=entropy, reward=stays, kind="rl")) is State.PRESENT
+    assert state("entropy_low", run_of(entropy=entropy, reward=rises, kind="grpo")) is State.PRESENT
+
+
+def test_entropy_that_stays_above_one_nat_is_present() -> None:
+    assert state("entropy_high", run_of(entropy=noisy([1.6] * 60, 0.05), kind="grpo")) is State.PRESENT
+
+
+def test_entropy_that_turns_round_and_grows_is_present() -> None:
+    entropy = np.concatenate([decay(50, 0.5, 0.2), np.linspace(0.2, 2.5, 50)])
+    assert state("entropy_high", run_of(entropy=noisy(entropy, 0.05), kind="grpo")) is State.PRESENT
+
+
+def test_an_agent_that_keeps_acting_at_random_is_present() -> None:
+    run = run_of({"train/entropy_loss": -noisy([1.38] * 100, 0.002)}, kind="rl")
+    assert state("entropy_high", run) is State.PRESENT
+
+
+def test_entropy_that_is_high_at_first_and_falls_is_absent() -> None:
+    assert state("entropy_high", run_of(entropy=noisy(decay(60, 2.0, 0.3), 0.05), kind="grpo")) is State.ABSENT
+
+
+def test_the_entropy_of_an_agent_that_learns_is_absent_however_high() -> None:
+    assert state("entropy_high", run_of(entropy=noisy(decay(80, 2.8, 1.9, 2), 0.01), kind="rl")) is State.ABSENT
+
+
+def test_a_short_log_is_unknown() -> None:
+    assert state("entropy_high", run_of(entropy=[1.5] * 8, kind="grpo")) is State.UNKNOWN
+
+
+def test_entropy_that_stays_high_while_the_reward_rises_is_absent() -> None:
+    curves = {"entropy": noisy([1.6] * 60, 0.05), "reward": noisy(np.linspace(0.2, 0.8, 60), 0.1)}
+    assert state("entropy_high", run_of(curves, kind="grpo")) is State.ABSENT
+
+
+def test_a_share_of_random_actions_that_never_comes_down_is_present() -> None:
+    finding = seen("entropy_high", run_of({"Epsilon": [1.0] * 40, "reward": [20.0, 22.0] * 20}, kind="rl"))
+    assert finding.state is State.PRESENT
+    assert finding.summary.startswith("Epsilon is 1 in all 40 records")
+
+
+def test_a_share_of_random_actions_that_comes_down_or_is_small_is_absent() -> None:
+    for share in (np.linspace(1, 0.8, 40), np.full(40, 0.1)):
+        assert state("entropy_high", run_of({"epsilon": share, "reward": [20.0, 22.0] * 20}, kind="rl")) is State.ABSENT
+
+
+def test_the_epsilon_of_anything_else_is_unknown() -> None:
+    assert state("entropy_high", run_of({"epsilon": [1.0] * 40, "loss": [2.0] * 40})) is State.UNKNOWN
+
+
+def test_of_growth_entropy_that_turns_round_and_grows_is_present() -> None:
+    entropy = np.concatenate([decay(50, 0.5, 0.2), np.linspace(0.2, 2.5, 50)])
+    finding = seen("entropy_grows", run_of(entropy=noisy(entropy, 0.05), kind="grpo"))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] >= 45
+
+
+def test_entropy_that_stays_as_high_as_it_began_is_absent() -> None:
+    run = run_of(entropy=noisy([1.6] * 60, 0.05), kind="grpo")
+    assert state("entropy_grows", run) is State.ABSENT
+    assert state("entropy_high", run) is State.PRESENT
+
+
+def test_entropy_that_comes_down_is_absent() -> None:
+    assert state("entropy_grows", run_of(entropy=noisy(decay(60, 2.0, 0.3), 0.05), kind="grpo")) is not State.PRESENT
+
+
+def test_a_few_records_are_unknown() -> None:
+    assert state("entropy_grows", run_of(entropy=[0.5, 1.0, 2.0] * 3, kind="grpo")) is State.UNKNOWN
+
+
+def without_chance(reward: Curve, **more: Curve) -> Run:
+    return run_of({"exploration_rate": np.zeros(60), "reward": reward, **more}, kind="rl")
+
+
+def test_an_agent_that_never_acts_at_random_and_earns_no_more_is_present() -> None:
+    finding = seen("exploration_absent", without_chance(noisy([20.0] * 60, 0.05)))
+    assert finding.state is State.PRESENT
+    assert state("entropy_high", without_chance(noisy([20.0] * 60, 0.05))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        without_chance(noisy(np.linspace(20, 200, 60), 0.05)),  # noise in the weights explores
+        without_chance(noisy([20.0] * 60, 0.05), policy_loss=[0.1] * 60),
+        run_of({"epsilon": np.linspace(1.0, 0.0, 60), "reward": noisy([20.0] * 60, 0.05)}, kind="rl"),
+        run_of({"epsilon": np.full(60, 0.01), "reward": noisy([20.0] * 60, 0.05)}, kind="rl"),
+        run_of(
+            {
+                "epsilon": {float(9000 + at): 0.0 for at in range(60)},
+                "reward": {float(9000 + at): 20.0 for at in range(60)},
+            },
+            kind="rl",
+        ),
+    ],
+    ids=["learns", "draws its actions", "comes down", "a hundredth", "mid-run"],
+)
+def test_an_agent_that_explores_learns_or_did_before_is_absent(run: Run) -> None:
+    assert state("exploration_absent", run) is State.ABSENT
+
+
+def test_what_was_earned_when_the_entropy_was_gone_is_told() -> None:
+    curves: dict[str, Curve] = {"entropy": [0.4] * 20 + [0.002] * 80, "reward": np.linspace(0.2, 0.4, 100)}
+    assert "the reward was 0.20" in seen("entropy_low", run_of(curves, kind="grpo")).summary
