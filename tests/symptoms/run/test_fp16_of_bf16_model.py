@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.models import State
+from tests.runs import run_of, state
+
+
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    [
+        ({"fp16": True, "model_name_or_path": "google/flan-t5-large"}, State.PRESENT),
+        ({"precision": "16-mixed", "model_name_or_path": "google/gemma-2-2b"}, State.PRESENT),
+        ({"bf16": True, "model_name_or_path": "google/mt5-small"}, State.ABSENT),
+        ({"fp16": True, "model_name_or_path": "gpt2"}, State.ABSENT),
+        ({"fp16": True, "model_name_or_path": "bert-base-uncased"}, State.ABSENT),
+        ({"fp16": True}, State.UNKNOWN),
+        ({"model_name_or_path": "t5-small"}, State.UNKNOWN),
+    ],
+)
+def test_a_model_trained_in_bf16_that_runs_in_fp16_is_present(config: dict[str, Scalar], answer: State) -> None:
+    assert state("fp16_of_bf16_model", run_of(loss=[1.0, 0.9], config=config)) is answer
