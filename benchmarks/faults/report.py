@@ -15,8 +15,13 @@ from benchmarks.faults.runs import Label
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.diagnose.diagnosis import told_by_run
 from mldebug_mcp.diagnose.ranking import Evidence
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import State
+
+
+REFUSED = "refused"
+"""What stands in place of the causes of a log that could not be read: it is right for no run."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,10 @@ def judge(folder: Path, processes: int = 2) -> list[Judged]:
 def _judged(file: Path) -> Judged:
     name = file.name.removesuffix(".label.json")
     label = Label(**json.loads(file.read_text(encoding="utf-8")))
-    run = read_run(file.parent / name)
+    try:
+        run = read_run(file.parent / name)
+    except InputError:
+        return Judged(name, label, [REFUSED], 0.0, {}, "unknown", [], 1.0)
     diagnosis = diagnose(run)
     present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT and finding.steps]
     return Judged(
@@ -144,6 +152,7 @@ def _measures(ones: Sequence[Judged]) -> dict[str, str]:
         "healthy runs": f"{len(healthy)}",
         "healthy runs called healthy": share([one.causes[0] == "healthy" for one in healthy]),
         "onset within 2 % of the run, or in its record": share([one.onset_found for one in timed]),
+        "logs refused": f"{sum(one.causes == [REFUSED] for one in ones)}",
         "expected calibration error": f"{calibration_error([*faulty, *healthy]):.3f}",
     }
 

@@ -285,3 +285,10 @@ def test_an_error_between_json_lines_does_not_end_the_run(tmp_path: Path) -> Non
 def test_json_lines_of_which_the_last_is_half_written_are_told_as_cut_off(tmp_path: Path) -> None:
     run = _read(tmp_path, "log.jsonl", '{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n{"step": 3, "lo')
     assert any("cut off" in note for note in run.notes)
+
+
+def test_a_table_that_is_printed_below_other_text_may_count_samples_instead_of_steps(tmp_path: Path) -> None:
+    rows = "".join(f"{64 * n},{-1 / n}\n" for n in range(1, 9))
+    run = _read(tmp_path, "train.log", f"loading data\nsamples_seen,train.total_loss\n{rows}")
+    assert run["loss"].value.tolist() == [-1 / n for n in range(1, 9)]
+    assert run["samples_seen"].value.tolist() == [64 * n for n in range(1, 9)]

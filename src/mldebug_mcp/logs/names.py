@@ -81,6 +81,12 @@ def is_known(name: str) -> bool:
     return not (role.is_evaluation and role.quantity.is_counter)
 
 
+def counts_rows(name: str) -> bool:
+    """Say whether a name is one that counts the samples or tokens that training has seen."""
+    role = role_of(name)
+    return role is not None and role.quantity in (Quantity.SAMPLES_SEEN, Quantity.TOKENS_SEEN)
+
+
 def is_telling(name: str) -> bool:
     """Say whether a name is one that only training or evaluation prints: a loss, an accuracy, a reward."""
     role = role_of(name)

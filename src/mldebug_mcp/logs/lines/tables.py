@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mldebug_mcp.logs.names import is_known, is_telling
+from mldebug_mcp.logs.names import counts_rows, is_known, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
@@ -117,7 +117,7 @@ class Table:
         ):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
-        known = sum(is_known(name) or is_telling(name) for name in names)
+        known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)
         if not spaced and known < 2:
             return False
         self._spaced, self._commas, self._since = spaced, commas, 0
