@@ -89,7 +89,8 @@ def main() -> None:
         judged, beside = judge(options.folder), {name: judge(folder) for name, folder in options.beside}
         print(report(judged, beside))
         if options.save:
-            unseen = [one for name, ones in by_part(judged, beside).items() for one in ones if name != "tuning"]
+            parts = by_part(judged, beside).items()
+            unseen = [one for name, ones in parts for one in ones if not name.startswith("tuning")]
             _keep({"accuracy": accuracy(judged, beside), "causes": per_cause(unseen)})
 
 

@@ -14,7 +14,7 @@ from mldebug_mcp.diagnose.calibrate import FILE, Counts, Fitted, LabelledRun, co
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import Trust, weigh
+from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
 
@@ -30,18 +30,20 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     versions = Counter(one.trained for one in used)
     weights = {one.name: 1 / versions[one.trained] for one in used}
-    folds = {task: _counted([one for one in used if one.task != task], weights) for task in {one.task for one in used}}
+    folds = {
+        task: _Fold(_counted([one for one in used if one.task != task], weights)) for task in {one.task for one in used}
+    }
     runs = [_labelled(one, weights[one.name]) for one in used]
-    where = {id(run): one for run, one in zip(runs, used, strict=True)}
+    judged_as = {id(run): (one, _findings(one)) for run, one in zip(runs, used, strict=True)}
 
     def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
-        one = where[id(run)]
-        return {item.id: item.probability for item in _ranked(one, folds[one.task], trust)}
+        one, findings = judged_as[id(run)]
+        return {item.id: item.probability for item in folds[one.task].ranked(one, findings, trust)}
 
     trust = fit_trust(runs, probabilities)
 
     def error(sharpness: float) -> float:
-        ranked = [_ranked(one, folds[one.task], trust, sharpness) for one in used]
+        ranked = [folds[one.task].ranked(one, findings, trust, sharpness) for one, findings in judged_as.values()]
         answers = [_judged(*both) for both in zip(used, ranked, strict=True)]
         return calibration_error(answers, weights=[weights[one.name] for one in used])
 
@@ -49,11 +51,20 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     return _counted(used, weights).model_copy(update=chosen)
 
 
-def _ranked(one: Judged, numbers: Fitted, trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
-    causes = candidates(one.kind, numbers)
-    findings = independent(beside(_findings(one), one.evidence))
-    evidence = [*weigh(causes, findings, backgrounds(numbers), trust), *one.evidence]
-    return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
+class _Fold:
+    """How runs are judged with numbers that were counted on others."""
+
+    def __init__(self, numbers: Fitted) -> None:
+        self._numbers = numbers
+        self._background = backgrounds(numbers)
+        self._candidates: dict[str, list[Candidate]] = {}
+
+    def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
+        if one.kind not in self._candidates:
+            self._candidates[one.kind] = candidates(one.kind, self._numbers)
+        causes = self._candidates[one.kind]
+        evidence = [*weigh(causes, findings, self._background, trust), *one.evidence]
+        return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
 
 
 def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
@@ -62,12 +73,13 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
 
 def _labelled(one: Judged, weight: float) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
-    states = {finding.symptom: finding.state for finding in independent(_findings(one))}
+    states = {finding.symptom: finding.state for finding in _findings(one)}
     return LabelledRun((one.label.cause, *one.label.also), states, weight)
 
 
 def _findings(one: Judged) -> list[Finding]:
-    return [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
+    found = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
+    return independent(beside(found, one.evidence))
 
 
 def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:

@@ -19,7 +19,6 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.models import State
 
-
 REFUSED = "refused"
 """What stands in place of the causes of a log that could not be read: it is right for no run."""
 

@@ -21,7 +21,7 @@ from benchmarks.faults.faults import FAULTS, HEALTHY, Fault
 from benchmarks.faults.faults.machine import clock
 from benchmarks.faults.logs import write_log
 from benchmarks.faults.other_tasks import LIKE
-from mldebug_mcp.symptoms.statistics import noise
+from mldebug_mcp.measure.statistics import noise
 
 SLOW = ("gpt", "sft", "reverse")
 """Tasks of the plain loop whose model is a transformer: a run takes several seconds, where the others take one."""

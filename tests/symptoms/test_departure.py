@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mldebug_mcp.symptoms.statistics import departure, drift, highest_level, monotone
+from mldebug_mcp.measure.statistics import departure, drift, highest_level, monotone
 from tests.runs import noisy
 
 

@@ -9,7 +9,7 @@ from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.measure.falls import falls_of
 from mldebug_mcp.measure.jumps import find_spikes
 from mldebug_mcp.measure.spikes import MAX_WINDOWS
-from mldebug_mcp.symptoms.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
+from mldebug_mcp.measure.statistics import MAX_SAMPLE, blocks, drift, mad, median_of_three, noise, sample
 
 COUNT = 1_000_000
 NORMAL = np.random.default_rng(0).normal(size=COUNT)

@@ -7,7 +7,7 @@ import pytest
 
 from mldebug_mcp.measure import lone_spike
 from mldebug_mcp.measure.lone_spike import level_around
-from mldebug_mcp.symptoms.statistics import median, row_medians
+from mldebug_mcp.measure.statistics import median, row_medians
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 1001])

@@ -25,9 +25,12 @@ from mldebug_mcp.models import State
 
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
-WEIGHTS = tuple(round(0.3 + 0.05 * step, 2) for step in range(23))
-MISSED = (0.05, 0.1, 0.15, 0.2, 0.3)
-UNLISTED = (0.0, 0.25, 0.5, 1.0)
+WEIGHTS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
+MISSED = (0.15, 0.2, 0.3)
+UNLISTED = (0.25, 0.5, 1.0)
+"""What is tried for `Trust`. The tasks of the benchmark are alike: folds by task alone take the strongest weight,
+nothing missed and nothing unlisted, which logs of other people contradict. So the bounds are chosen, with such logs in
+view."""
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
 FILE = Path(__file__).parent / "fitted.json"
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.run import Floats, Scalar
+from mldebug_mcp.measure.statistics import noise
 from mldebug_mcp.models import Comparison, Parting, SettingDifference
-from mldebug_mcp.symptoms.statistics import noise
 
 BINS = 60
 """Stretches that the common steps are cut into: a departure is located to a sixtieth of them, then to a record."""

@@ -24,9 +24,9 @@ from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.measure.resumes import joins_of
+from mldebug_mcp.measure.scale import knows_nothing
 from mldebug_mcp.models import Comparison, Diagnosis, Finding
 from mldebug_mcp.symptoms import examine, symptoms
-from mldebug_mcp.symptoms.scale import knows_nothing
 from mldebug_mcp.text import figure
 
 SETTING_BITS = 2.0

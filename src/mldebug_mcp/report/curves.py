@@ -11,10 +11,10 @@ import numpy as np
 
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.measure.statistics import sample
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.symptoms.registry import SYMPTOMS
-from mldebug_mcp.symptoms.statistics import sample
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""

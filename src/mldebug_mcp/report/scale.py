@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import sample
+from mldebug_mcp.measure.statistics import sample
 
 WIDE = 30.0
 """From the lowest fortieth of the values to the highest, beyond which a logarithmic scale shows more. Chosen by eye."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs import Series
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import sample
+from mldebug_mcp.measure.statistics import sample
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOT_FINITE = "×"

@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.symptoms.statistics import blocks, median
+from mldebug_mcp.measure.statistics import blocks, median
 
 LEAST = 5
 """Evaluations: a translator or recogniser that learns may need some until anything is right. Chosen by hand."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from mldebug_mcp.measure.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.forms_of_jump import LEAST_RECORDS, Jumps
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.text import counted, figure
 
 NATS = 1.0

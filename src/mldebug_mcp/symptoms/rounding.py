@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.symptoms.statistics import last_decimal
+from mldebug_mcp.measure.statistics import last_decimal
 
 STEPS = 100
 """A peak of so many units of the last decimal shows the end of a schedule to a hundredth, and that is enough."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Series
-from mldebug_mcp.symptoms.statistics import blocks, median
+from mldebug_mcp.measure.statistics import blocks, median
 
 RISE = 0.05
 """A loss that ends this share above its lowest level has turned; the losses of sound runs hardly ever do."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import end_level, start_level
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.statistics import end_level, start_level
 from mldebug_mcp.text import figure
 
 LEAST = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.scale import uniform_loss
+from mldebug_mcp.measure.statistics import aligned, end_level, median, start_level
 from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import aligned, end_level, median, start_level
 from mldebug_mcp.text import figure
 
 PAIRS = (("loss", "accuracy"), ("eval_loss", "eval_accuracy"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.scale import uniform_loss
 from mldebug_mcp.text import figure
 
 SHARE = 0.5

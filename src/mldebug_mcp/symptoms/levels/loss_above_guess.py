@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.scale import nats_per_unit
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.scale import nats_per_unit
 from mldebug_mcp.text import figure
 
 TOKENS = 1_000_000

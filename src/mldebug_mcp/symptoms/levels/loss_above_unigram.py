@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import end_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.statistics import end_level
 from mldebug_mcp.symptoms.tokens import uniform_of_tokens
 from mldebug_mcp.text import figure
 

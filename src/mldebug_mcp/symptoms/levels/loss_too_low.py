@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.measure.token_level import LEAST_LN_OF_CHARACTERS, from_scratch
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.symptoms.tokens import uniform_of_tokens
 from mldebug_mcp.text import figure
 

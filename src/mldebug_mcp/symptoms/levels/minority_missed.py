@@ -6,8 +6,8 @@ import re
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.shares import as_share
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 4

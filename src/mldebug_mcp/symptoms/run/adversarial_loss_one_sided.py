@@ -9,8 +9,8 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import aligned, end_level, median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned, end_level, median
 from mldebug_mcp.text import figure
 
 GONE, NEARLY_ALWAYS = 0.01, 0.05

@@ -8,8 +8,8 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradients import Pinned, norm_of, pinned
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import peak_of, reach_of
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import drift, end_level, median, start_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import drift, end_level, median, start_level
 from mldebug_mcp.text import figure
 
 BANDS = {

@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 8

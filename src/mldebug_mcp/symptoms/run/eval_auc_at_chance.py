@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.quality import is_auc
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 LEAST = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import median, start_level
 from mldebug_mcp.symptoms.evaluation import beside_training, compared, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.quality import all_zero
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import median, start_level
 from mldebug_mcp.symptoms.ways import said_by
 from mldebug_mcp.text import figure
 

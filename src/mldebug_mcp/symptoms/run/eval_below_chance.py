@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.scale import uniform_loss
+from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, is_auc, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 SHARE_OF_CHANCE = 0.6

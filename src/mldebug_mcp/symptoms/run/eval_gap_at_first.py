@@ -9,6 +9,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.fresh_gap import fresh_gap
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import (
     EXPLODED,
@@ -19,8 +21,6 @@ from mldebug_mcp.symptoms.evaluation import (
     refuse_another_scale,
 )
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 

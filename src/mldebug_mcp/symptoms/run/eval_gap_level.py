@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.evaluation import begins_late, compared, refuse_another_scale
 from mldebug_mcp.symptoms.quality import as_share, as_shares, ranking_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
-from mldebug_mcp.symptoms.statistics import end_level, median
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 

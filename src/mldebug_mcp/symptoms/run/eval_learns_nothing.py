@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import counted, figure
 
 LEAST_EVALUATIONS = 4

@@ -6,9 +6,9 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.score_pairs import evaluation_scores
+from mldebug_mcp.measure.statistics import median, median_of_three, noise_on_slope, start_level
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import median, median_of_three, noise_on_slope, start_level
 from mldebug_mcp.text import figure
 
 LEAST = 6

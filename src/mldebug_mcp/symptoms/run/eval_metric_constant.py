@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import end_level
 from mldebug_mcp.symptoms.answers import is_error_rate
 from mldebug_mcp.symptoms.quality import as_share, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import end_level
 from mldebug_mcp.text import figure
 
 LEAST = 5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.symptoms.quality import all_zero, quality_metrics, ranking_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST = 3

@@ -10,11 +10,11 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.noise_by_rate import noise_by_rate
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import end_level, last_decimal, median, positive, start_level
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, quality_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.scale import predicts_tokens
-from mldebug_mcp.symptoms.statistics import end_level, last_decimal, median, positive, start_level
 from mldebug_mcp.symptoms.ways import said_by
 from mldebug_mcp.text import figure
 

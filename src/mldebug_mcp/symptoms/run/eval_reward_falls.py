@@ -6,9 +6,9 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.rewards import averaged, held_out_scores
+from mldebug_mcp.measure.statistics import blocks, end_level, median, noise
 from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, end_level, median, noise
 from mldebug_mcp.text import figure
 
 LEAST = 6

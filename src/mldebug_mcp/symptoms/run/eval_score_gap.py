@@ -9,8 +9,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.score_pairs import ScorePair, score_pairs
+from mldebug_mcp.measure.statistics import median, median_of_three
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import median, median_of_three
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.evaluation import start_of
 from mldebug_mcp.symptoms.quality import as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.eval_learns_nothing import eval_learns_nothing
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 TIMES_GUESS, MORE = 1.5, 0.05

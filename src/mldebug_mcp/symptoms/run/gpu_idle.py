@@ -6,8 +6,8 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 SHARE = 0.5

@@ -6,8 +6,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.spikes import baseline, spikes
+from mldebug_mcp.measure.statistics import mad, start_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import mad, start_level
 from mldebug_mcp.text import figure
 
 FACTOR = 10.0

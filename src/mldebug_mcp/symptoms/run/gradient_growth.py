@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.symptoms.turning import fails_at
 from mldebug_mcp.text import figure
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.gradients import fall_of
+from mldebug_mcp.measure.statistics import edge_width, end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import edge_width, end_level, median, noise, sample, start_level
 from mldebug_mcp.text import figure
 
 UNSTABLE = {"sft": 100.0, "grpo": 10.0}

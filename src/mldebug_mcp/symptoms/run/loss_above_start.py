@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import blocks, mad, median, noise
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, mad, median, noise
 from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.scale import MAX_LN_VOCABULARY, uniform_loss
+from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.slow import creeps_below
-from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 NEAR = 0.03

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import aligned, median
 from mldebug_mcp.text import figure
 
 CLIPPED = {

@@ -9,8 +9,8 @@ from fnmatch import fnmatch
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 TRIPLET = ("*triplet*",)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.quality import quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEFT = 0.05

@@ -7,10 +7,10 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.scale import predicts_tokens, uniform_loss
+from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
-from mldebug_mcp.symptoms.statistics import end_level, median, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median, noise, sample, start_level
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median, noise, sample, start_level
 from mldebug_mcp.text import figure
 
 SHARE = 0.5

@@ -6,8 +6,8 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.cycles import rate_comes_back
+from mldebug_mcp.measure.statistics import last_decimal, mad, median, positive, row_medians
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import last_decimal, mad, median, positive, row_medians
 from mldebug_mcp.text import figure
 
 PERIODS = 4

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
+from mldebug_mcp.measure.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.evaluation import evaluation_stands
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.symptoms.slow import creeps_below
-from mldebug_mcp.symptoms.statistics import blocks, edge_width, end_level, median, noise, start_level
 from mldebug_mcp.text import figure
 
 LEAST_PROGRESS = 0.03

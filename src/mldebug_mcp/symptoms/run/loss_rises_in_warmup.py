@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median, median_of_three, noise
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median, median_of_three, noise
 from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.measure.stall import HIGH_SHARE, stalled
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.scale import LANGUAGE_MODELS, uniform_loss
 from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.scale import predicts_tokens, uniform_loss
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.run.loss_drops_to_zero import loss_drops_to_zero
-from mldebug_mcp.symptoms.scale import predicts_tokens, uniform_loss
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 NEARLY_ZERO = 1e-4

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.statistics import median, row_medians
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import median, row_medians
 from mldebug_mcp.text import figure
 
 FACTOR = 1.5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.symptoms.rounding import ends_by_rounding
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 3

@@ -7,8 +7,8 @@ import math
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 TINY = 1e-12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import median
 from mldebug_mcp.text import figure
 
 SHORT = 0.1

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import end_level, median, noise
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import end_level, median, noise
 from mldebug_mcp.text import figure
 
 _RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"

@@ -17,8 +17,8 @@ from mldebug_mcp.measure.rate import (
     rate_of,
     shape_of,
 )
+from mldebug_mcp.measure.statistics import last_decimal
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.statistics import last_decimal
 from mldebug_mcp.text import figure
 
 ABOVE, BELOW = 1.9, 3.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
 from mldebug_mcp.symptoms.pace import LEAST_RECORDS, PACES, step_times
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, departure, end_level, median
 from mldebug_mcp.text import figure
 
 FACTOR = 1.25

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.symptoms.pace import PACES, step_times
 from mldebug_mcp.symptoms.registry import Evidence, symptom
-from mldebug_mcp.symptoms.statistics import blocks, median
 from mldebug_mcp.text import figure
 
 FACTOR = 3.0
