@@ -8,9 +8,9 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.events import Shape, interval, passes_at, rate_jump, shape_of
-from mldebug_mcp.measure.gradient_lead import gradient_lead
 from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import end_level, monotone, start_level
+from mldebug_mcp.symptoms.gradient_first import gradient_left_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
@@ -175,19 +175,7 @@ def leaves_mark(jumps: Jumps) -> Evidence | None:
 def gradient_before(jumps: Jumps) -> Evidence | None:
     """Say whether the gradient norm had left its level before the highest jump."""
     at = jumps.step(jumps.worst)
-    lead = gradient_lead(jumps.run, at)
-    if lead is None:
-        raise CannotTell("the gradient norm is not logged in enough records before, or stands at a clip")
-    if lead.since is None:
-        if not lead.calm:
-            raise CannotTell(f"grad_norm is up to {figure(lead.last)} before, after up to {figure(lead.highest)}")
-        return None
-    return Evidence(
-        f"grad_norm goes from a level of {figure(lead.level)}, and {figure(lead.highest)} at most, to "
-        f"{figure(lead.last)} from {jumps.run.step_name} {figure(lead.since)} on; loss jumps at {figure(at)}",
-        steps=(lead.since,),
-        values={"level": lead.level, "last": lead.last, "factor": lead.last / lead.level},
-    )
+    return gradient_left_level(jumps.run, at, f"loss jumps at {figure(at)}")
 
 
 def rate_before(jumps: Jumps) -> Evidence | None:

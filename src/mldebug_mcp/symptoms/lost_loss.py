@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.gradient_lead import gradient_lead, gradient_norm
+from mldebug_mcp.measure.gradient_lead import gradient_norm
 from mldebug_mcp.measure.not_finite import Lost, beside, climb, lost, returns, shares
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.gradient_first import gradient_left_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure, shorten
 
@@ -126,20 +127,7 @@ def climbs(run: Run, loss: Lost) -> Evidence | None:
 
 def gradient_climbs(run: Run, loss: Lost) -> Evidence | None:
     """Say whether the gradient norm leaves its level in the last records before."""
-    lead = gradient_lead(run, loss.step)
-    if lead is None:
-        raise CannotTell("the gradient norm is not logged in enough records before, or stands at a clip")
-    if lead.since is None:
-        if not lead.calm:
-            raise CannotTell(f"grad_norm is up to {figure(lead.last)} before, after up to {figure(lead.highest)}")
-        return None
-    return Evidence(
-        f"grad_norm goes from a level of {figure(lead.level)}, and {figure(lead.highest)} at most, to "
-        f"{figure(lead.last)} from {run.step_name} {figure(lead.since)} on; loss is not finite at {run.step_name} "
-        f"{figure(loss.step)}",
-        steps=(lead.since,),
-        values={"level": lead.level, "last": lead.last, "factor": lead.last / lead.level},
-    )
+    return gradient_left_level(run, loss.step, f"loss is not finite at {run.step_name} {figure(loss.step)}")
 
 
 def gradient_zero(run: Run, loss: Lost) -> Evidence | None:
