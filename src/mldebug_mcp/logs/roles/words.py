@@ -142,19 +142,24 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
 def _words_of(segment: str) -> list[str]:
     """Return the words of a segment as the lexicon knows them, in lower case where it does not."""
     words: list[str] = []
-    for chunk in _CHUNK.findall(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))):
+    for piece in pieces_of(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))):
+        words += _KNOWN.get(piece) or _glued(piece) or (piece,)
+    return _in_phrases(words)
+
+
+def pieces_of(text: str) -> list[str]:
+    """Return the words of a name as they are written, in lower case: `ValRecall0` is val, recall and 0."""
+    pieces: list[str] = []
+    for chunk in _CHUNK.findall(text):
         low = chunk.lower()
         if low in _KNOWN:
-            words += _KNOWN[low]
-            continue
-        if (bare := low.rstrip("0123456789")) in _KNOWN:
-            words += (*_KNOWN[bare], low[len(bare) :])  # "mAP50"
-            continue
-        for hump in _HUMP.split(chunk):
-            low = hump.lower()
-            for piece in (low,) if low in _KNOWN else _DIGITS.split(low):
-                words += _KNOWN.get(piece) or _glued(piece) or (piece,)
-    return _in_phrases(words)
+            pieces.append(low)
+        elif (bare := low.rstrip("0123456789")) in _KNOWN:
+            pieces += [bare, low[len(bare) :]]  # "mAP50"
+        else:
+            for hump in map(str.lower, _HUMP.split(chunk)):
+                pieces += [hump] if hump in _KNOWN else _DIGITS.split(hump)
+    return pieces
 
 
 def _in_phrases(words: list[str]) -> list[str]:
