@@ -93,7 +93,7 @@ def _add_run(verb: argparse.ArgumentParser, what: str) -> None:
     """Add what says which run is read, and how."""
     verb.add_argument("path", metavar="PATH", help=what)
     verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
     verb.add_argument(
         "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
         help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",

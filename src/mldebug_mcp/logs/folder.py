@@ -51,7 +51,8 @@ def read_run(
     Args:
         path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
         config: The training configuration, in any usual form, where it does not stand beside the log.
-        run: Which run to read, where a folder, an export or a store holds several; by default the fullest.
+        run: Which run to read, where a folder, an export or a store holds several; by default the fullest. Where a log
+            holds several attempts, "attempt 1" is the first of them; by default the last that got anywhere is read.
         names: What names of the log mean that do not say it, such as {"L": "loss"}.
         read_log: What reads the logs of a folder; a reader that remembers reads what has changed alone.
 
