@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, seen, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -24,10 +24,10 @@ def test_a_norm_that_falls_or_drifts_is_absent(end: float, seed: int) -> None:
     assert state("grad_norm_growing", run_of(grad_norm=norm)) is State.ABSENT
 
 
-def test_a_spike_is_absent() -> None:
+def test_a_spike_is_no_growth() -> None:
     norm = np.ones(300)
     norm[280:290] = 100
-    assert state("grad_norm_growing", run_of(grad_norm=norm)) is State.ABSENT
+    assert state("grad_norm_growing", run_of(grad_norm=norm)) is not State.PRESENT
 
 
 def test_ten_records_cannot_tell() -> None:
@@ -58,3 +58,29 @@ def test_a_norm_that_grows_by_a_factor_of_six_is_absent() -> None:
 
 def test_few_norms_cannot_tell_how_far() -> None:
     assert state("grad_norm_grows_far", run_of(grad_norm=[0.1, 1.0, 10.0])) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_norm_of_thirty_times_its_level_is_present(seed: int) -> None:
+    norm = noisy(np.ones(200), 0.3, seed, "lognormal")
+    norm[120] = 30
+    finding = seen("grad_norm_spike", run_of(grad_norm=norm))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] == 121
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_norms_that_always_vary_widely_are_absent(seed: int) -> None:
+    assert state("grad_norm_spike", run_of(grad_norm=noisy(np.ones(300), 1.2, seed, "lognormal"))) is State.ABSENT
+
+
+def test_a_few_norms_cannot_tell() -> None:
+    assert state("grad_norm_spike", run_of(grad_norm=[1.0] * 5)) is State.UNKNOWN
+
+
+def test_a_jump_that_stays_below_the_first_norms_of_a_policy_is_absent() -> None:
+    norm = noisy(decay(200, 18.0, 0.07, 12), 0.1)
+    norm[150] = 0.95
+    assert state("grad_norm_spike", run_of(grad_norm=norm, kind="rl")) is State.ABSENT
+    norm[150] = 60.0
+    assert state("grad_norm_spike", run_of(grad_norm=norm, kind="rl")) is State.PRESENT
