@@ -45,13 +45,13 @@ FACTOR, FACTOR_OF_BEST, AT_BEST = 1.4, 3.0, 1.05
 """Times the training loss throughout the later half; the second where evaluation has improved and ends within the third
 times its lowest, as what is learnt serves it too. Chosen: networks on small tables and pictures end at 1.9 and 2.5."""
 IMPROVED, SHARE_OF_START = 0.85, 0.1
-"""Of the first training loss: what evaluation has improved to; the least gap, and a training loss that is not near zero.
+"""Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
 Chosen: no healthy run of benchmarks/faults comes near."""
 ABOVE = 1.25
 """Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
 GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
-"""Of the first training loss: the training loss that counts as gone, and how far above it evaluation stays; by the third
-where it is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+"""Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
+training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
@@ -141,7 +141,8 @@ def _far_at_first(train: Floats, evaluation: Floats) -> bool:
     """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
     far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > NATS)
     far |= (evaluation < -EXPLODED * train) & (train > NATS)  # such as the cross-entropy of targets above 1
-    widens = len(train) > 2 and abs(evaluation[0] - train[0]) < (1 - OPENED) * abs(evaluation[-1] - train[-1])
+    gap = evaluation - train
+    widens = len(gap) > LEAST - 2 and gap[-1] > 0 and gap[0] < (1 - OPENED) * gap[-1]
     return bool(far[0] and far.mean() >= OFTEN and not widens)
 
 
@@ -157,8 +158,12 @@ def _alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
 def _refuse_if_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
     """Raise CannotTell if training rows may be known by heart at the first evaluation."""
     passes = passes_at(run, np.array([step]))
+    if run.kind == "boosting" and step > 1:
+        raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
     if passes is not None and float(passes[0]) > PASSES:
-        raise CannotTell(f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then")
+        raise CannotTell(
+            f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then"
+        )
     fresh = passes is not None and float(passes[0]) <= FIRST_PASS
     if train < KEPT * start and not fresh:
         raise CannotTell(
@@ -202,11 +207,13 @@ def _wide(run: Run) -> Evidence | None:
     late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
     if late:
         raise CannotTell(f"the log begins at {run.step_name} {figure(run.first_step)}: how training began is not known")
-    improved = both.eval_level < IMPROVED * both.start and both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
+    improved = (
+        both.eval_level < IMPROVED * both.start and both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
+    )
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
     if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
         return None
-    if improved and both.eval_level < FACTOR_OF_BEST * both.train_level:
+    if at_best and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
         return None
     first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
     return _evidence(run, both, first, "the evaluation loss is far above the training loss")
