@@ -100,6 +100,7 @@ LEARNT = {step: float(decay(400, 2.3, 1.2)[step - 1]) for step in AT}
 def test_an_evaluation_that_improves_beside_a_stuck_training_loss_is_seen(seed: int) -> None:
     finding = seen(LAGS, run_of(loss=noisy(STUCK, 0.05, seed), eval_loss=LEARNT))
     assert finding.state is State.PRESENT
+    assert finding.state is State.PRESENT
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,7 +26,7 @@ TIMES_OF_TOKENS = 2.0
 """Times the evaluation loss, at every evaluation of a language model. Chosen: dropout moves the two by tenths."""
 STAYS, BELOW, LAGS_ALWAYS, APART, FARTHER = 0.75, 1.17, 1.12, 0.08, 1.2
 """Of its first level, what training keeps; times the evaluation loss, typically and always; apart by that share of the
-first loss, and times as far as at first. Fitted: on label noise in benchmarks/faults, none of whose healthy runs has it."""
+first loss, and times as far as at first. Fitted: on label noise in benchmarks/faults, no healthy run has it."""
 LEAST_LAGGING, LEAST = 8, 3
 """Evaluations: sound detectors lag for five; of a multiple. Chosen: beyond that."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "label_smoothing_factor", "smoothing")

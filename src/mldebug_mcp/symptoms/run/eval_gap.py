@@ -207,9 +207,7 @@ def _wide(run: Run) -> Evidence | None:
     late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
     if late:
         raise CannotTell(f"the log begins at {run.step_name} {figure(run.first_step)}: how training began is not known")
-    improved = (
-        both.eval_level < IMPROVED * both.start and both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
-    )
+    at_best = both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
     if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
         return None
