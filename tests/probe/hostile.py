@@ -150,6 +150,12 @@ def shows_its_memory_limit() -> Any:
     raise ValueError(f"limit: {resource.getrlimit(resource.RLIMIT_DATA)[0]} bytes")
 
 
+def holds_memory() -> None:
+    held = bytearray(300 * 1024 * 1024)
+    time.sleep(300)
+    del held
+
+
 def shows_a_token() -> Any:
     raise ValueError(f"token: {os.environ.get('HF_TOKEN')}")
 
