@@ -53,7 +53,7 @@ AT_ONCE = Outcome(
     same factor all the way. Factor and gap were chosen by hand.""",
     background=0.015,
     sources=("slavv_37",),
-    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first"),
+    follows=("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start"),
 )
 ALIKE = Outcome(
     "eval_gap_steady",

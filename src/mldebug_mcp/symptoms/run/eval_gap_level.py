@@ -43,7 +43,7 @@ FALLS = 0.05
 SCORE_GAINS = 0.05
 """A score that gains so much, as a share, still gets better. Chosen by hand."""
 
-_RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first", "eval_learns_nothing")
+_RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
 
 WIDE = Outcome(
     "eval_gap_wide",
