@@ -5,7 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.symptoms.run.loss_epoch_steps import loss_epoch_steps
+from mldebug_mcp.symptoms.run.data_order import loss_epoch_steps
 from mldebug_mcp.text import figure
 
 FALLEN = 0.5
