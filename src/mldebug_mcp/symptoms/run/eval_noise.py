@@ -51,7 +51,7 @@ FLICKERS = Outcome(
     flicker in their first epochs.""",
     background=0.03,
     as_chosen=True,
-    follows=("loss_never_below_first",),
+    follows=("loss_above_start",),
 )
 SWINGS = Outcome(
     "eval_metric_swings",
@@ -63,7 +63,7 @@ SWINGS = Outcome(
     background=0.1,
     as_chosen=True,
     of=FLICKERS.id,
-    follows=("loss_divergence", "loss_nonfinite", "loss_noisy", "loss_never_below_first"),
+    follows=("loss_divergence", "loss_nonfinite", "loss_noisy", "loss_above_start"),
 )
 TOKENS = Outcome(
     "eval_tokens_flicker",
