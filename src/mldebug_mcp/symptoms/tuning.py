@@ -11,10 +11,7 @@ from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import figure
 
 GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
-"""How far outside a usual range a rate must lie, as a factor; large models use a tenth of the usual.
-
-Axolotl's advice on a rate that is too high or too low is a change by 2 to 5.
-"""
+"""How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,7 @@ def test_without_messages_a_text_has_none_and_a_log_of_metrics_cannot_tell(
 def test_memory_that_is_free_in_spite_of_a_failed_allocation_is_present() -> None:
     free = SCATTERED.replace("0.9 GiB free; 21.80 GiB", "6.3 GiB free; 12.20 GiB")
     assert state("memory_reserved_unused", _log(free)) is State.PRESENT
+    assert state("memory_reserved_unused", _log(free + " 12.20 GiB allowed;")) is State.ABSENT
 
 
 def test_a_fault_without_a_name_is_one_of_the_device() -> None:

@@ -40,7 +40,8 @@ REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
 UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
 ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
 RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
-FREE = re.compile(rf"{_SIZE} (?:is )?free\b", re.IGNORECASE)
+FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
+"""Not where the process may have a part of the device only."""
 _BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 LEAST_SHARE = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
