@@ -164,11 +164,11 @@ def parts_of(run: Run) -> tuple[Part, ...]:
         if role is None or not len(values) or (role.is_whole and not role.namespace):
             continue
         name = role.part or role.namespace
-        number = re.search(r"\d+", one.logged_as or one.name)
+        number = re.search(r"\d+", name)
         found[one.name] = Part(
             name=one.logged_as or one.name,
             family=re.sub(r"\d+", "#", one.logged_as or one.name),
-            depth=int(number[0]) if number and any(letter.isdigit() for letter in name) else None,
+            depth=int(number[0]) if number else None,
             level=float(np.median(values)),
             zeros=float((values == 0).mean()),
             records=len(values),

