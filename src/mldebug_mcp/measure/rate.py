@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from mldebug_mcp.logs.plan import plan_of
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -20,8 +18,6 @@ THOUSANDS = 3.0
 """Decimals of a unit. Source: thousandths and millionths."""
 MOST_WARMUP = 0.9
 """Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
-LEAST_BACK = 8
-"""Rates behind the peak that show whether it came back. Chosen: fewer show no course."""
 ALIKE = 0.03
 """A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
 BASE_BATCHES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
@@ -189,23 +185,3 @@ def is_unit(factor: float, highest: float) -> bool:
     """Say whether a factor is a power of 1000 that makes a rate a number to read."""
     power = math.log10(factor) / THOUSANDS
     return round(power) >= 1 and abs(power - round(power)) < ALIKE / THOUSANDS and highest >= READABLE
-
-
-def comes_back_smoothly(rate: Series) -> tuple[int, int] | None:
-    """Return where a rate was lowest after its peak and how high it came again in small steps: two indices, or None.
-
-    Small are steps of which none makes up a third of the way: a jump is no course of a schedule.
-    """
-    value = rate.value
-    top = int(value.argmax())
-    after = value[top:]
-    if len(after) < LEAST_BACK:
-        return None
-    low_so_far = np.minimum.accumulate(after)
-    high = int(np.argmax(after - low_so_far))
-    low = int(np.argmin(after[: high + 1]))
-    rise = float(after[high] - after[low])
-    steps = np.diff(after[low : high + 1])
-    if rise <= 0 or float(steps.max(initial=0.0)) > rise / 3 or bool((steps < -GROWS * float(value[top])).any()):
-        return None
-    return top + low, top + high

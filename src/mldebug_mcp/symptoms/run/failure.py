@@ -43,6 +43,7 @@ RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
 FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
 """Not where the process may have a part of the device only."""
 _BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+"""Bytes of a unit. Source: IEC 80000-13."""
 LEAST_SHARE = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 

@@ -26,8 +26,9 @@ SMALLEST_MODELS = 3e-3
 WARMUP = 0.1
 """Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
 REACH = {"pretraining": 1e-4, "supervised": 1e-4, "sft": 1e-5}
+"""Distance that Adam has to carry a weight, by kind of run. Chosen: a thousandth of what weights begin at."""
 LEAST_REACH = 1e-6
-"""Distances that Adam has to carry a weight. Chosen: weights begin at 0.02 to 0.1; a thousandth of that, or less."""
+"""... of any other kind. Chosen: policies move by less."""
 TYPICAL = 0.02
 """Size of a typical weight. Source: transformers_docs, `initializer_range`."""
 HALF_SPACING = {"bf16": 2.0**-9, "fp16": 2.0**-12}

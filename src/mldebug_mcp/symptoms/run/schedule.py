@@ -10,7 +10,6 @@ from mldebug_mcp.measure.rate import (
     Decay,
     Peak,
     Shape,
-    comes_back_smoothly,
     decay_of,
     highest_of_all,
     is_scaled,
@@ -34,8 +33,6 @@ LEAST = 4
 """Records behind the peak. Chosen: fewer show no course."""
 HALFWAY = 0.5
 """Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
-LOW, BACK = 0.5, 0.3
-"""Shares of the peak that a rate had come down to, and has regained. Chosen: far beyond rounding."""
 EARLY, BEHIND = 0.05, 1.2
 """Share of the plan where a log must begin, and times the warm-up where it may end, to show the peak. Chosen: slack."""
 JUMPS, ZEROS, ENDS = 8, 5, 20
@@ -149,30 +146,6 @@ def lr_jump(run: Run) -> Evidence | None:
         steps=(jump.step,),
         values={"before": jump.before, "after": after},
         present=not (configured or jump.comes_again or jump.begins_anew),
-    )
-
-
-def lr_rises_again(run: Run) -> Evidence | None:
-    """A plain cosine or line is configured, and the learning rate comes down and goes back up in small steps.
-
-    That is a cosine that is stepped on beyond its length. Not this when: restarts or cycles are configured; it jumps up
-    (`lr_jump`).
-    """
-    peak, rate, shape = _peak(run), rate_of(run), shape_of(run)
-    if rate is None or shape is None:
-        raise CannotTell("no schedule is configured")
-    turn = comes_back_smoothly(rate) if shape is Shape.FALLS else None
-    if turn is None:
-        return None
-    low, high = (float(rate.value[at]) for at in turn)
-    if low >= LOW * peak.value or high - low <= BACK * peak.value:
-        return None
-    steps = tuple(float(rate.step[at]) for at in turn)
-    return Evidence(
-        f"learning_rate comes down to {figure(low)} at {run.step_name} {figure(steps[0])} and goes back up to "
-        f"{figure(high)} at {figure(steps[1])}; {run.facts.schedule.kind} is configured",
-        steps=steps,
-        values={"low": low, "high": high},
     )
 
 
@@ -290,7 +263,6 @@ READINGS = (
     reading(lr_schedule_short, needs=_RATE, points=ENDS, sources=("karpathy_recipe",), background=0.03),
     reading(lr_zero, needs=_RATE, points=ZEROS, sources=("transformers_docs",), background=0.01),
     reading(lr_jump, needs=_RATE, points=JUMPS, sources=("bekman_mle",), background=0.01),
-    reading(lr_rises_again, needs=_RATE, background=0.005),
     reading(lr_above_configured, needs=_RATE),
     reading(lr_below_configured, needs=_RATE),
     reading(lr_hardly_decays, needs=_RATE, background=0.01),
