@@ -56,7 +56,7 @@ SMOOTH, BETWEEN = 5, 0.01
 def lr_schedule_short(run: Run) -> Evidence | None:
     """The learning rate falls gradually to its lowest value and stays there for the rest of the run.
 
-    Not this when: the schedule ends with the run; it goes down in a few stages, the last of which may be long; it is
+    Not this when: that value is zero (`lr_zero`); the schedule ends with the run; it goes down in a few stages; it is
     constant; what it stays at is no small share of the peak.
     """
     rate = run["learning_rate"].finite
@@ -82,7 +82,7 @@ def lr_schedule_short(run: Run) -> Evidence | None:
 def lr_zero(run: Run) -> Evidence | None:
     """The learning rate is zero over a stretch of records while training goes on.
 
-    Not this when: a schedule ran down to zero (`lr_schedule_short`), with the last record least of all; the rate is
+    Not this when: a schedule ends at zero with the last record, or warm-up begins at zero with the first; the rate is
     printed with so few digits that a small one reads 0, and the loss goes on falling.
     """
     rate = run["learning_rate"].finite
@@ -260,9 +260,9 @@ def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
 
 _RATE = ("learning_rate",)
 READINGS = (
-    reading(lr_schedule_short, needs=_RATE, points=ENDS, sources=("karpathy_recipe",), background=0.03),
     reading(lr_zero, needs=_RATE, points=ZEROS, sources=("transformers_docs",), background=0.01),
     reading(lr_jump, needs=_RATE, points=JUMPS, sources=("bekman_mle",), background=0.01),
+    reading(lr_schedule_short, needs=_RATE, points=ENDS, sources=("karpathy_recipe",), background=0.03),
     reading(lr_above_configured, needs=_RATE),
     reading(lr_below_configured, needs=_RATE),
     reading(lr_hardly_decays, needs=_RATE, background=0.01),
@@ -272,5 +272,5 @@ READINGS = (
 
 @question(*(one.outcome for one in READINGS), needs=_RATE, whole_run=True)
 def schedule(run: Run) -> Answers:
-    """Look for an end before the run's, for a rate of zero and for jumps, then beside the configuration."""
+    """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
     return first_of(run, READINGS)
