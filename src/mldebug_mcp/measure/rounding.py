@@ -8,11 +8,11 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import last_decimal
 
 STEPS = 100
-"""A peak of so many units of the last decimal shows the end of a schedule to a hundredth, and that is enough."""
+"""Units of the last decimal that a peak needs. Chosen: they show the end of a schedule to a hundredth."""
 LEVELS = 3
-"""Values, its end among them, that a rate must take for a decay to be seen in them."""
+"""Values, its end among them, that a rate must take for a decay to be seen in them. Chosen: two are a step."""
 SLACK, MARGIN = 1.5, 0.05
-"""How much longer than a cosine a schedule may stay within half a unit of its end. Chosen by hand."""
+"""How much longer than a cosine a schedule may stay within half a unit of its end. Chosen: lines and floors differ."""
 
 
 def ends_by_rounding(rate: Floats, share: float) -> bool:
