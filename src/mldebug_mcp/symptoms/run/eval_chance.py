@@ -30,6 +30,8 @@ LEARNT, RISEN = 0.7, 1.1
 OF_GUESS, ONCE_KNEW = 0.3, 0.5
 """Of the accuracy of a guess, below which it moves away on purpose; what had learnt more at first has turned. Chosen:
 one class for all is right as often as a guess."""
+MEASURED = 0.02
+"""An accuracy of a guess below it is hardly measured in a batch. Chosen."""
 FALL, GAIN, UNTRAINED = 0.03, 0.02, 0.9
 """Shares by which training falls and evaluation does not, and of the first training loss that evaluation begins with:
 nothing was learnt before it. Chosen."""
@@ -104,7 +106,8 @@ def _away(run: Run) -> Evidence | None:
     guesses, moved = _judged(run)
     for one in guesses:
         first = float(as_shares(one.series.value)[0])
-        if moved >= RISEN and one.reached < OF_GUESS * one.value and one.reached < first < ONCE_KNEW:
+        measured = one.value >= MEASURED and first < ONCE_KNEW
+        if moved >= RISEN and measured and one.reached < min(OF_GUESS * one.value, first):
             return _evidence(run, one)
     return None
 
@@ -114,7 +117,8 @@ def _judged(run: Run) -> tuple[list[_Guess], float]:
     guesses = [one for one in _guesses(run) if len(one.series) >= LEAST]
     if not guesses or "loss" not in run or not len(loss := run["loss"].finite.value):
         raise CannotTell("not logged: an accuracy with the number of classes, an AUC, or a ranking, often enough")
-    return guesses, end_level(loss) / start_level(loss) if start_level(loss) > 0 else 1.0
+    start, end = start_level(loss), end_level(loss)
+    return guesses, end / start if start > 0 else float(end >= start)  # below zero it has fallen if it is lower
 
 
 def _evidence(run: Run, worse: _Guess) -> Evidence:
@@ -130,7 +134,7 @@ def _evidence(run: Run, worse: _Guess) -> Evidence:
 
 def _guesses(run: Run) -> Iterator[_Guess]:
     uniform, name = uniform_loss(run), next((one for one in ACCURACIES if one in run), None)
-    if name is not None and uniform is not None:  # a guess that is hardly ever right is hardly measured
+    if name is not None and uniform is not None:
         yield _Guess(run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform))
     aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
     if aucs:
