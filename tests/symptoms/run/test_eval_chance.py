@@ -40,7 +40,7 @@ def test_what_is_not_known_cannot_be_told(config: dict[str, Scalar]) -> None:
 
 
 @pytest.mark.parametrize("name", ["eval_auc", "AUC", "roc_auc", "eval_auroc"])
-@pytest.mark.parametrize(("level", "expected"), [(0.05, State.PRESENT), (0.47, State.ABSENT)])
+@pytest.mark.parametrize(("level", "expected"), [(0.05, State.PRESENT), (0.6, State.ABSENT)])
 def test_an_auc_far_below_a_half_is_present(name: str, level: float, expected: State) -> None:
     run = run_of({name: dict.fromkeys(AT, level)}, loss=LOSS)
     assert state(NAME, run) is expected
@@ -67,3 +67,11 @@ def test_a_ranking_that_keeps_what_it_had_or_gains_is_absent(later: float) -> No
 def test_a_good_ranking_that_is_lost_was_not_a_guess() -> None:
     run = run_of({"ndcg@10": {step: 0.6 if step == 25 else 0.3 for step in AT}}, loss=LOSS)
     assert state(NAME, run) is State.UNKNOWN
+
+
+def test_an_accuracy_that_goes_to_zero_while_the_loss_rises_is_a_step_uphill() -> None:
+    run = run_of(loss=np.linspace(1.6, 9.0, 200), accuracy=np.full(200, 0.2), config=FIVE)
+    assert state("accuracy_below_chance", run) is State.ABSENT
+    away = np.concatenate([np.full(10, 0.2), np.full(190, 0.01)])
+    run = run_of(loss=np.linspace(1.6, 9.0, 200), accuracy=away, config=FIVE)
+    assert state("accuracy_below_chance", run) is State.PRESENT

@@ -67,7 +67,7 @@ def test_what_training_knew_from_its_first_record_need_not_move() -> None:
 
 @pytest.mark.parametrize("name", ["BLEU", "ndcg@10", "recall@20", "rougeL"])
 def test_what_is_measured_on_whole_outputs_needs_no_prefix(name: str) -> None:
-    assert state("eval_metric_constant", run_of({name: [0.0] * 6}, loss=decay(6))) is State.PRESENT
+    assert state("eval_metric_constant", run_of({name: [0.1] * 6}, loss=decay(6))) is State.PRESENT
 
 
 def test_a_score_of_training_is_none_of_evaluation() -> None:
@@ -95,3 +95,12 @@ def test_a_score_of_training_is_none() -> None:
 @pytest.mark.parametrize("name", ["mean Average global foreground Dice", "mean Pseudo dice"])
 def test_the_dice_of_nnunet_is_of_evaluation(name: str) -> None:
     assert state("eval_metric_constant", run_of({name: [0.0] * 6}, loss=decay(6))) is State.PRESENT
+
+
+def test_a_perfect_score_beside_a_loss_that_falls_and_training_that_errs_is_told() -> None:
+    loss = [1.5, 0.5, 0.3, 0.24, 0.19, 0.18, 0.15]
+    trained = [0.61, 0.82, 0.9, 0.92, 0.95, 0.95, 0.96]
+    run = run_of(loss=loss, accuracy=trained, eval_loss=loss, eval_accuracy=[1.0] * 7)
+    assert state("eval_score_perfect", run) is State.PRESENT
+    easy = run_of(loss=loss, accuracy=[0.99] * 7, eval_loss=loss, eval_accuracy=[1.0] * 7)
+    assert state("eval_score_perfect", easy) is not State.PRESENT

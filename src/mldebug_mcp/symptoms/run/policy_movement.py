@@ -1,104 +1,151 @@
-"""How far does the policy go from where it was?"""
+"""How far does the policy go from where it was, and do the weights that sampled agree with those that are trained?"""
 
 from __future__ import annotations
 
-from inspect import cleandoc
+from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.divergence import LEAST_RECORDS, Divergence, cost, divergences
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, trend
-from mldebug_mcp.measure.statistics import departure, highest_level, median, noise
+from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median, noise
 from mldebug_mcp.symptoms.policy import NOT_POLICY, require_policy
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import counted, figure
 
 NO_KL = 0.05
-"""KL below this is not part of a rise: healthy runs reach it."""
-JUMP = 0.3
-JUMP_FACTOR = 5.0
-"""A single update this large, and this far above the median, is one too large even if the next ones are small."""
+"""KL below this is not part of a rise. Chosen: healthy runs reach it."""
+JUMP, JUMP_FACTOR = 0.3, 5.0
+"""KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
 TIMES_AT_ONCE = 10.0
-"""Times the limit, for which fewer records are enough, were there only one. Chosen by hand."""
+"""Times the limit, for which one record is enough. Chosen."""
 MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
-STILL_RECORDS = 10
-STILL = 1e-6
-"""A divergence that rounding in float32 leaves of two policies that are one; that of a usual update is a thousand times
-as large. Chosen by hand."""
+STILL_RECORDS, STILL = 10, 1e-6
+"""Records, and what rounding in float32 leaves of the divergence of two equal policies. Chosen: a usual update is a
+thousand times as large."""
 SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
-BELOW_ZERO = -0.05
-BELOW_ZERO_SUMMED = -0.5
-"""Mean over the later half, per token and per completion: an estimate of what cannot be below zero, this far below it.
-Chosen by hand."""
-ERRORS = 5.0
-"""... and this many times the error of the mean."""
+BELOW_ZERO, BELOW_ZERO_SUMMED, ERRORS = -0.05, -0.5, 5.0
+"""Mean over the later half, per token and per completion, of what cannot be below zero, and errors of that
+mean. Chosen."""
+RATIOS = {
+    "sampling/importance_sampling_ratio/min": (0.01, np.inf),
+    "sampling/sampling_logp_difference/mean": (-1.0, 1.0),
+    "policy_ratio": (0.5, 2.0),
+    "sampling/importance_sampling_ratio/mean": (0.5, 2.0),
+}
+"""Ranges of ratios between the weights that sampled and those that are trained. Source: axolotl_stability."""
+LEAST_RATIOS = 3
+"""Records of a ratio. Chosen: as many as make a level."""
+CLIPPED, CLIPPED_RL = 0.3, 0.5
+"""Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability."""
 
 
 @question(
     Outcome(
-        "kl_high",
-        cleandoc("""KL to the reference far too large.
+        "importance_ratio_off",
+        """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
 
-        The KL divergence of the policy from its reference, or from the policy before the update, is far too large.
-        Not this when: single records jump and come back (one rare token does that to an estimate of KL to the
-        reference); KL is summed over the tokens of a completion, for which the limit is higher."""),
+        Not this when: single records are off; the largest ratio alone is large (a maximum over many tokens).""",
+        background=0.006,
+        sources=("axolotl_stability", "trl_docs"),
+    ),
+    Outcome(
+        "kl_high",
+        """The KL divergence of the policy from its reference, or from before the update, is far too large.
+
+        Not this when: single records jump and come back, as one rare token makes an estimate do; KL is summed over the
+        tokens of a completion, for which the limit is higher.""",
         background=0.005,
         sources=("axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
     ),
     Outcome(
-        "kl_negative",
-        cleandoc("""The estimate of KL to the reference stays below zero.
+        "clip_ratio_high",
+        """A large share of the probability ratios is clipped, for a stretch of records.
 
-        A divergence cannot be negative, and its estimate from samples of the policy is not, on average. Below zero
-        for good it says that the samples come from other weights, or were cut (top-k, temperature), against the
-        policy that is scored.
-        Not this when: single records are negative, or a policy that has hardly moved is near zero. The limits were
-        chosen by hand."""),
+        Not this when: single records jump; all ratios are one because each sample is used once (then it is zero).""",
+        background=0.008,
+        sources=("axolotl_stability",),
+        needs=("clip_ratio",),
+    ),
+    Outcome(
+        "kl_negative",
+        """The estimate of KL to the reference stays below zero: samples come from other weights, or were cut (top-k).
+
+        Not this when: single records are negative, or a policy that has hardly moved is near zero.""",
         background=0.004,
         needs=("kl",),
     ),
     Outcome(
         "policy_stands_still",
-        cleandoc("""The policy does not move at all.
+        """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
 
-        The divergence of the policy from where it was, and its clipping, are zero to within rounding in every
-        record.
-        Not this when: each batch is used for one step and the reference is not part of the loss, where zero is
-        right: then only a divergence from the reference would show movement, or the entropy or the reward does.
-        Without variance of rewards there is nothing to move it (`reward_std_zero`). The number of records was chosen
-        by hand."""),
+        Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right;
+        the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`).""",
         background=0.004,
         follows=("reward_std_zero",),
     ),
-    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio"),
+    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
     not_for=NOT_POLICY,
 )
-def policy_divergence(run: Run) -> Answers:
-    """Too far, below zero, or not at all."""
-    answers: dict[str, Evidence | CannotTell] = {}
+def policy_movement(run: Run) -> Answers:
+    """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
+    judges = {
+        "importance_ratio_off": _ratio_off,
+        "kl_high": _high,
+        "clip_ratio_high": _clipped,
+        "kl_negative": _negative,
+        "policy_stands_still": _still,
+    }
+    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
+
+
+def _ratio_off(run: Run) -> Evidence | None:
+    logged = [one for one in RATIOS if one in run and len(run[one].finite) >= LEAST_RATIOS]
+    if not logged:
+        raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
+    return next((seen for name in logged if (seen := _off(run, run[name].finite)) is not None), None)
+
+
+def _off(run: Run, series: Series) -> Evidence | None:
+    low, high = RATIOS[series.name]
+    cut = blocks(series.value, 12)
+    off = (cut.level < low) | (cut.level > high)
+    if not off.any():
+        return None
+    onset = float(series.step[int(cut.first[int(np.argmax(off))])])
+    worst = float(cut.level[off].min() if (cut.level < low).any() else cut.level[off].max())
+    return Evidence(
+        f"{series.name} keeps a level of {figure(worst)} from {run.step_name} {figure(onset)} on, "
+        f"in {off.mean():.0%} of the log; its median is {figure(median(series.value))}",
+        steps=(onset,),
+        values={"level": worst, "share_of_log": float(off.mean()), "median": median(series.value)},
+    )
+
+
+def _clipped(run: Run) -> Evidence | None:
+    ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
+    if ratio is None or len(ratio) < LEAST_RECORDS:
+        raise CannotTell(f"clip_ratio has fewer than {LEAST_RECORDS} finite values")
+    limit = CLIPPED_RL if run.kind == "rl" else CLIPPED
+    kept = highest_level(ratio.value)
+    if kept.value <= limit:
+        return None
+    onset, typical = float(ratio.step[kept.at]), median(ratio.value)
+    return Evidence(
+        f"clip_ratio keeps a level of {figure(kept.value)} from {run.step_name} {figure(onset)} on; its median over "
+        f"the log is {figure(typical)}",
+        steps=(onset,),
+        values={"level": kept.value, "median": typical, "limit": limit},
+    )
+
+
+def _high(run: Run) -> Evidence | None:
+    require_policy(run)
     logged = divergences(run)
-    for name, look in (("kl_high", _high), ("kl_negative", _negative)):
-        try:
-            require_policy(run)
-            seen = look(run, logged)
-        except CannotTell as why:
-            answers[name] = why
-            continue
-        if seen is not None:
-            answers[name] = seen
-            if seen.present:
-                return answers
-    try:
-        still = _still(run)
-    except CannotTell as why:
-        return {**answers, "policy_stands_still": why}
-    return answers if still is None else {**answers, "policy_stands_still": still}
-
-
-def _high(run: Run, logged: list[Divergence]) -> Evidence | None:
     if not logged:
         raise CannotTell("not logged: kl or approx_kl")
     judged = [evidence for one in logged if (evidence := _judge(run, one)) is not None]
@@ -163,8 +210,9 @@ def _first_stay(values: Floats, limit: float) -> int:
     return int(np.argmax(above & np.append(above[1:], True)))
 
 
-def _negative(run: Run, logged: list[Divergence]) -> Evidence | None:
-    to_reference = next((one for one in logged if not one.of_update), None)
+def _negative(run: Run) -> Evidence | None:
+    require_policy(run)
+    to_reference = next((one for one in divergences(run) if not one.of_update), None)
     if run.kind not in TEXT_POLICIES or to_reference is None:
         raise CannotTell("no divergence from a reference is logged")
     series = to_reference.series
