@@ -16,7 +16,7 @@ from mldebug_mcp.knowledge import catalogue
 def test_diagnose_prints_what_is_seen_what_it_may_be_and_what_to_check(
     examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["diagnose", str(examples / "loss_spike")]) == 0
+    assert main(["diagnose", "--long", str(examples / "loss_spike")]) == 0
     printed = capsys.readouterr().out
     for words in (
         "loss_spike: loss jumps",
@@ -41,12 +41,12 @@ def test_the_outcome_of_a_check_is_named_as_it_is_printed_and_moves_the_causes(
     examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = str(examples / "loss_spike")
-    main(["diagnose", run])
+    main(["diagnose", "--long", run])
     before = capsys.readouterr().out
     assert "(bad_batch.1: seconds)" in before
-    main(["diagnose", str(examples / "overfit")])
+    main(["diagnose", "--long", str(examples / "overfit")])
     assert "also for train_eval_mismatch" in capsys.readouterr().out
-    assert main(["diagnose", run, "--outcome", "bad_batch.1=refutes"]) == 0
+    assert main(["diagnose", "--long", run, "--outcome", "bad_batch.1=refutes"]) == 0
     after = capsys.readouterr().out
     assert "check bad_batch.1 refutes it" in after
     assert "(bad_batch.1:" not in after
@@ -231,7 +231,7 @@ def test_a_name_with_a_line_end_stands_on_one_line(tmp_path: Path, capsys: pytes
     log = tmp_path / "my\nlog.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.9}\n')
     assert main(["diagnose", str(log)]) == 0
-    assert "my log.jsonl: 2 records" in capsys.readouterr().out.replace("\n", " ")
+    assert "my log.jsonl unknown run, 2 records" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("limit", ["0", "-3", "many"])

@@ -1,4 +1,4 @@
-"""The short form of every tool's answer stays within 10,000 characters, a diagnosis within 6,000, whatever the input."""
+"""The short form of every answer stays within 10,000 characters, a diagnosis within 6,000, whatever the input."""
 
 from __future__ import annotations
 

@@ -52,9 +52,10 @@ def do_diagnose(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_screen import print_screen
         from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
-        print_diagnosis(console_for(), answer, run)
+        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
 
 
@@ -91,7 +92,7 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_terminal")
+        import_module("mldebug_mcp.report.diagnosis_screen")
 
 
 def do_watch(options: argparse.Namespace) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
@@ -12,6 +14,7 @@ SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
+_BITS = re.compile(r" \([+-][\d.]+ bits\)$")
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
 
 
@@ -29,6 +32,11 @@ def nothing_seen(diagnosis: Diagnosis) -> str:
     if diagnosis.notes and diagnosis.notes[0].startswith(NO_RESULT):
         return diagnosis.notes[0]
     return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
+
+
+def without_bits(said: str) -> str:
+    """Return what speaks for or against a cause without how much it does."""
+    return _BITS.sub("", said)
 
 
 def in_a_sentence(one: Hypothesis) -> str:
