@@ -95,6 +95,23 @@ def _prepare_diagnosis() -> None:
         import_module("mldebug_mcp.report.diagnosis_screen")
 
 
+def do_read(options: argparse.Namespace) -> int:
+    """Print values of metrics."""
+    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+
+    require_points(options.points)
+    with shown_progress():
+        answer = read_curves(_run_of(options), options.metrics, options.first, options.last, options.points)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.metric_terminal import print_reading
+
+        print_reading(console_for(), answer)
+    return DONE
+
+
 def do_watch(options: argparse.Namespace) -> int:
     """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
     from mldebug_mcp.diagnose.watch import Watch

@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_diagnose(verbs)
+    _add_read(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -107,6 +108,17 @@ def _names(text: str) -> dict[str, str]:
     if not all(name.strip() and metric.strip() for name, _, metric in pairs):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=METRIC,NAME=METRIC, such as L=loss")
     return {name.strip(): metric.strip() for name, _, metric in pairs}
+
+
+def _add_read(verbs: Commands) -> None:
+    read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    _add_run(read, "a log file or a run folder")
+    read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    read.add_argument("--first", type=float, metavar="STEP", help="the first step")
+    read.add_argument("--last", type=float, metavar="STEP", help="the last step")
+    read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
+    _add_json(read)
+    read.set_defaults(command=commands.do_read)
 
 
 def _add_watch(verbs: Commands) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
-from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
 from mldebug_mcp.report.fit import DIGITS, fitted, length, rounded
 from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.report.sheet_lines import lines_within
@@ -32,6 +32,8 @@ MAX_FINDINGS = 20
 MAX_NOTES, MAX_NOTE = 4, 200
 MAX_TO_LOG, MAX_HOW = 2, 160
 MAX_FINDING_STEPS = 3
+MAX_METRICS, MAX_NAME = 8, 40
+MAX_SETTINGS, MAX_PARTINGS = 8, 6
 MAX_STEP_TEXT = 120
 MAX_PATH = 120
 """Characters of a path above which only its name is given."""
@@ -104,8 +106,20 @@ def _judged(diagnosis: Diagnosis) -> Diagnosis:
             what_to_log=[
                 one.model_copy(update={"how": shorten(one.how, MAX_HOW)}) for one in diagnosis.what_to_log[:MAX_TO_LOG]
             ],
-            comparison=diagnosis.comparison,
+            comparison=_brief_comparison(diagnosis.comparison),
         ),
+    )
+
+
+def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
+    if comparison is None:
+        return None
+    return comparison.model_copy(
+        update={
+            "settings": comparison.settings[:MAX_SETTINGS],
+            "partings": comparison.partings[:MAX_PARTINGS],
+            "alike": comparison.alike[:MAX_PARTINGS],
+        }
     )
 
 
@@ -149,7 +163,10 @@ def _brief(run: RunSummary) -> RunSummary:
     """Return what was read, with the main metrics alone: the sheet has the others, the next call the whole path."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
     last = {name: float(f"{value:.4g}") for name, value in islice(run.last.items(), len(USUAL))}
-    return RunSummary(path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=list(last), last=last)
+    metrics = [shorten(name, MAX_NAME) for name in (*last, *(one for one in run.metrics if one not in last))]
+    return RunSummary(
+        path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
+    )
 
 
 def concise_update(update: Update) -> Update:

@@ -88,7 +88,7 @@ def _print_sheet(console: Console, diagnosis: Diagnosis) -> None:
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
     lines = [Text(line) for line in partings(comparison, step_name)]
     settings = [Text(line, style="yellow") for line in settings_apart(comparison)]
-    print_section(console, f"Compared with {comparison.reference}", [*lines, *settings])
+    print_section(console, f"Compared with {comparison.reference}", [*settings, *lines])
 
 
 def _finding(finding: Finding) -> Text:

@@ -21,6 +21,7 @@ from mldebug_mcp.models import (
     Diagnosis,
     ErrorExplanation,
     Explanation,
+    MetricReading,
     Model,
     ProbeResult,
     SearchResult,
@@ -50,7 +51,8 @@ Answer = TypeVar(
     | MemoryEstimate
     | SearchResult
     | Explanation
-    | ErrorExplanation,
+    | ErrorExplanation
+    | MetricReading,
 )
 
 _call: ContextVar[Call | None] = ContextVar("call", default=None)
