@@ -137,7 +137,8 @@ def do_read(options: argparse.Namespace) -> int:
 
     require_points(options.points)
     with shown_progress():
-        answer = read_curves(_run_of(options), options.metrics, options.first, options.last, options.points)
+        run = _run_of(options.path, options)
+        answer = read_curves(run, options.metrics, options.first, options.last, options.points)
     if options.json:
         _print_json(answer)
     else:

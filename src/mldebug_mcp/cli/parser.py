@@ -124,8 +124,9 @@ def _names(text: str) -> dict[str, str]:
 
 def _add_read(verbs: Commands) -> None:
     read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
-    _add_run(read, "a log file or a run folder")
+    read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
     read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    _add_reading(read)
     read.add_argument("--first", type=float, metavar="STEP", help="the first step")
     read.add_argument("--last", type=float, metavar="STEP", help="the last step")
     read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
