@@ -72,18 +72,29 @@ def test_search_prints_quotes_with_author_and_address(capsys: pytest.CaptureFixt
     assert "https://" in printed
 
 
-def test_explain_prints_an_entry_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_the_fix_of_a_cause_before_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "lr_too_high"]) == 0
     printed = capsys.readouterr().out
-    assert "**Next steps:**" in printed
+    assert printed.index("Fix\n") < printed.index("Shows\n") < printed.index("Checks\n")
     assert "See also:" in printed
 
 
-def test_explain_prints_the_lines_of_an_entry_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["explain", "bad_batch"])
-    printed = capsys.readouterr().out.splitlines()
-    section = catalogue().causes["bad_batch"].markdown.strip().splitlines()
-    assert set(section) <= set(printed)
+@pytest.mark.parametrize("name", ["bad_batch", "menu_loss_spiked", "loss_spike", "bekman_mle", "label_shift_error"])
+def test_explain_prints_text_for_people(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", name]) == 0
+    printed = capsys.readouterr().out
+    assert "](" not in printed, "no addresses of links within a sentence"
+    assert "**" not in printed
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_explain_lists_the_ten_symptoms_that_a_cause_shows_most_often(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["explain", "lr_too_high"])
+    printed = capsys.readouterr().out
+    effects = sorted(catalogue().causes["lr_too_high"].effects, key=lambda one: -one.frequency.share)
+    shown = printed[printed.index("Shows\n") : printed.index("Against it\n")]
+    listed = [line.split()[1] for line in shown.splitlines() if line.split()[:1] in (["usually"], ["often"])]
+    assert listed == [one.symptom for one in effects[:10]]
 
 
 def unusable(kind: str, folder: Path) -> Path:

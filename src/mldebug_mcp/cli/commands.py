@@ -226,7 +226,7 @@ def do_explain(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_explanation
+        from mldebug_mcp.report.explanation_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE
