@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.explain_error import explain_error
     from mldebug_mcp.diagnose.memory import check_memory
     from mldebug_mcp.diagnose.probe import probe_overfit
+    from mldebug_mcp.diagnose.read_metric import read_metric
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.diagnose.watch import watch_run
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         Explanation,
         Finding,
         Hypothesis,
+        MetricReading,
         NextStep,
         ProbeResult,
         SearchResult,
@@ -53,6 +55,7 @@ __all__ = [
     "MLDebugError",
     "MemoryEstimate",
     "MemoryReport",
+    "MetricReading",
     "MissingExtraError",
     "News",
     "NextStep",
@@ -71,6 +74,7 @@ __all__ = [
     "explain_error",
     "inspect_batch",
     "probe_overfit",
+    "read_metric",
     "read_run",
     "search_folklore",
     "update_diagnosis",
@@ -98,6 +102,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "News": "models.watching",
             "update_diagnosis": "diagnose.update",
             "watch_run": "diagnose.watch",
+            "read_metric": "diagnose.read_metric",
             "search_folklore": "diagnose.search",
             "probe_overfit": "diagnose.probe",
             "Run": "logs",
@@ -115,6 +120,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "Explanation": "models",
             "Finding": "models",
             "Hypothesis": "models",
+            "MetricReading": "models",
             "NextStep": "models",
             "ProbeResult": "models",
             "SearchResult": "models",

@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_diagnose(verbs)
+    _add_read(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -97,6 +98,8 @@ def _add_diagnose(verbs: Commands) -> None:
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
     diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
+    diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
@@ -117,6 +120,18 @@ def _names(text: str) -> dict[str, str]:
     if not all(name.strip() and metric.strip() for name, _, metric in pairs):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=METRIC,NAME=METRIC, such as L=loss")
     return {name.strip(): metric.strip() for name, _, metric in pairs}
+
+
+def _add_read(verbs: Commands) -> None:
+    read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
+    read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    _add_reading(read)
+    read.add_argument("--first", type=float, metavar="STEP", help="the first step")
+    read.add_argument("--last", type=float, metavar="STEP", help="the last step")
+    read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
+    _add_json(read)
+    read.set_defaults(command=commands.do_read)
 
 
 def _add_watch(verbs: Commands) -> None:

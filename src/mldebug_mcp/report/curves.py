@@ -12,6 +12,7 @@ from mldebug_mcp.diagnose.rests_on import rests_on
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
+from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.report.scale import Scale, scale_of
 
@@ -172,19 +173,5 @@ def _behind(run: Run, reference: Run, name: str) -> Curve:
 
 
 def _reduced(series: Series) -> tuple[Floats, Floats]:
-    """Return the first, lowest, highest and last point of each of `COLUMNS` stretches of steps.
-
-    A line through them looks like one through all points (M4 of Jugel et al., 2014, doi.org/10.14778/2732951.2732953).
-    """
-    step, value = series.step, series.value
-    if len(step) <= 4 * COLUMNS:
-        return step, value
-    edges = np.searchsorted(step, np.linspace(step[0], step[-1], COLUMNS + 1)[:-1])
-    starts = np.unique(edges)
-    ends = np.append(starts[1:], len(step))
-    kept = [
-        (first, first + int(np.argmin(value[first:end])), first + int(np.argmax(value[first:end])), end - 1)
-        for first, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
-    at = np.unique(np.array(kept))
-    return step[at], value[at]
+    fewer = thinned(series, COLUMNS)
+    return fewer.step, fewer.value
