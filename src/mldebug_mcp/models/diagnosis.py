@@ -11,6 +11,7 @@ from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.comparison import Comparison
 from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.sheet import Sheet
 from mldebug_mcp.text import percent
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
     run: RunSummary
+    sheet: Sheet = Field(default_factory=Sheet, description="What was observed, to judge from without the log.")
     findings: list[Finding]
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
