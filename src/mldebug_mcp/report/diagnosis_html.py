@@ -82,6 +82,8 @@ def diagnosis_html(
     run: Run,
     reference: Run | None = None,
     siblings: Mapping[str, Run] | None = None,
+    *,
+    live: bool = False,
 ) -> str:
     """Return the page. All text from the log is escaped.
 
@@ -90,13 +92,25 @@ def diagnosis_html(
         run: As it was read.
         reference: The run that it was compared with; its curves are drawn behind.
         siblings: Other runs of its sweep by name, drawn behind, too.
+        live: Whether it asks the server that it came from for a newer one.
     """
-    return web_page(diagnosis.run.path, page_parts(diagnosis, run, reference, siblings), _STYLE, curves_script())
+    parts = page_parts(diagnosis, run, reference, siblings)
+    return live_html(diagnosis.run.path, parts) if live else web_page(diagnosis.run.path, parts, _STYLE, _script())
 
 
-def curves_script() -> str:
+def live_html(title: str, parts: list[str]) -> str:
+    """Return a page that is shown until a server has a newer one."""
+    status = "<p id=live class=dim role=status></p>"
+    return web_page(title, [status, *parts], _STYLE, f"{_script()}\n{_beside('live.js')}", calls_home=True)
+
+
+def _script() -> str:
     """Return the script that draws the curves of a page."""
-    return Path(__file__).with_name("curves.js").read_text(encoding="ascii")
+    return _beside("curves.js")
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="ascii")
 
 
 def page_parts(
