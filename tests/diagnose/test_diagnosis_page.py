@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from base64 import b64encode
@@ -107,10 +108,10 @@ def test_the_values_under_the_pointer_are_those_of_the_log() -> None:
     assert (loss["first"], loss["last"]) == (1, 400)
 
 
-def test_the_mark_of_what_says_most_for_the_leading_cause_stands_out() -> None:
+def test_the_mark_of_the_worst_event_stands_out_and_a_healthy_run_has_none() -> None:
     loss, *_ = data_of(page_of(read_run(EXAMPLES / "loss_spike")))
 
-    assert next(mark["text"] for mark in loss["marks"] if mark["worst"]).startswith("loss_spike at 250 (says most)")
+    assert next(mark["text"] for mark in loss["marks"] if mark["worst"]).startswith("loss_spike at 250 (worst)")
     assert not any(mark["worst"] for one in data_of(page_of(read_run(EXAMPLES / "healthy"))) for mark in one["marks"])
 
 
@@ -125,6 +126,20 @@ def test_the_page_begins_with_what_leads_and_how_sure_that_is(example: str, told
     before_the_curves = page_of(read_run(EXAMPLES / example)).partition("<figure")[0]
 
     assert told in before_the_curves
+
+
+def test_the_page_has_the_sheet_of_the_run_with_unusual_settings_beside_what_is_usual() -> None:
+    run = run_of(loss=np.linspace(4, 2, 200), config={"learning_rate": 5.0, "max_steps": 400, "optim": "adamw"})
+    sheet, page = diagnose(run).sheet, page_of(run)
+
+    assert all(html.escape(line) in page for line in sheet.ran)
+    assert any(one.usual for one in sheet.settings)
+    for one in sheet.settings:
+        marked = f"<mark>{html.escape(f'{one.name} = {one.value}')}</mark>"
+        assert (marked in page) == bool(one.usual)
+        assert html.escape(one.usual) in page
+    assert all(html.escape(part) in page for one in sheet.quantities for part in one.parts)
+    assert all(html.escape(str(one)) in page for one in sheet.events)
 
 
 def test_a_page_on_next_to_nothing_says_so_first() -> None:

@@ -61,7 +61,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a finding begins, by the number under which it is listed; the worst is the one that says most."""
+    """Where a finding begins, by the number under which it is listed; the worst are told apart."""
 
     number: int
     symptom: str
@@ -71,7 +71,7 @@ class Mark:
     @property
     def told(self) -> str:
         """What begins there, in words."""
-        return f"{self.symptom} at {figure(self.step)}{' (says most)' if self.worst else ''}"
+        return f"{self.symptom} at {figure(self.step)}{' (worst)' if self.worst else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def panels(
     """
     groups = _groups(run, diagnosis)
     numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
-    marks = _placed(run, numbered, groups, _says_most(diagnosis))
+    marks = _placed(run, numbered, groups, _worst(diagnosis))
     behind = dict(siblings or {}) | ({REFERENCE_RUN: reference} if reference is not None else {})
     restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
     found = []
@@ -172,16 +172,23 @@ def _beside(run: Run, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in group if one in run and len(run[one].finite)))
 
 
-def _says_most(diagnosis: Diagnosis) -> str:
-    """Return the finding that speaks most for the leading cause, "" where none leads or nothing speaks for it."""
+def _worst(diagnosis: Diagnosis) -> list[str]:
+    """Return the findings of the worst event: of the largest jump that any belongs to, else what says most.
+
+    Where no fault leads there is none.
+    """
     leader = diagnosis.hypotheses[0]
+    if leader.cause == "healthy":
+        return []
+    events = [one for one in diagnosis.sheet.events if one.findings and one.size > 0]
+    if events:
+        return max(events, key=lambda one: one.size).findings
     told = {one.symptom for one in diagnosis.present}
-    reasons = (reason.partition(" ")[0] for reason in leader.because)
-    return "" if leader.cause == "healthy" else next((one for one in reasons if one in told), "")
+    return [reason for one in leader.because if (reason := one.partition(" ")[0]) in told][:1]
 
 
 def _placed(
-    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]], worst: str
+    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]], worst: Sequence[str]
 ) -> dict[tuple[str, ...], list[Mark]]:
     """Return the marks of each group: a finding stands in all that it rests on, or in the first."""
     marks: dict[tuple[str, ...], list[Mark]] = {group: [] for group in groups}
@@ -189,7 +196,7 @@ def _placed(
         rests = set(rests_on(run, finding))
         places = [group for group in groups if rests & set(group)] or groups[:1]
         for group in places:
-            marks[group].append(Mark(number, finding.symptom, finding.steps[0], finding.symptom == worst))
+            marks[group].append(Mark(number, finding.symptom, finding.steps[0], finding.symptom in worst))
     return marks
 
 

@@ -22,6 +22,7 @@ from mldebug_mcp.report.diagnosis_parts import (
     to_log_html,
     verdict_html,
 )
+from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
 from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on, what_was_read
 from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
@@ -95,13 +96,19 @@ def diagnosis_html(
         live: Whether it asks the server that it came from for a newer one.
     """
     parts = page_parts(diagnosis, run, reference, siblings)
-    return live_html(diagnosis.run.path, parts) if live else web_page(diagnosis.run.path, parts, _STYLE, _script())
+    return (
+        live_html(diagnosis.run.path, parts)
+        if live
+        else web_page(diagnosis.run.path, parts, _STYLE + SHEET_STYLE, _script())
+    )
 
 
 def live_html(title: str, parts: list[str]) -> str:
     """Return a page that is shown until a server has a newer one."""
     status = "<p id=live class=dim role=status></p>"
-    return web_page(title, [status, *parts], _STYLE, f"{_script()}\n{_beside('live.js')}", calls_home=True)
+    return web_page(
+        title, [status, *parts], _STYLE + SHEET_STYLE, f"{_script()}\n{_beside('live.js')}", calls_home=True
+    )
 
 
 def _script() -> str:
@@ -124,13 +131,18 @@ def page_parts(
     return [
         f"<h1>{escape(diagnosis.run.path)}</h1><p class=dim>{escape(what_was_read(diagnosis, run))}</p>",
         verdict_html(diagnosis),
+        ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),
+        section("Settings", settings_html(diagnosis.sheet)),
+        section("What was logged", quantities_html(diagnosis.sheet)),
+        section("What happened when", events_html(diagnosis.sheet, run.step_name)),
         section("Seen in the log", seen_html(diagnosis, seen)),
         compared_html(diagnosis),
         section("What it may be (hypotheses, not verdicts)", hypotheses_html(diagnosis)),
         section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
         section("Tied", "".join(paragraph(tie.summary) for tie in diagnosis.ties)),
         section("Not logged, but would have helped", "".join(map(to_log_html, diagnosis.what_to_log))),
+        section("Not judged", "".join(paragraph(one, "dim") for one in diagnosis.sheet.not_judged)),
         section("Practitioners on this", "".join(map(citation_html, leading_citations(diagnosis.hypotheses)))),
         section("Notes", "".join(paragraph(note, "dim") for note in notes_on(diagnosis))),
     ]
