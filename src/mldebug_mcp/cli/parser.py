@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_diagnose(verbs)
     _add_read(verbs)
+    _add_open(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -147,6 +148,17 @@ def _add_watch(verbs: Commands) -> None:
     )
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=commands.do_watch)
+
+
+def _add_open(verbs: Commands) -> None:
+    opened = _verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(opened)
+    opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    opened.add_argument(
+        "--no-browser", action="store_false", dest="browser", help="only print the address, for a browser of your own"
+    )
+    opened.set_defaults(command=commands.do_open)
 
 
 def _positive(text: str) -> float:
