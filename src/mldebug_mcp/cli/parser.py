@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.text import LONGEST_ERROR, shorten
 
@@ -35,6 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_diagnose(verbs)
     _add_read(verbs)
     _add_open(verbs)
+    add_runs(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
