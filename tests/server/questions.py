@@ -30,6 +30,17 @@ QUESTIONS = {
         "zoom into the loss curve before the spike",
         "list the eval_loss values",
     ],
+    "diagnose_runs": [
+        "which of the runs in my sweep folder diverged",
+        "what do the failed runs of this sweep have in common",
+        "give me an overview of all experiments in this folder",
+        "which hyperparameter is to blame across these 50 runs",
+    ],
+    "compare_runs": [
+        "is the new recipe significantly better than the baseline over these seeds",
+        "is this improvement real or just seed noise",
+        "how many seeds do I need to tell A from B",
+    ],
     "inspect_batch": [
         "is my tokenization right",
         "are my labels masked correctly for SFT",

@@ -79,7 +79,7 @@ async def answers_to(client: Client, calls: Calls, detail: str) -> list[tuple[st
 
 async def test_every_tool_takes_detail_and_is_concise_by_default(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert len(tools) == len(TOOLS) == 9
+    assert len(tools) == len(TOOLS) == 12
     for tool in tools:
         detail = tool.input_schema["properties"]["detail"]
         assert (detail["enum"], detail["default"]) == (["concise", "full"], "concise")

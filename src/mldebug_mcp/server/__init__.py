@@ -34,6 +34,7 @@ Start with diagnose_run on the log file or run folder (trainer_state.json, JSONL
 of what was observed (plan, settings, each curve, events) and findings in numbers with steps: form your own view from
 these; then the causes ranked with probabilities as a second opinion (hypotheses, not verdicts; `healthy` and `unknown`
 are among them), and the cheapest next check that tells them apart; read_metric returns the values of any curve;
+diagnose_runs looks at all runs of a folder, compare_runs at two kinds of runs;
 update_diagnosis ranks the causes again once a check has been made. inspect_batch checks tokenized data: labels, masks,
 chat template, EOS, leakage. probe_overfit tries to memorise one batch: can the model learn at all? check_memory says
 what filled the GPU and what leaks, from a memory snapshot or an out-of-memory message; estimate_memory how much VRAM

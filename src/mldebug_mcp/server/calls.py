@@ -12,6 +12,7 @@ from mldebug_mcp.models import Call
 from mldebug_mcp.server.isolated import READ_BATCH
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.reply import shortened_from
+from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
 from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, read_metric, update_diagnosis
 
 
@@ -30,7 +31,8 @@ def _read_batch(path: str) -> object:
 
 
 _READ_FILES = (
-    diagnose_run, read_metric, update_diagnosis, inspect_batch, check_memory, estimate_memory, explain_error,
+    diagnose_run, read_metric, diagnose_runs, compare_runs, update_diagnosis, inspect_batch, check_memory,
+    estimate_memory, explain_error,
 )  # fmt: skip
 CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for tool in _READ_FILES} | {
     READ_BATCH: _read_batch
@@ -39,7 +41,16 @@ CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for 
 
 def prepare() -> None:
     """Import and read what the calls need, so that it takes nothing from what they may use."""
-    from mldebug_mcp.diagnose import batch, diagnosis, explain_error, memory, read_metric, update  # noqa: F401
+    from mldebug_mcp.diagnose import (  # noqa: F401
+        batch,
+        contest,
+        diagnosis,
+        explain_error,
+        memory,
+        read_metric,
+        runs,
+        update,
+    )
     from mldebug_mcp.knowledge import catalogue
     from mldebug_mcp.report import (  # noqa: F401
         batch_concise,
@@ -47,6 +58,7 @@ def prepare() -> None:
         knowledge_concise,
         memory_concise,
         metric_concise,
+        runs_concise,
     )
 
     catalogue()

@@ -29,6 +29,7 @@ from mldebug_mcp.models import (
 )
 from mldebug_mcp.models.call import Argument
 from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.text import clean
 
 LIMIT = 10_000
@@ -52,7 +53,9 @@ Answer = TypeVar(
     | SearchResult
     | Explanation
     | ErrorExplanation
-    | MetricReading,
+    | MetricReading
+    | Runs
+    | Contest,
 )
 
 _call: ContextVar[Call | None] = ContextVar("call", default=None)

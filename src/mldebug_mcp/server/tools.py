@@ -20,6 +20,7 @@ from mldebug_mcp.models import (
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
+from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
 
 
 def diagnose_run(  # noqa: PLR0917 - MCP calls by name
@@ -245,6 +246,8 @@ def explain_error(
 TOOLS = (
     diagnose_run,
     read_metric,
+    diagnose_runs,
+    compare_runs,
     update_diagnosis,
     inspect_batch,
     probe_overfit,

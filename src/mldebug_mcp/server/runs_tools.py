@@ -1,0 +1,52 @@
+"""The tools on many runs: which of them is sick, and whether one kind is better than another."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from mldebug_mcp.models.runs import Contest, Runs
+from mldebug_mcp.server.reply import Detail, reply
+
+MOST_RUNS = 200
+"""Runs that a call reads: some twenty seconds' work."""
+MOST_COMPARED = 50
+
+Paths = Annotated[list[str], Field(min_length=2, max_length=MOST_COMPARED)]
+
+
+def diagnose_runs(
+    path: Annotated[str, Field(description="A folder of runs, up to four levels deep", max_length=4096)],
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Runs]:
+    """Diagnose every run of a sweep folder: which of these runs failed, and what do the failed ones have in common?
+
+    Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, broken, diverged or
+    crashed, which setting the bad ones share, an overview table of all runs in a folder. Returns a row per run, those
+    that need attention first (state, last and best result, leading cause with its probability, onset), and the settings
+    that go with a fault beyond chance, in counts. diagnose_run then tells everything of one of them.
+    """
+    from mldebug_mcp.diagnose.runs import diagnose_runs as diagnose
+    from mldebug_mcp.report.runs_concise import concise_runs
+
+    return reply(diagnose(path, most=MOST_RUNS), detail, concise_runs)
+
+
+def compare_runs(
+    a: Annotated[Paths, Field(description="Logs or run folders of one kind, such as the seeds of a new recipe")],
+    b: Annotated[Paths, Field(description="Those of the other kind, such as the seeds of the baseline")],
+    metric: Annotated[str, Field(description="Which metric; default: evaluation loss, reward or score")] = "",
+    best: Annotated[bool, Field(description="Each run's best value instead of its last level")] = False,
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, Contest]:
+    """Say whether a difference is significant: is recipe A better than the baseline B, or is it seed noise?
+
+    Use it for an ablation or two groups of seeds: is the improvement real, statistically significant, or random
+    variation between seeds; how many seeds are needed to tell. Returns the difference with its 95 % interval, a
+    permutation test, a verdict or `cannot tell`, and how many runs would tell.
+    """
+    from mldebug_mcp.diagnose.contest import compare_runs as compare
+
+    return reply(compare(a, b, metric, best=best), detail, lambda answer: answer)
