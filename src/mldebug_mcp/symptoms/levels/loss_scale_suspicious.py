@@ -31,8 +31,8 @@ GUESSES = (4, 8, 16, 32, 64, 128)
 MOST = 4096
 """Chosen: no run accumulates more."""
 LEAST_RECORDS, SAME = 3, 0.01
-"""Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are printed
-with three digits; bits are 1.44 times as many as nats.
+"""Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
+printed with three digits; bits are 1.44 times as many as nats.
 """
 EARLY, FIRST_STEPS = 0.02, 10
 """Share of the run, or steps, that are its start. Chosen: later the loss has fallen."""
@@ -123,9 +123,8 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     if uniform is None:
         return None
     level = start_level(loss.value)
-    above = (
-        run.kind in LANGUAGE_MODELS and accumulated is not None and min(first, level) > ABOVE * max(uniform, LEAST_LN)
-    )
+    far = min(first, level) > ABOVE * max(uniform, LEAST_LN)
+    above = run.kind in LANGUAGE_MODELS and accumulated is not None and far
     if run.kind == "sft" and above and accumulated is not None:
         # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
         number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None

@@ -15,7 +15,7 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, questio
 from mldebug_mcp.text import figure
 
 FACTOR, MARGIN = 1.6, 0.5
-"""Times ln(n), and nats more, that a sound first loss has at most. Chosen: usual initialisations, contrastive losses."""
+"""Times ln(n), and nats more, that a sound first loss has at most. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
 UNIGRAM = 0.6
