@@ -19,6 +19,7 @@ from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.run_summary import run_summary
+from mldebug_mcp.diagnose.separating import with_what_separates
 from mldebug_mcp.diagnose.sheet import sheet_of
 from mldebug_mcp.diagnose.ties import describe_ties
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
@@ -92,7 +93,7 @@ def diagnose(
     known = gather(run, reference, findings)
     seen = known.findings
     told = [*known.evidence, *told_by_checks(checked)]
-    hypotheses = without_made(judge_causes(seen, run.kind, told, run.path), checked)
+    hypotheses = with_what_separates(without_made(judge_causes(seen, run.kind, told, run.path), checked))
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)

@@ -307,3 +307,18 @@ def _together(files: list[Path]) -> list[list[Path]]:
         *([path for path in events if path.parent == folder] for folder in sorted(folders)),
         *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
     ]
+
+
+def runs_of(place: RunFolder) -> list[Run]:
+    """Read every run of one place of a folder, each with its settings.
+
+    Raises:
+        InputError: none of its files is a log; the message gives the reasons of the first.
+    """
+    refused = _Refused()
+    found = [one for one in _read_place(place, refused, read_one, "") if one.run.series]
+    if not found:
+        said = "; ".join((refused.of_logs or refused.reasons)[:REASONS])
+        raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
+    settings = place.config()
+    return [concluded(replace(_with_settings(one.run, settings), path=one.name)) for one in found]
