@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.lazy import lazily
 
 if TYPE_CHECKING:
-    from mldebug_mcp.diagnose import diagnose_run, inspect_batch
+    from mldebug_mcp.diagnose.batch import inspect_batch
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.explain_error import explain_error
     from mldebug_mcp.diagnose.memory import check_memory
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.diagnose.watch import watch_run
     from mldebug_mcp.errors import CatalogueError, InputError, MissingExtraError, MLDebugError, UnknownIdError
-    from mldebug_mcp.logs import Run, Series, read_run
+    from mldebug_mcp.library import diagnose_run, read_run
+    from mldebug_mcp.logs import Run, Series
     from mldebug_mcp.memory.estimate import estimate_memory
     from mldebug_mcp.models import (
         BatchInspection,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
     from mldebug_mcp.models.watching import News
+    from mldebug_mcp.report.run_diagnosis import RunDiagnosis
 
 __version__ = "0.1.0"
 
@@ -56,6 +58,7 @@ __all__ = [
     "NextStep",
     "ProbeResult",
     "Run",
+    "RunDiagnosis",
     "SearchResult",
     "Series",
     "State",
@@ -74,11 +77,17 @@ __all__ = [
     "watch_run",
 ]
 
+
+def __dir__() -> list[str]:
+    """Return what there is to call: the names are imported when they are first used."""
+    return [*__all__, "__version__"]
+
+
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
     __getattr__ = lazily(
         __name__,
         {
-            "diagnose_run": "diagnose",
+            "diagnose_run": "library",
             "inspect_batch": "diagnose",
             "explain": "diagnose.explain",
             "explain_error": "diagnose.explain_error",
@@ -93,7 +102,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "probe_overfit": "diagnose.probe",
             "Run": "logs",
             "Series": "logs",
-            "read_run": "logs",
+            "read_run": "library",
+            "RunDiagnosis": "report.run_diagnosis",
             "CatalogueError": "errors",
             "InputError": "errors",
             "MLDebugError": "errors",

@@ -27,6 +27,8 @@ def test_what_a_framework_logs_has_its_canonical_name(spelling: str) -> None:
         ("max mem", "memory"),
         ("loss (val)", "eval_loss"),
         ("validation_f1", "eval_f1"),
+        ("ValRecall0", "eval_recall_0"),
+        ("valF1Macro", "eval_f1_macro"),
         ("dev/wer", "eval_wer"),
         ("valid_action", "valid_action"),
         ("val/clipfrac_avg", "val/clipfrac_avg"),

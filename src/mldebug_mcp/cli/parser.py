@@ -53,7 +53,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_probe(verbs)
     _add_install(verbs)
     _add_serve(verbs)
+    _add_help(verbs, parser)
     return parser
+
+
+def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:
+    help_on = _verb(verbs, "help", "show the commands, or the options of one")
+    help_on.add_argument("topic", metavar="COMMAND", nargs="?", choices=list(verbs.choices), help="one of the commands")
+    help_on.set_defaults(command=lambda options: commands.do_help(verbs.choices.get(options.topic, parser)))
 
 
 def _verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:
@@ -76,7 +83,13 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 
 def _add_diagnose(verbs: Commands) -> None:
     diagnose = _verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
-    _add_run(diagnose, "a log file or a run folder; - reads standard input")
+    diagnose.add_argument(
+        "paths", metavar="PATH", nargs="+",
+        help="a log file or a run folder; - reads standard input. Several, or a quoted pattern such as "
+        "'runs/*/log.jsonl', are answered in a line each",
+    )  # fmt: skip
+    _add_reading(diagnose)
+    diagnose.add_argument("--short", action="store_true", help="a line for each run: what leads, and what is seen")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
     diagnose.add_argument(
         "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
@@ -89,9 +102,8 @@ def _add_diagnose(verbs: Commands) -> None:
     diagnose.set_defaults(command=commands.do_diagnose)
 
 
-def _add_run(verb: argparse.ArgumentParser, what: str) -> None:
-    """Add what says which run is read, and how."""
-    verb.add_argument("path", metavar="PATH", help=what)
+def _add_reading(verb: argparse.ArgumentParser) -> None:
+    """Add what says which run of a path is read, and how."""
     verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
     verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
     verb.add_argument(
@@ -109,7 +121,8 @@ def _names(text: str) -> dict[str, str]:
 
 def _add_watch(verbs: Commands) -> None:
     watch = _verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
-    _add_run(watch, "a log file or a run folder; it may come into being later")
+    watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(watch)
     watch.add_argument(
         "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
     )

@@ -19,6 +19,7 @@ from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.run_summary import run_summary
+from mldebug_mcp.diagnose.sheet import sheet_of
 from mldebug_mcp.diagnose.ties import describe_ties
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
@@ -94,14 +95,16 @@ def diagnose(
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
+    missing = what_to_log(run, seen, hypotheses, likelihood)
     return Diagnosis(
         run=run_summary(run),
+        sheet=sheet_of(run, seen, missing),
         findings=seen,
         hypotheses=hypotheses,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, seen, hypotheses, likelihood),
-        what_to_log=what_to_log(run, seen, hypotheses, likelihood),
+        what_to_log=missing,
         comparison=known.comparison,
         notes=[
             *without_result(run),

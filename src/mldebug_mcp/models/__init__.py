@@ -23,6 +23,7 @@ from mldebug_mcp.models.diagnosis import (
     Update,
 )
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
+from mldebug_mcp.models.sheet import CurveFact, EventFact, QuantityFact, SettingFact, Sheet
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
@@ -36,11 +37,13 @@ __all__ = [
     "Call",
     "Citation",
     "Comparison",
+    "CurveFact",
     "CurvePoint",
     "Diagnosis",
     "EntryHit",
     "ErrorExplanation",
     "ErrorMatch",
+    "EventFact",
     "EvidenceReport",
     "Explanation",
     "Finding",
@@ -52,12 +55,15 @@ __all__ = [
     "Number",
     "Parting",
     "ProbeResult",
+    "QuantityFact",
     "QuoteCheck",
     "QuoteHit",
     "RankedCause",
     "RunSummary",
     "SearchResult",
     "SettingDifference",
+    "SettingFact",
+    "Sheet",
     "State",
     "Tie",
     "Update",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.diagnose.rests_on import rests_on
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.report.scale import Scale, scale_of
-from mldebug_mcp.symptoms.registry import SYMPTOMS
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
@@ -22,8 +21,6 @@ MOST_PANELS, MOST_CURVES = 8, 6
 MOST_MARKS = 40
 USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
 """Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name stands beside."""
-SHORT = {"lr": "learning_rate", "eval": "eval_loss", "grad": "grad_norm"}
-"""What a symptom's first word stands for."""
 LINEAR = ("learning_rate",)
 """Drawn so whatever it spans: a schedule that ends near zero is known by its shape."""
 
@@ -134,19 +131,9 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
 def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     """Return metrics in the order in which they are worth drawing."""
     present = [one for one in diagnosis.findings if one.state is State.PRESENT]
-    behind = [name for one in present for name in _rests_on(run, one)]
+    behind = [name for one in present for name in rests_on(run, one)]
     others = [name for name in run.series if name not in behind]
     return ["loss", *behind, *USUAL, *(others if "loss" not in run else [])]
-
-
-def _rests_on(run: Run, finding: Finding) -> list[str]:
-    """Return the metrics of a run from which a finding was made."""
-    symptom = SYMPTOMS.all().get(finding.symptom)
-    patterns = (*symptom.needs, *symptom.question.any_of) if symptom is not None else ()
-    if not patterns:  # those that read settings too say it by their name
-        first = finding.symptom.partition("_")[0]
-        patterns = (SHORT.get(first, first), f"{first}_*")
-    return [name for name in run.series if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _beside(run: Run, name: str) -> tuple[str, ...]:
@@ -164,7 +151,7 @@ def _placed(
     """Return the marks of each group: a finding stands in all that it rests on, or in the first."""
     marks: dict[tuple[str, ...], list[Mark]] = {group: [] for group in groups}
     for number, finding in numbered:
-        rests = set(_rests_on(run, finding))
+        rests = set(rests_on(run, finding))
         places = [group for group in groups if rests & set(group)] or groups[:1]
         for group in places:
             marks[group].append(Mark(number, finding.symptom, finding.steps[0]))

@@ -18,6 +18,7 @@ from mldebug_mcp.text import figure, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LEADING = 3
 MOST_LISTED, MAX_LINE = 12, 150
@@ -26,10 +27,22 @@ NEAR, LETTER = 0.02, 0.01
 
 
 def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
-    """Draw the panels one above the other, with what was seen below them, and save the picture as a PNG.
+    """Save the picture as a PNG.
 
     Raises:
         InputError: there is no curve to draw, or the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    content = io.BytesIO()
+    diagnosis_figure(diagnosis, run, reference).savefig(content, format="png")
+    write_file(path, content.getvalue())
+
+
+def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> Figure:
+    """Draw the panels one above the other, with what was seen below them.
+
+    Raises:
+        InputError: there is no curve to draw.
         MissingExtraError: matplotlib is not installed.
     """
     seen = worth_showing(diagnosis.findings)
@@ -46,9 +59,7 @@ def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: 
     leading = ", ".join(f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:LEADING])
     name = shorten(diagnosis.run.path, MAX_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
-    content = io.BytesIO()
-    picture.savefig(content, format="png")
-    write_file(path, content.getvalue())
+    return picture
 
 
 def _listed(seen: list[Finding]) -> list[str]:
