@@ -18,7 +18,7 @@ from mldebug_mcp.measure.critic import (
     impossible,
     return_scale,
 )
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, seems_to_learn
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
@@ -231,7 +231,8 @@ def _explains_nothing(run: Run) -> Evidence | None:
     share = float(np.mean(np.abs(worth.value) <= NOTHING))
     if share < ALWAYS:
         return None
-    learns = seems_to_learn(run)
+    rewards = rewards_of(run)
+    learns = rewards is not None and trend(averaged(run, rewards)) > 0
     return Evidence(
         f"explained_variance is within {figure(NOTHING)} of zero in {share:.0%} of {len(worth)} records"
         f"{'; the reward rises all the same' if learns else ''}",
