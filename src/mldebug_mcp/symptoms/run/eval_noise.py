@@ -38,7 +38,7 @@ FLICKERS = Outcome(
     are small against its level; it is the return of an RL agent. Small evaluation sets make healthy runs flicker.""",
     background=0.03,
     as_chosen=True,
-    follows=("loss_never_below_first", "loss_divergence", "loss_nonfinite"),
+    follows=("loss_above_start", "loss_divergence", "loss_nonfinite"),
 )
 STAYS = Outcome(
     "eval_noise_stays",
