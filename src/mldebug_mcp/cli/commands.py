@@ -48,9 +48,10 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         plot_diagnosis(answer, run, options.png, reference)
     if options.html:
+        from mldebug_mcp.cli.siblings import siblings_to_draw
         from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
 
-        write_diagnosis_html(answer, run, options.html, reference)
+        write_diagnosis_html(answer, run, options.html, reference, siblings_to_draw(run))
     if options.json:
         _print_json(answer)
     else:
@@ -172,6 +173,25 @@ def do_watch(options: argparse.Namespace) -> int:
             time.sleep(options.every)
     finally:
         show_line("")
+
+
+def do_open(options: argparse.Namespace) -> int:
+    """Show the page of a run in the browser until nobody looks at it any more."""
+    from mldebug_mcp.cli.live_page import LivePage
+    from mldebug_mcp.cli.page_server import PageServer
+    from mldebug_mcp.logs import read_run
+    from mldebug_mcp.logs.followed import FollowedRun
+
+    reference = read_run(options.reference) if options.reference else None
+    page = LivePage(options.path, FollowedRun(options.path, options.config, options.run, options.names), reference)
+    with PageServer(page.html) as server:
+        print(f"{server.url}\nends by itself when the page is closed; Ctrl+C ends it now", file=sys.stderr, flush=True)
+        if options.browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    return DONE
 
 
 def do_batch(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.text import LONGEST_ERROR, shorten
 
@@ -34,6 +35,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     _add_diagnose(verbs)
     _add_read(verbs)
+    _add_open(verbs)
+    add_runs(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -108,7 +111,7 @@ def _add_diagnose(verbs: Commands) -> None:
 def _add_reading(verb: argparse.ArgumentParser) -> None:
     """Add what says which run of a path is read, and how."""
     verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
     verb.add_argument(
         "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
         help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",
@@ -147,6 +150,17 @@ def _add_watch(verbs: Commands) -> None:
     )
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=commands.do_watch)
+
+
+def _add_open(verbs: Commands) -> None:
+    opened = _verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(opened)
+    opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    opened.add_argument(
+        "--no-browser", action="store_false", dest="browser", help="only print the address, for a browser of your own"
+    )
+    opened.set_defaults(command=commands.do_open)
 
 
 def _positive(text: str) -> float:

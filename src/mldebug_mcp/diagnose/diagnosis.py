@@ -67,7 +67,8 @@ def diagnose_run(
         config: The training configuration (JSON or YAML), if it is not beside the log.
         reference: The log or folder of a run that went well, to compare with.
         findings: What other verbs found on the same run; they replace findings on the same symptom.
-        run: Which run to read, if the path holds several; by default the one with most records.
+        run: Which run to read, if the path holds several; by default the one with most records. "attempt 1" is the
+            first start of a program whose log holds several.
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.

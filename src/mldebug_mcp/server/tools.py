@@ -29,7 +29,9 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     config: Annotated[
         str | None, Field(description="The training configuration (JSON or YAML), if it is not beside the log")
     ] = None,
-    run: Annotated[str, Field(description="Which run, if the path holds several: a name given in the notes")] = "",
+    run: Annotated[
+        str, Field(description="Which run, if the path holds several: a name given in the notes, or 'attempt N'")
+    ] = "",
     reference: Annotated[
         str | None, Field(description="The log or folder of a run that went well, to compare this one with")
     ] = None,
