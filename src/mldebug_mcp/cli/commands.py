@@ -57,9 +57,10 @@ def do_diagnose(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_screen import print_screen
         from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
-        print_diagnosis(console_for(), answer, run)
+        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
 
 
@@ -129,7 +130,25 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_terminal")
+        import_module("mldebug_mcp.report.diagnosis_screen")
+
+
+def do_read(options: argparse.Namespace) -> int:
+    """Print values of metrics."""
+    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+
+    require_points(options.points)
+    with shown_progress():
+        run = _run_of(options.path, options)
+        answer = read_curves(run, options.metrics, options.first, options.last, options.points)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.metric_terminal import print_reading
+
+        print_reading(console_for(), answer)
+    return DONE
 
 
 def do_watch(options: argparse.Namespace) -> int:
@@ -241,7 +260,7 @@ def do_explain(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_explanation
+        from mldebug_mcp.report.explanation_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE

@@ -42,7 +42,7 @@ _STYLE = """
 .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; } .curve.other { stroke-width: .9; }
 .grid { stroke: #8884; } .restart { stroke: #8a8a8a; stroke-dasharray: 1 3; } .cursor { stroke: currentColor; }
 .mark line { stroke: #c62828; stroke-dasharray: 4 3; } .mark rect { fill: #c62828; }
-.mark text { fill: #fff; font-weight: bold; } .mark.worst line { stroke-dasharray: none; stroke-width: 2; }
+.mark text { fill: #fff; font-weight: bold; } .worst { fill: #c62828; }
 .selection { fill: var(--info); opacity: .2; }
 .seen { list-style: none; padding: 0; }
 .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em; text-align: center;

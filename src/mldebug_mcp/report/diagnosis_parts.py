@@ -69,6 +69,8 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
     remarks = ["logarithmic scale"] if panel.scale.logarithmic and not readings else []
     if panel.beyond is not None:
         remarks.append(f"values to {figure(panel.beyond)} are beyond the scale")
+    if panel.worst is not None:
+        remarks.append("▲ the worst event")
     if panel.restarts:
         remarks.append("dotted: restarts")
     if any(len(one.lost) for one in panel.curves):
