@@ -11,10 +11,13 @@ from mldebug_mcp.lazy import lazily
 
 if TYPE_CHECKING:
     from mldebug_mcp.diagnose.batch import inspect_batch
+    from mldebug_mcp.diagnose.contest import compare_runs
     from mldebug_mcp.diagnose.explain import explain
     from mldebug_mcp.diagnose.explain_error import explain_error
     from mldebug_mcp.diagnose.memory import check_memory
     from mldebug_mcp.diagnose.probe import probe_overfit
+    from mldebug_mcp.diagnose.read_metric import read_metric
+    from mldebug_mcp.diagnose.runs import diagnose_runs
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
     from mldebug_mcp.diagnose.watch import watch_run
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
         Explanation,
         Finding,
         Hypothesis,
+        MetricReading,
         NextStep,
         ProbeResult,
         SearchResult,
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+    from mldebug_mcp.models.runs import Contest, Runs
     from mldebug_mcp.models.watching import News
     from mldebug_mcp.report.run_diagnosis import RunDiagnosis
 
@@ -44,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BatchInspection",
     "CatalogueError",
+    "Contest",
     "Diagnosis",
     "ErrorExplanation",
     "Explanation",
@@ -53,24 +59,29 @@ __all__ = [
     "MLDebugError",
     "MemoryEstimate",
     "MemoryReport",
+    "MetricReading",
     "MissingExtraError",
     "News",
     "NextStep",
     "ProbeResult",
     "Run",
     "RunDiagnosis",
+    "Runs",
     "SearchResult",
     "Series",
     "State",
     "UnknownIdError",
     "Update",
     "check_memory",
+    "compare_runs",
     "diagnose_run",
+    "diagnose_runs",
     "estimate_memory",
     "explain",
     "explain_error",
     "inspect_batch",
     "probe_overfit",
+    "read_metric",
     "read_run",
     "search_folklore",
     "update_diagnosis",
@@ -89,6 +100,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
         {
             "diagnose_run": "library",
             "inspect_batch": "diagnose",
+            "compare_runs": "diagnose.contest",
+            "diagnose_runs": "diagnose.runs",
+            "Contest": "models.runs",
+            "Runs": "models.runs",
             "explain": "diagnose.explain",
             "explain_error": "diagnose.explain_error",
             "check_memory": "diagnose.memory",
@@ -98,6 +113,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "News": "models.watching",
             "update_diagnosis": "diagnose.update",
             "watch_run": "diagnose.watch",
+            "read_metric": "diagnose.read_metric",
             "search_folklore": "diagnose.search",
             "probe_overfit": "diagnose.probe",
             "Run": "logs",
@@ -115,6 +131,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "Explanation": "models",
             "Finding": "models",
             "Hypothesis": "models",
+            "MetricReading": "models",
             "NextStep": "models",
             "ProbeResult": "models",
             "SearchResult": "models",

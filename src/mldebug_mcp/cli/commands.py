@@ -48,16 +48,18 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         plot_diagnosis(answer, run, options.png, reference)
     if options.html:
+        from mldebug_mcp.cli.siblings import siblings_to_draw
         from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
 
-        write_diagnosis_html(answer, run, options.html, reference)
+        write_diagnosis_html(answer, run, options.html, reference, siblings_to_draw(run))
     if options.json:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_screen import print_screen
         from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
-        print_diagnosis(console_for(), answer, run)
+        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
 
 
@@ -127,7 +129,25 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_terminal")
+        import_module("mldebug_mcp.report.diagnosis_screen")
+
+
+def do_read(options: argparse.Namespace) -> int:
+    """Print values of metrics."""
+    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+
+    require_points(options.points)
+    with shown_progress():
+        run = _run_of(options.path, options)
+        answer = read_curves(run, options.metrics, options.first, options.last, options.points)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.metric_terminal import print_reading
+
+        print_reading(console_for(), answer)
+    return DONE
 
 
 def do_watch(options: argparse.Namespace) -> int:
@@ -153,6 +173,25 @@ def do_watch(options: argparse.Namespace) -> int:
             time.sleep(options.every)
     finally:
         show_line("")
+
+
+def do_open(options: argparse.Namespace) -> int:
+    """Show the page of a run in the browser until nobody looks at it any more."""
+    from mldebug_mcp.cli.live_page import LivePage
+    from mldebug_mcp.cli.page_server import PageServer
+    from mldebug_mcp.logs import read_run
+    from mldebug_mcp.logs.followed import FollowedRun
+
+    reference = read_run(options.reference) if options.reference else None
+    page = LivePage(options.path, FollowedRun(options.path, options.config, options.run, options.names), reference)
+    with PageServer(page.html) as server:
+        print(f"{server.url}\nends by itself when the page is closed; Ctrl+C ends it now", file=sys.stderr, flush=True)
+        if options.browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    return DONE
 
 
 def do_batch(options: argparse.Namespace) -> int:
@@ -207,7 +246,7 @@ def do_explain(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_explanation
+        from mldebug_mcp.report.explanation_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE

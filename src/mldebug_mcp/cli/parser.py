@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.text import LONGEST_ERROR, shorten
 
@@ -33,6 +34,9 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_diagnose(verbs)
+    _add_read(verbs)
+    _add_open(verbs)
+    add_runs(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -97,6 +101,8 @@ def _add_diagnose(verbs: Commands) -> None:
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
     diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
+    diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
@@ -105,7 +111,7 @@ def _add_diagnose(verbs: Commands) -> None:
 def _add_reading(verb: argparse.ArgumentParser) -> None:
     """Add what says which run of a path is read, and how."""
     verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
     verb.add_argument(
         "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
         help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",
@@ -117,6 +123,18 @@ def _names(text: str) -> dict[str, str]:
     if not all(name.strip() and metric.strip() for name, _, metric in pairs):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=METRIC,NAME=METRIC, such as L=loss")
     return {name.strip(): metric.strip() for name, _, metric in pairs}
+
+
+def _add_read(verbs: Commands) -> None:
+    read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
+    read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    _add_reading(read)
+    read.add_argument("--first", type=float, metavar="STEP", help="the first step")
+    read.add_argument("--last", type=float, metavar="STEP", help="the last step")
+    read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
+    _add_json(read)
+    read.set_defaults(command=commands.do_read)
 
 
 def _add_watch(verbs: Commands) -> None:
@@ -132,6 +150,17 @@ def _add_watch(verbs: Commands) -> None:
     )
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=commands.do_watch)
+
+
+def _add_open(verbs: Commands) -> None:
+    opened = _verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(opened)
+    opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    opened.add_argument(
+        "--no-browser", action="store_false", dest="browser", help="only print the address, for a browser of your own"
+    )
+    opened.set_defaults(command=commands.do_open)
 
 
 def _positive(text: str) -> float:

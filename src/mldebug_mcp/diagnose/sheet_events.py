@@ -77,7 +77,7 @@ def _recurring(run: Run, events: Sequence[Event]) -> EventFact:
     steps = ", ".join(figure(one.step) for one in events[:MOST_STEPS]) + (", …" if len(events) > MOST_STEPS else "")
     fact = _jump(run, largest)
     text = f"{len(events)} times, at {steps}; the largest at {figure(largest.step)}: {fact.text}"
-    return fact.model_copy(update={"step": events[0].step, "text": text})
+    return fact.model_copy(update={"step": events[0].step, "text": text, "worst_at": fact.step})
 
 
 def _told(run: Run, change: Change) -> str:

@@ -109,7 +109,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
     """Return the line of one quantity, in training and in evaluation."""
     first = next(iter(courses))
     role = run[first].role
-    result = role is not None and role.quantity.is_result
+    result = role is not None and role.is_whole and (role.quantity.is_result or role.quantity in _OF_UPDATES)
     curves = [_curve(run[name], course) for name, course in list(courses.items())[:MOST_CURVES]]
     return QuantityFact(
         name=first,

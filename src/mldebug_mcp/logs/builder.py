@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.attempt import Message, severity_of
+from mldebug_mcp.logs.attempt import Message, named_attempt, severity_of
 from mldebug_mcp.logs.attempts import split
 from mldebug_mcp.logs.beside import Single, is_of_evaluation, named_of_evaluation, numbers_in, single_in
 from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
@@ -249,7 +249,9 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
-        whole = split(self._recorded)
+        number = named_attempt(self.wanted_run)
+        self.holds_runs = self.holds_runs or number > 0
+        whole = split(self._recorded, path, number)
         recorded = whole.judged
         named = self._named(recorded)
         step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)

@@ -1,4 +1,4 @@
-"""The gradient norm: beside what labels alone give, pinned at one value, fallen at once, and by parts of the model."""
+"""The gradient norm: beside what labels alone give, pinned at one value, and by parts of the model."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
 
 SAME = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
-LEAST_BEFORE, LEAST_AFTER = 10, 5
-"""Records on each side of a fall. Chosen: the first norms of a run may be far above the others."""
-LEAST_FALL = 1.0
-"""On the logarithm: a smaller fall is none. Chosen: below what any question asks for."""
-SAMPLE = 4000
-"""Records that the level after a fall is taken from, evenly spaced. Chosen: a bound on the cost."""
-WINDOW = 20
-"""Records whose median is the level before a fall. Chosen: twice the least."""
 LEAST_LAYERS = 4
 """Layers of which an order can be told. Chosen: four are in order by chance once in twelve."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
@@ -44,21 +36,6 @@ class Pinned:
     value: float
     share: float
     records: int
-    step: float
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """A fall of the norm within a record or two, from which it does not come back.
-
-    Args:
-        before: Median over the records before.
-        after: Median over all records after.
-        step: The first record after.
-    """
-
-    before: float
-    after: float
     step: float
 
 
@@ -125,35 +102,6 @@ def pinned(norm: Series) -> Pinned | None:
         return None
     at = norm.value >= (1 - SAME) * highest
     return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
-
-
-def fall_of(norm: Series) -> Fall | None:
-    """Return the deepest fall within two records after which no norm comes back halfway, on the logarithm."""
-    value = norm.value
-    lowest = np.where(value > 0, value, np.min(value[value > 0], initial=np.inf))
-    if len(value) < LEAST_BEFORE + LEAST_AFTER or not np.isfinite(lowest).all():
-        return None
-    log = np.log(lowest)
-    most_after = np.maximum.accumulate(log[::-1])[::-1]
-    falls = [_fall_at(norm, log, index) for index in _candidates(log, most_after)]
-    return max((one for one in falls if one is not None), key=lambda one: one.before / one.after, default=None)
-
-
-def _candidates(log: Floats, most_after: Floats) -> list[int]:
-    """Return where all that comes later is far below the record but one before."""
-    steep = np.flatnonzero(log[:-3] - most_after[3:] > LEAST_FALL) + 2
-    return [int(index) for index in steep if LEAST_BEFORE <= index <= len(log) - LEAST_AFTER]
-
-
-def _fall_at(norm: Series, log: Floats, index: int) -> Fall | None:
-    """Return the fall at a record, None if what is before and after does not stand on its own side of the middle."""
-    rest = log[index:]
-    before = float(np.median(log[max(0, index - WINDOW) : index]))
-    after = float(np.median(rest[:: 1 + len(rest) // SAMPLE]))
-    least_before = float(np.min(log[index - LEAST_AFTER : index - 1]))
-    if not least_before > (before + after) / 2 > float(np.max(log[index + 1 :])):
-        return None
-    return Fall(float(np.exp(before)), float(np.exp(after)), float(norm.step[index]))
 
 
 def parts_of(run: Run) -> tuple[Part, ...]:

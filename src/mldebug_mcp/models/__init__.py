@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
     from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
     from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
+    from mldebug_mcp.models.metric import MetricReading, MetricValues
     from mldebug_mcp.models.probe import CurvePoint, ProbeResult, RankedCause
 
 __all__ = [
@@ -49,7 +50,9 @@ __all__ = [
     "Finding",
     "FirstError",
     "Hypothesis",
+    "MetricReading",
     "MetricToLog",
+    "MetricValues",
     "Model",
     "NextStep",
     "Number",
@@ -80,6 +83,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "FirstError": "errors",
             "EvidenceReport": "evidence",
             "QuoteCheck": "evidence",
+            "MetricReading": "metric",
+            "MetricValues": "metric",
             "CurvePoint": "probe",
             "ProbeResult": "probe",
             "RankedCause": "probe",

@@ -60,6 +60,7 @@ class Hypothesis(Model):
     summary: Text = ""
     because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
     against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = ""
     next_steps: list[NextStep] = Field(default_factory=list)
     citations: list[Citation] = Field(default_factory=list)

@@ -59,6 +59,7 @@ class EventFact(Model):
     text: Text = Field(description="What moved, and by how much; or what the log says.")
     first_mover: str = Field("", description="The curve that moved before the others; empty where none did.")
     findings: list[str] = Field(default_factory=list, description="The findings that begin about there.")
+    worst_at: Number | None = Field(None, description="The step of the largest of jumps that recur.")
     size: Number = Field(0.0, description="In standard deviations of what is usual; 0 for what is no jump.")
 
     def __str__(self) -> str:

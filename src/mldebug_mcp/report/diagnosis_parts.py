@@ -9,6 +9,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.curves import Panel
+from mldebug_mcp.report.panel_json import panel_json
 from mldebug_mcp.report.shown import (
     SHOWN_HYPOTHESES,
     also_for,
@@ -18,10 +19,10 @@ from mldebug_mcp.report.shown import (
     partings,
     settings_apart,
 )
-from mldebug_mcp.report.svg import MAX_NAME, colours, panel_svg
+from mldebug_mcp.report.svg import colours, panel_svg
 from mldebug_mcp.report.verdict_line import verdict_line
 from mldebug_mcp.report.web_page import prose
-from mldebug_mcp.text import figure, percent, shorten
+from mldebug_mcp.text import figure, percent
 
 
 def verdict_html(diagnosis: Diagnosis) -> str:
@@ -40,11 +41,29 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{prose(text)}</p>' if kind else f"<p>{prose(text)}</p>"
 
 
-def panel_html(panel: Panel, run: Run) -> str:
+def picture_html(panel: Panel, run: Run) -> str:
     """Return a panel with the key to its curves."""
+    return f'<div class="panel">{_key(panel)}{panel_svg(panel, run.first_step, run.last_step, run.step_name)}</div>'
+
+
+def panel_html(panel: Panel, run: Run) -> str:
+    """Return a panel whose script shows values, zooms and smooths; without a script it is the picture."""
+    name = escape(panel.curves[-1].title)
+    picture = panel_svg(panel, run.first_step, run.last_step, run.step_name)
+    help_ = "arrow keys move along the curves, plus and minus zoom, 0 shows all"
+    return (
+        f"<figure class=panel><figcaption>{_key(panel, readings=True)}"
+        "<p class=options hidden><label><input type=checkbox class=logarithmic> logarithmic</label></p></figcaption>"
+        f'<div class=plot tabindex=0 role=group aria-label="Curves of {name}: {help_}">{picture}</div>'
+        f'<script type="application/json">{panel_json(panel, run.first_step, run.last_step)}</script></figure>'
+    )
+
+
+def _key(panel: Panel, *, readings: bool = False) -> str:
+    """Return which curve has which colour; with `readings`, room for the value of each under the pointer."""
+    value = " <output></output>" if readings else ""
     key = "".join(
-        f'<span style="background:{colour}"></span>{escape(shorten(one.name, MAX_NAME))}'
-        f"{' of the reference run' if one.is_reference else ''}"
+        f'<span style="background:{colour}"></span>{escape(one.title)}{value}'
         for one, colour in zip(panel.curves, colours(panel), strict=True)
     )
     remarks = ["logarithmic scale"] if panel.scale.logarithmic else []
@@ -55,8 +74,7 @@ def panel_html(panel: Panel, run: Run) -> str:
     if any(len(one.lost) for one in panel.curves):
         remarks.append("× is NaN or infinite")
     told = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
-    picture = panel_svg(panel, run.first_step, run.last_step, run.step_name)
-    return f'<div class="panel"><p class="key">{key}{told}</p>{picture}</div>'
+    return f'<p class="key">{key}{told}</p>'
 
 
 def seen_html(diagnosis: Diagnosis, seen: Sequence[Finding]) -> str:
@@ -87,8 +105,11 @@ def hypotheses_html(diagnosis: Diagnosis) -> str:
     """Return the leading hypotheses as a table, with what speaks for each and against it."""
     rest, words = others_together(diagnosis)
     rows = [_hypothesis(one) for one in diagnosis.hypotheses[:SHOWN_HYPOTHESES]]
-    rows.append(f"<tr><td class=number>{percent(rest)}</td><td></td><td class=dim>{escape(words)}</td></tr>")
-    return f"<table class=likely>{''.join(rows)}</table>"
+    rows.append(
+        f"<tr><td class=number>{percent(rest)}</td><td class=share></td><td class=dim>{escape(words)}</td></tr>"
+    )
+    head = "<tr><th scope=col>probability</th><th scope=col class=share>share</th><th scope=col>hypothesis</th></tr>"
+    return f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _hypothesis(one: Hypothesis) -> str:
@@ -98,7 +119,7 @@ def _hypothesis(one: Hypothesis) -> str:
     fix = paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
     return (
         f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
-        f'<td><span class=bar><span class="{"good" if one.cause == "healthy" else "cause"}" '
+        f'<td class=share><span class=bar><span class="{"good" if one.cause == "healthy" else "cause"}" '
         f'style="width:{one.probability:.1%}"></span></span></td>'
         f"<td><b>{escape(one.cause)}</b>{said}{told}{fix}</td></tr>"
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding
-from mldebug_mcp.report.curves import Panel, labels, panels
+from mldebug_mcp.report.curves import MAX_NAME, Panel, labels, panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.figure import figure_class
-from mldebug_mcp.report.svg import MAX_NAME, ONSET, REFERENCE, colours
+from mldebug_mcp.report.svg import ONSET, REFERENCE, colours
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.text import figure, percent, shorten
 
@@ -70,10 +70,9 @@ def _listed(seen: list[Finding]) -> list[str]:
 
 def _draw(where: Axes, panel: Panel, span: float) -> None:
     for curve, colour in zip(panel.curves, colours(panel), strict=True):
-        label = shorten(curve.name, MAX_NAME) + (" of the reference run" if curve.is_reference else "")
         for number, (step, value) in enumerate(curve.lines):
             style = "o" if len(step) == 1 else "-"
-            where.plot(step, value, style, color=colour, linewidth=1.2, label=None if number else label)
+            where.plot(step, value, style, color=colour, linewidth=1.2, label=None if number else curve.title)
         if len(curve.lost):
             top = [panel.scale.high] * len(curve.lost)
             where.plot(curve.lost, top, "x", color=colour, clip_on=False, label="NaN or infinite")

@@ -8,7 +8,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis
 from mldebug_mcp.report.curves import panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
-from mldebug_mcp.report.diagnosis_parts import hypotheses_html, panel_html, seen_html, verdict_html
+from mldebug_mcp.report.diagnosis_parts import hypotheses_html, picture_html, seen_html, verdict_html
 from mldebug_mcp.report.shown import what_was_read
 from mldebug_mcp.text import clean
 
@@ -40,6 +40,6 @@ def notebook_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) 
     return clean(
         f"<div class=mldebug><style>{_STYLE}</style>"
         f"<p><b>{escape(diagnosis.run.path)}</b>: {escape(what_was_read(diagnosis, run))}</p>"
-        f"{verdict_html(diagnosis)}{''.join(panel_html(one, run) for one in drawn)}"
+        f"{verdict_html(diagnosis)}{''.join(picture_html(one, run) for one in drawn)}"
         f"{seen_html(diagnosis, seen)}{hypotheses_html(diagnosis)}</div>"
     )

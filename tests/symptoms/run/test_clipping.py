@@ -59,24 +59,6 @@ def test_norms_that_are_not_held_at_the_threshold_are_not_present(
     assert state("grad_norm_at_clip", run_of(grad_norm=norm, config=config)) is not State.PRESENT
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "rate", "threshold", "answer"),
-    [
-        ("sgd", 0.01, 0.001, State.PRESENT),
-        ("sgd", 0.1, 1.0, State.ABSENT),
-        ("sgd", 0.01, 0.1, State.ABSENT),
-        ("adamw", 0.001, 0.001, State.UNKNOWN),
-    ],
-)
-def test_the_way_that_rate_and_threshold_leave_to_sgd_is_judged(
-    optimizer: str, rate: float, threshold: float, answer: State
-) -> None:
-    config: dict[str, Scalar] = {
-        "optim": optimizer, "learning_rate": rate, "max_grad_norm": threshold, "max_steps": 500,
-    }  # fmt: skip
-    assert state("grad_clip_bounds_way", run_of(loss=decay(50), config=config)) is answer
-
-
 @pytest.mark.parametrize("threshold", [0.05, 0.001])
 def test_a_threshold_of_a_twentieth_or_less_is_present(threshold: float) -> None:
     finding = seen("grad_clip_low", run_of(loss=decay(50), config={"max_grad_norm": threshold}))

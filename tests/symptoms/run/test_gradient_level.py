@@ -86,40 +86,6 @@ def test_of_kinds_without_a_known_band_it_cannot_be_told(kind: str) -> None:
     assert state("grad_norm_high", run_of(grad_norm=np.full(100, 1e5), kind=kind)) is State.UNKNOWN
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("after", [0.03, 0.003])
-def test_a_norm_that_falls_at_once_while_the_loss_does_not_is_present_with_its_step(after: float, seed: int) -> None:
-    norm = noisy(np.concatenate([np.full(60, 2.0), np.full(60, after)]), 0.3, seed, "lognormal")
-    loss = noisy(np.concatenate([np.linspace(2.3, 1.8, 60), np.full(60, 2.3)]), 0.02, seed)
-    finding = seen("grad_norm_drops", run_of(grad_norm=norm, loss=loss))
-    assert finding.state is State.PRESENT
-    assert finding.steps[0] == pytest.approx(61, abs=1)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("norm", "loss", "kind"),
-    [
-        (np.geomspace(3, 0.03, 120), np.full(120, 2.3), "supervised"),
-        (np.repeat([2.0, 0.04], 60), np.repeat([2.0, 0.5], 60), "supervised"),
-        (np.repeat([2.0, 0.2], 60), np.full(120, 2.3), "supervised"),
-        (np.repeat([2.0, 0.02, 2.0], 40), np.full(120, 2.3), "supervised"),
-        (np.repeat([2.0, 0.02], 60), np.full(120, 0.1), "grpo"),
-        (np.repeat([2.0, 0.02], 60), np.concatenate([np.geomspace(2.3, 0.01, 60), np.full(60, 0.01)]), "supervised"),
-        (np.concatenate([np.full(4, 40.0), np.full(116, 0.5)]), np.full(120, 2.3), "sft"),
-    ],
-    ids=["slowly", "learnt in a step", "tenfold", "comes back", "policy", "nothing left", "first steps"],
-)
-def test_norms_that_fall_as_those_of_sound_runs_do_are_not_present(
-    norm: np.ndarray[tuple[int], np.dtype[np.float64]],
-    loss: np.ndarray[tuple[int], np.dtype[np.float64]],
-    kind: str,
-    seed: int,
-) -> None:
-    run = run_of(grad_norm=noisy(norm, 0.3, seed, "lognormal"), loss=noisy(loss, 0.02, seed), kind=kind)
-    assert state("grad_norm_drops", run) is not State.PRESENT
-
-
 def test_a_gradient_norm_that_becomes_nan_is_present_with_its_step() -> None:
     norm = np.ones(50)
     norm[20:] = math.nan

@@ -97,7 +97,14 @@ def role_of(name: str) -> Role | None:
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
-    return _parsed(name) or _idiom_inside(known)
+    return _parsed(name) or _idiom_inside(known) or _rate_of_schedule(name)
+
+
+def _rate_of_schedule(name: str) -> Role | None:
+    """Return the role of a rate that the name of its schedule stands behind, as in Paddle: `lr(LinearWarmup)`."""
+    bare, bracket, _ = name.partition("(")
+    role = _parsed(bare) if bracket and name.endswith(")") else None
+    return role if role is not None and role.quantity is Quantity.LEARNING_RATE else None
 
 
 def _idiom_inside(known: str) -> Role | None:

@@ -99,7 +99,7 @@ SYNONYMS = _words(
     g err: errg
     cost: costs
     accuracies:
-    accuracy: acc accu prec 准确率 正解率 정확도 точность
+    accuracy: acc accu prec 准确率 正解率 정확도 точность genauigkeit précision exactitud
     perplexity: ppl ppx
     cross entropy: crossentropy
     ce: xe
@@ -109,11 +109,11 @@ SYNONYMS = _words(
     gradient norm: gnorm gradnorm grdn
     learning:
     rate:
-    learning rate: lr lrs 学习率 学習率
+    learning rate: lr lrs lernrate 学习率 学習率
     weight: weights wt param params parameter parameters
     coefficient: coef coeff
     scale: scaler scaling
-    step: iteration iter itr minibatch
+    step: iteration iter itr minibatch schritt étape paso passo шаг 步 步数 ステップ 스텝
     steps: iterations iters its it
     time steps: timestep timesteps
     update:
@@ -138,7 +138,7 @@ SYNONYMS = _words(
     adam: adamw adafactor lion sgd muon rmsprop adagrad lamb decoupledadamw
     batch: batches
     batch size: bsz
-    epoch: epochs epch
+    epoch: epochs epch epoche époque época эпоха 轮次 エポック 에폭
     ep:
     episode: episodes episodic
     round: rounds

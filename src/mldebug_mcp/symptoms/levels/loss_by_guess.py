@@ -14,9 +14,9 @@ from mldebug_mcp.measure.statistics import aligned, blocks, end_level, median, s
 from mldebug_mcp.symptoms.answers import has_settled, nothing_right
 from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
+from mldebug_mcp.symptoms.levels.loss_slow import creeps_below
 from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.slow import creeps_below
 from mldebug_mcp.text import figure
 
 NEAR = 0.03

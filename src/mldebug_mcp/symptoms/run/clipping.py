@@ -6,8 +6,6 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradients import Pinned, norm_of, pinned
-from mldebug_mcp.measure.optimizers import Family, family_of
-from mldebug_mcp.measure.rate import peak_of, reach_of
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
@@ -24,10 +22,6 @@ AT = 0.01
 """A norm is that of the threshold to within this share. Chosen: rounding of logs."""
 LOW = 0.05
 """A tiny threshold: practice lies between 0.1, for policies, and 1. Source: axolotl_stability."""
-WAY = 0.05
-"""Length that all weights together must be able to move by. Chosen: a thousand weights of the usual size have 1."""
-MOST_MOMENTUM = 0.99
-"""Momentum that is believed. Chosen: it adds up to a hundredfold."""
 
 
 @question(
@@ -71,19 +65,9 @@ MOST_MOMENTUM = 0.99
         sources=("axolotl_stability", "opt_175b"),
         as_chosen=True,
     ),
-    Outcome(
-        "grad_clip_bounds_way",
-        """Rate, clipping threshold and planned steps let plain SGD move all weights together by no more than 0.05.
-
-        A step of SGD is rate times gradient, and no longer than rate times threshold. Not this when: the optimizer
-        scales its steps itself, as Adam does; it has momentum, which adds up to a tenfold, and that is enough.
-        """,
-        background=0.005,
-        as_chosen=True,
-    ),
 )
 def clipping(run: Run) -> Answers:
-    """Compare the gradient norm with the threshold, then the threshold with what is usual and the way that is left."""
+    """Compare the gradient norm with the threshold, then the threshold with what is usual."""
     threshold = run.setting("max_grad_norm")
     if threshold is None:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
@@ -93,9 +77,7 @@ def clipping(run: Run) -> Answers:
     answers = _by_norm(norm, threshold) if norm is not None and "grad_norm" in run else {}
     if any(isinstance(one, Evidence) for one in answers.values()):
         return answers
-    way = _way(run, threshold)
-    answers = answers if way is None else {**answers, "grad_clip_bounds_way": way}
-    if isinstance(way, Evidence) or threshold > LOW or (norm is not None and float(norm.value.max()) <= threshold):
+    if threshold > LOW or (norm is not None and float(norm.value.max()) <= threshold):
         return answers
     said = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
     return {**answers, "grad_clip_low": Evidence(said, values={"max_grad_norm": threshold})}
@@ -127,21 +109,4 @@ def _of_pinned(at: Pinned, threshold: float) -> Evidence:
         f"threshold is {figure(threshold)}",
         steps=(at.step,),
         values={"share": at.share, "threshold": threshold},
-    )
-
-
-def _way(run: Run, threshold: float) -> Evidence | CannotTell | None:
-    logged = peak_of(run)
-    peak = run.facts.schedule.peak or (None if logged is None else logged.value)
-    reach = None if peak is None else reach_of(run, peak)
-    if reach is None or family_of(run) is not Family.SGD:
-        return CannotTell("rate and planned steps are not known, or the optimizer scales its steps itself")
-    momentum = min(run.facts.optimizer.momentum or 0.0, MOST_MOMENTUM)
-    way = reach.distance * threshold / (1 - momentum)
-    if way >= WAY:
-        return None
-    return Evidence(
-        f"{figure(reach.steps)} steps with max_grad_norm {figure(threshold)} at the configured rates move all weights "
-        f"together by {figure(way)} at most",
-        values={"way": way, "threshold": threshold, "steps": reach.steps},
     )

@@ -55,7 +55,7 @@ training loss is no more than near zero. Chosen: rows known by heart come to 0.0
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
-_RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_never_below_first", "eval_learns_nothing")
+_RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
 
 BAD = Outcome(
     "eval_bad_from_start",

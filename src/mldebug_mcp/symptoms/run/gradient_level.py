@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.measure.gradients import fall_of, label_noise_norm
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.gradients import label_noise_norm
 from mldebug_mcp.measure.statistics import edge_width, end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -45,13 +45,8 @@ FALL = 1000.0
 """Times that the norm fell while the loss did not. Chosen: sound norms fall by ten."""
 SMALL_LOSS = 0.2
 """Share of its start below which a loss explains a small gradient. Chosen: norms fall about as the loss."""
-SUDDEN = 30.0
-"""A fall by this factor within two records for good. Chosen: norms of sound runs fall by less, or more slowly."""
-NO_BETTER = 0.02
-"""Share by which a loss after the fall must be lower to have learnt by it. Chosen: above the noise of a level."""
 LEAST, COURSE = 5, 20
 """Records for a level, and for a course. Chosen: a median of fewer is no level."""
-REWARDED = ("grpo", "ppo", "rl")
 
 
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
@@ -202,35 +197,6 @@ def grad_norm_high(run: Run) -> Evidence | None:
     )
 
 
-def grad_norm_drops(run: Run) -> Evidence | None:
-    """The gradient norm falls by a factor of thirty or more within two records for good, and the loss does not.
-
-    Not this when: the loss is lower afterwards, or nearly zero; it falls slowly, or comes back; a policy is trained,
-    whose norm falls when rewards are alike.
-    """
-    norm, loss = run["grad_norm"].finite, run["loss"].finite
-    fall = None if _falls_to(loss.value, SMALL_LOSS) else fall_of(norm)
-    if fall is None or fall.before < SUDDEN * fall.after:
-        return None
-    recent, later = _around(loss, fall.step)
-    if later < recent - max(NO_BETTER * abs(recent), noise(loss.value[loss.step < fall.step])):
-        return None
-    return Evidence(
-        f"grad_norm falls from {figure(fall.before)} to {figure(fall.after)} at {run.step_name} {figure(fall.step)} "
-        f"and stays there; the loss goes from {figure(recent)} to {figure(later)}",
-        steps=(fall.step,),
-        values={"before": fall.before, "after": fall.after, "factor": fall.before / fall.after},
-    )
-
-
-def _around(loss: Series, step: float) -> tuple[float, float]:
-    """Return the level of the loss just before a step, and at the end."""
-    before, after = loss.value[loss.step < step], loss.value[loss.step >= step]
-    if len(before) < LEAST or not len(after):
-        raise CannotTell("too few losses before or after the fall of grad_norm")
-    return median(before[-2 * LEAST :]), end_level(after)
-
-
 _NORM = ("grad_norm",)
 READINGS = (
     reading(
@@ -245,11 +211,10 @@ READINGS = (
     reading(grad_norm_vanishing, needs=_NORM, points=2, sources=("axolotl_stability",), background=0.01),
     reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
     reading(grad_norm_high, needs=_NORM, points=2, sources=("axolotl_stability",)),
-    reading(grad_norm_drops, needs=("grad_norm", "loss"), points=2, not_for=REWARDED, background=0.004),
 )
 
 
 @question(*(one.outcome for one in READINGS), needs=_NORM)
 def gradient_level(run: Run) -> Answers:
-    """Ask for norms that are not finite, zero, too small, too large and suddenly small: the first seen is told."""
+    """Ask for norms that are not finite, zero, too small or too large: the first seen is told."""
     return first_of(run, READINGS)

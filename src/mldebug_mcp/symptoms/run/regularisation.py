@@ -20,8 +20,8 @@ LEAST_DECAY = 0.02
 """A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
 SHRINKS = 3.0
 """Left to itself a weight would shrink to exp(-3) within the run. Chosen: a twentieth is next to nothing."""
-DROPOUT, SMOOTHING = 0.7, 0.5
-"""Dropout and label smoothing. Chosen: 0.5 and 0.1 to 0.2 are the most that is usual."""
+DROPOUT = 0.7
+"""Dropout. Chosen: 0.5 is the most that is usual."""
 DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
 
 
@@ -56,29 +56,16 @@ DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
         background=0.005,
         as_chosen=True,
     ),
-    Outcome(
-        "label_smoothing_high",
-        """The configured label smoothing gives half of the target's weight, or more, to the other classes.
-
-        Not this when: it is 0.1 to 0.2, as is usual.
-        """,
-        background=0.003,
-        as_chosen=True,
-    ),
     whole_run=True,
     not_for=("diffusion",),
 )
 def regularisation(run: Run) -> Answers:
-    """Judge the configured weight decay, on its own and by what it takes in a step and in the run; then the others."""
+    """Judge the configured weight decay, on its own and by what it takes in a step and in the run; then dropout."""
     decay = _decay(run)
     if isinstance(decay, Evidence):
         far = decay.values.get("shrinks", 0.0) >= SHRINKS
         return {"weight_decay_high": decay, **({"weight_decay_outweighs": decay} if far else {})}
-    answers: Answers = {} if decay is None else {"weight_decay_high": decay}
-    dropout = _highest(run, "dropout_high", DROPOUTS, DROPOUT)
-    if any(isinstance(one, Evidence) for one in dropout.values()):
-        return {**answers, **dropout}
-    return {**answers, **dropout, **_highest(run, "label_smoothing_high", ("label_smoothing_factor",), SMOOTHING)}
+    return {**({} if decay is None else {"weight_decay_high": decay}), **_dropout(run)}
 
 
 def _decay(run: Run) -> Evidence | CannotTell | None:
@@ -105,11 +92,11 @@ def _peak(run: Run) -> float | None:
     return run.facts.schedule.peak or (None if logged is None else logged.value)
 
 
-def _highest(run: Run, outcome: str, names: tuple[str, ...], bound: float) -> Answers:
-    known = {name: number for name in names if (number := run.setting(name)) is not None}
+def _dropout(run: Run) -> Answers:
+    known = {name: number for name in DROPOUTS if (number := run.setting(name)) is not None}
     if not known:
-        return {outcome: CannotTell(f"not in the configuration: {' or '.join(names)}")}
+        return {"dropout_high": CannotTell(f"not in the configuration: {' or '.join(DROPOUTS)}")}
     name, number = max(known.items(), key=lambda item: item[1])
-    if not bound <= number <= 1:
+    if not DROPOUT <= number <= 1:
         return {}
-    return {outcome: Evidence(f"{name} is {figure(number)}", values={name: number})}
+    return {"dropout_high": Evidence(f"{name} is {figure(number)}", values={name: number})}
