@@ -17,6 +17,7 @@ from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.run_result import result_of
+from mldebug_mcp.models import Call
 from mldebug_mcp.models.runs import Contest
 from mldebug_mcp.text import counted, figure, shorten
 
@@ -54,11 +55,14 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     if found is None:
         raise InputError(_lacks(first[0], metric))
     pairs = _pairs(first, second)
-    values_a = [_value(run, found.metric, best=best) for run in (first if pairs is None else [one for one, _ in pairs])]
-    values_b = [
-        _value(run, found.metric, best=best) for run in (second if pairs is None else [two for _, two in pairs])
-    ]
-    return contest(values_a, values_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
+    if pairs is not None:
+        first, second = [one for one, _ in pairs], [two for _, two in pairs]
+    values = [[_value(run, found.metric, best=best) for run in runs] for runs in (first, second)]
+    answer = contest(*values, found.metric, higher=found.higher_is_better, paired=pairs is not None)
+    results = list(zip([*values[0], *values[1]], [*first, *second], strict=True))
+    worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
+    look = Call(tool="diagnose_run", arguments={"path": worst.path}, why="what the log of the worst of them tells")
+    return answer.model_copy(update={"next_step": look})
 
 
 def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool, paired: bool) -> Contest:

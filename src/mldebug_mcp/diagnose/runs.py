@@ -19,6 +19,7 @@ from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
+from mldebug_mcp.models import Call
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
@@ -66,7 +67,12 @@ def diagnose_runs(
     answers = list(_answers(places, kept, processes))
     kept.write()
     rows = sorted((one.row for one in answers), key=_attention)
-    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), notes=notes)
+    first = Call(
+        tool="diagnose_run",
+        arguments={"path": str(path), "run": rows[0].name},
+        why="what the log of the run that needs most attention tells",
+    )
+    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), next_step=first, notes=notes)
 
 
 def answered(place: RunFolder) -> list[Answered]:

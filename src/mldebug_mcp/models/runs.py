@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.call import NextCall
 
 
 class RunRow(Model):
@@ -48,6 +49,7 @@ class Runs(Model):
     path: Text
     rows: list[RunRow]
     shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)
 
 
@@ -68,4 +70,5 @@ class Contest(Model):
     runs_needed: int | None = Field(
         description="Runs of each that would show the difference seen in four cases of five; null beyond 10,000."
     )
+    next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)

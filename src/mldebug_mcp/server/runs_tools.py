@@ -41,11 +41,11 @@ def compare_runs(
     best: Annotated[bool, Field(description="Each run's best value instead of its last level")] = False,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Contest]:
-    """Say whether a difference is significant: is recipe A better than the baseline B, or is it seed noise?
+    """Say whether a difference between two groups of runs is significant: is recipe A better than B, or is it seed noise?
 
-    Use it for an ablation or two groups of seeds: is the improvement real, statistically significant, or random
-    variation between seeds; how many seeds are needed to tell. Returns the difference with its 95 % interval, a
-    permutation test, a verdict or `cannot tell`, and how many runs would tell.
+    Use it for an ablation over seeds: is the improvement real or random variation between seeds, how many seeds do I
+    need to tell. Returns the difference with its 95 % interval and p, a verdict or `cannot tell`, and how many runs
+    would tell.
     """
     from mldebug_mcp.diagnose.contest import compare_runs as compare
 
