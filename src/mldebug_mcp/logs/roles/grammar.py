@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mldebug_mcp.logs.roles import lexicon, meanings
 from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.quantities import LOSSES, Quantity
-from mldebug_mcp.logs.roles.words import Words, is_per_time, segments_of, sorted_out
+from mldebug_mcp.logs.roles.words import Words, chunks_in, is_per_time, segments_of, sorted_out, words_in
 
 MAX_NAME = 200
 """Characters of a name that is parsed: a longer one is prose."""
@@ -32,6 +32,11 @@ _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
 _LETTERS = frozenset({"q", "v", "d", "g"})
 """What critics and the networks of a GAN are called; with a number, parts of another loss."""
+_NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
+    *meanings.MEANINGS, *meanings.TIMED
+)
+"""Words of which each quantity has one: most words of a text are none of them."""
+_IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
 _COUNTER_SOFT = frozenset({"current", "global", "env", "optimizer", "sampled", "lifetime", "sofar", "so", "far"})
 
 
@@ -94,11 +99,11 @@ class _Read(NamedTuple):
 @lru_cache(maxsize=16384)
 def role_of(name: str) -> Role | None:
     """Return the role that a name has by itself, None if it is not understood."""
-    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE):
+    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not may_mean(name):
         return None
     known = normal(name)
-    if known not in IDIOMS:  # "reward_stddev" is "reward_std"
-        known = "_".join(lexicon.STATISTICS.get(word, word) for word in known.split("_"))
+    if known not in IDIOMS and not lexicon.STATISTICS.keys().isdisjoint(words := known.split("_")):
+        known = "_".join(lexicon.STATISTICS.get(word, word) for word in words)  # "reward_stddev" is "reward_std"
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
@@ -109,6 +114,16 @@ def role_of(name: str) -> Role | None:
     if ending[-1][-1] in lexicon.SHORT_UNITS and (found := _in_short_unit(ending)) is not None:
         return found
     return _role(sorted_out(segments))
+
+
+def may_mean(text: str) -> bool:
+    """Say whether a name in a text may have a role by itself: where not, that is told in a fraction of the time."""
+    return any(map(_is_of_names, chunks_in(text)))
+
+
+@lru_cache(maxsize=16384)
+def _is_of_names(chunk: str) -> bool:
+    return chunk.lower() in _IN_IDIOMS or not _NAMING.isdisjoint(words_in(chunk))
 
 
 def normal(name: str) -> str:

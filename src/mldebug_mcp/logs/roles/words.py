@@ -130,27 +130,43 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
 
 def _words_of(segment: str) -> list[str]:
     """Return the words of a segment as the lexicon knows them, in lower case where it does not."""
+    return [word for chunk in chunks_in(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))) for word in words_in(chunk)]
+
+
+def chunks_in(name: str) -> list[str]:
+    """Return the parts of a name between its separators, each of letters and digits."""
+    chunks: list[str] = _CHUNK.findall(name.replace("^", ""))
+    return chunks
+
+
+def words_in(chunk: str) -> tuple[str, ...]:
+    """Return the words of a part without separators."""
+    low = chunk.lower()
+    if low in _KNOWN:
+        return _KNOWN[low]
+    if chunk.isalpha() and chunk.islower():
+        return _glued(chunk) or (chunk,)
     words: list[str] = []
-    for chunk in _CHUNK.findall(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))):
-        low = chunk.lower()
-        if low in _KNOWN:
-            words += _KNOWN[low]
-            continue
-        for hump in _HUMP.split(chunk):
-            low = hump.lower()
-            for piece in (low,) if low in _KNOWN else _DIGITS.split(low):
-                words += _KNOWN.get(piece) or _glued(piece) or (piece,)
-    return words
+    for hump in _HUMP.split(chunk):
+        low = hump.lower()
+        for piece in (low,) if low in _KNOWN else _DIGITS.split(low):
+            words += _KNOWN.get(piece) or _glued(piece) or (piece,)
+    return tuple(words)
+
+
+def _glued(word: str) -> tuple[str, ...] | None:
+    """Return the known words that one is made of, None if it is not: `eprewmean`."""
+    begins = word[:_LEAST_GLUED] in _BEGIN_GLUED or word[:2] in _SHORT_GLUED or not word.isascii()
+    return _taken_apart(word) if begins else None
 
 
 @lru_cache(maxsize=4096)
-def _glued(word: str) -> tuple[str, ...] | None:
-    """Return the known words that one is made of, None if it is not: `eprewmean`."""
+def _taken_apart(word: str) -> tuple[str, ...] | None:
     least = 2 if word.isascii() else 1  # one letter of Chinese may be a word
     for end in range(len(word) - least, least - 1, -1):
         first, rest = word[:end], word[end:]
         if first in _GLUE:
-            after = _KNOWN[rest] if rest in _GLUE else _glued(rest)
+            after = _KNOWN[rest] if rest in _GLUE else _taken_apart(rest)
             if after is not None:
                 return (*_KNOWN[first], *after)
     return None
@@ -173,3 +189,4 @@ _GLUE = frozenset(
     for word in (*lexicon.SYNONYMS, *lexicon.PHASES, *lexicon.STATISTICS, "sofar")
     if len(word) >= _LEAST_GLUED or word in _SHORT_GLUED or not word.isascii()
 )
+_BEGIN_GLUED = frozenset(word[:_LEAST_GLUED] for word in _GLUE)
