@@ -6,11 +6,12 @@ All cheap tools, small diagnoses, resources, errors, unknown tools, bad argument
 fixed seed. Over stdio they go through one session, one after another, and a small diagnosis in the mix is compared with
 the median of the same call alone in the same session: by the wall clock, and by the CPU time of the server, for on a
 busy machine the wall clock says more about the machine. With --http many sessions call at once. With --hostile every
-tenth call names a file that was made to stop or fill the server (`tests/hostile`), and memory may grow by a tenth.
+tenth call names a file that was made to stop or fill the server (`tests/hostile`), and memory may grow by a tenth; over
+stdio the server is pinged again and again while it answers such a call.
 
 Exits with 1 if a call did not end as it should, if the resident memory after the warm-up and at the end differ by more
-than 5 %, or if (over stdio, without --hostile) the 99th percentile of the small diagnosis is more than 3 times the call
-alone by both clocks.
+than 5 %, or if, over stdio, the 99th percentile of the small diagnosis is more than 3 times the call alone by both
+clocks (without --hostile) or that of the pings is more than 100 ms (with it).
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ MEMORY_GROWTH, SLOWDOWN = 1.05, 3.0
 HOSTILE_GROWTH = 1.1
 HOSTILE = 10
 """Calls of which one is hostile, with --hostile."""
+PING_MILLISECONDS, PING_EVERY = 100.0, 0.05
+"""What a ping may take beside a hostile call, and the seconds between two."""
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "load", "version": "0"}}
 MESSAGE = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.15 GiB"
 
@@ -79,6 +82,7 @@ class Load:
         end_bytes: Resident memory at the end.
         alone: Small diagnoses alone, over stdio.
         mixed: Small diagnoses in the mix.
+        pings: Milliseconds of pings beside hostile calls, over stdio.
     """
 
     milliseconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -87,6 +91,7 @@ class Load:
     end_bytes: int = 0
     alone: list[Timed] = field(default_factory=list)
     mixed: list[Timed] = field(default_factory=list)
+    pings: list[float] = field(default_factory=list)
 
     def note(self, call: Call, outcome: str, milliseconds: float) -> None:
         """Take down how a call ended."""
@@ -207,6 +212,7 @@ class StdioSession:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.numbers = itertools.count(1)
+        self.pings: list[float] = []
         self.ask("initialize", HELLO)
         self.send({"method": "notifications/initialized"})
 
@@ -220,15 +226,35 @@ class StdioSession:
         """Send a request and wait for its answer; those to cancelled calls are passed over."""
         number = next(self.numbers)
         self.send({"id": number, "method": method, "params": params})
+        while (answer := self.receive()).get("id") != number:
+            pass
+        return answer
+
+    def ask_and_ping(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request, and time one ping after the other until its answer is there."""
+        number = next(self.numbers)
+        self.send({"id": number, "method": method, "params": params})
+        while True:
+            ping, began = next(self.numbers), time.perf_counter()
+            self.send({"id": ping, "method": "ping"})
+            while (answer := self.receive()).get("id") != ping:
+                if answer.get("id") == number:
+                    return answer
+            self.pings.append(1000 * (time.perf_counter() - began))
+            time.sleep(PING_EVERY)
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for a message of the server."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == number:
-                return answer
-        raise EOFError("the server ended")
+        if not (line := self.process.stdout.readline()):
+            raise EOFError("the server ended")
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def do(self, call: Call) -> str:
         """Make a call and return how it ended."""
+        if call.kind.startswith("hostile"):
+            return outcome_of(self.ask_and_ping(call.method, call.params))
         if call.outcome != "cancelled":
             return outcome_of(self.ask(call.method, call.params))
         number = next(self.numbers)
@@ -263,7 +289,7 @@ def over_stdio(calls: Iterable[Call], count: int, folder: Path) -> Load:
                 found.mixed.append(timed)
             if number == int(WARM_UP * count):
                 found.warm_bytes = resident_bytes(process.pid)
-        found.end_bytes = resident_bytes(process.pid)
+        found.end_bytes, found.pings = resident_bytes(process.pid), session.pings
         assert process.stdin is not None
         process.stdin.close()
         if process.wait(timeout=10):
@@ -374,6 +400,11 @@ def report(found: Load, *, hostile: bool) -> bool:
     ]
     if found.alone and not hostile:  # a call behind a hostile one waits for a new helper
         checks.append(slowdown(found))
+    if found.pings:
+        slowest = percentile(found.pings, 0.99)
+        told = f"{len(found.pings)} pings beside hostile calls: {statistics.median(found.pings):.1f} ms (median)"
+        told += f", {slowest:.1f} ms (p99), {max(found.pings):.1f} ms (slowest); at most {PING_MILLISECONDS:g} ms (p99)"
+        checks.append((told, slowest <= PING_MILLISECONDS))
     for told, holds in checks:
         print(f"{'ok  ' if holds else 'FAIL'} {told}")
     for failure in found.failures[:10]:

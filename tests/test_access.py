@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 
@@ -102,6 +103,22 @@ async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_
         assert "hunter2" not in text
         told.append(text.replace(name, "NAME"))
     assert told[0] == told[1], "whether a file exists outside must not be told"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes and devices")
+@pytest.mark.parametrize(("tool", "argument", "others"), ARGUMENTS, ids=lambda value: str(value)[:20])
+async def test_a_pipe_or_a_device_in_any_argument_is_refused_and_not_waited_for(
+    root: Path, tool: str, argument: str, others: dict[str, str]
+) -> None:
+    given: dict[str, object] = {name: str(root / value) for name, value in others.items()}
+    if tool == "update_diagnosis":
+        given["outcomes"] = {}
+    os.mkfifo(root / "pipe")
+    async with Client(make_server(Access((str(root), "/dev")))) as client:
+        for path in (str(root / "pipe"), "/dev/zero"):
+            with anyio.fail_after(60):
+                answer = await client.call_tool(tool, {**given, argument: path})
+            assert answer.is_error, (path, answer.content)
 
 
 async def test_a_diagnosis_goes_on_from_its_findings_where_the_run_may_not_be_read(root: Path) -> None:

@@ -20,7 +20,8 @@ def test_a_call_of_the_playbook_is_a_command_that_the_parser_takes(call: str) ->
     assert program == "mldebug-mcp"
     parsed = vars(make_parser().parse_args(words))
     given = re.findall(r'="([^"]*)"', call.replace("{path}", "runs/my run's log.jsonl"))
-    assert set(given) <= {value for value in parsed.values() if isinstance(value, str)} | set(parsed.get("text") or ())
+    several = {one for name in ("text", "paths") for one in parsed.get(name) or ()}
+    assert set(given) <= {value for value in parsed.values() if isinstance(value, str)} | several
 
 
 def test_what_is_no_call_of_a_tool_stays_as_it_is() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from benchmarks.faults.ablation import ablate
 from benchmarks.faults.compare import by_cause, compare
 from benchmarks.faults.compare import judge as ask
 from benchmarks.faults.figures import table
@@ -17,6 +18,7 @@ from benchmarks.faults.report import judge, report
 from benchmarks.faults.runs import SUBJECTS, Case, cases, make, other_cases
 
 from mldebug_mcp.knowledge import catalogue
+from mldebug_mcp.symptoms import symptoms
 
 MADE = (
     Case("tabular", "not_in_optimizer", 1, 1),
@@ -118,3 +120,12 @@ def test_a_report_shows_further_runs_in_a_column_of_their_own(folder: Path) -> N
     shown = report(judged, {"once more": judged})
     assert "| once more |" in shown.splitlines()[0]
     assert "## once more part" in shown
+
+
+def test_taking_away_the_questions_that_tell_of_a_fault_loses_it(folder: Path) -> None:
+    judged = judge(folder)
+    rows = {row["question"]: row for row in ablate(judged, processes=1)}
+    assert set(rows) == {symptom.question.id for symptom in symptoms().values()}
+    shown = {name for name, row in rows.items() if int(row["runs that show one"])}
+    assert any(int(rows[name]["first"]) < 0 for name in shown)
+    assert all(int(row["tasks"]) <= int(row["runs that show one"]) for row in rows.values())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 pytest.importorskip("torch")
@@ -211,3 +212,39 @@ async def test_a_helper_that_cannot_start_is_one_line(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     with pytest.raises(InputError, match="no process can be started"):
         await pool.Pool("mldebug_mcp.server.calls").call("diagnose_run", {}, lambda _: None)
+
+
+@pytest.mark.anyio
+async def test_a_helper_that_nothing_calls_ends_and_the_next_call_gets_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
+    helpers = pool.Pool("mldebug_mcp.server.calls", roots=[str(tmp_path)])
+    request = {"arguments": {"path": log(tmp_path)}, "whole": None}
+    try:
+        for _ in range(2):
+            answer = await helpers.call("diagnose_run", request, lambda _: None)
+            assert answer["structuredContent"]["run"]["path"].endswith("log.jsonl")
+            (helper,) = helpers.idle
+            assert helper.retirement is not None
+            with anyio.fail_after(30):
+                await helper.retirement
+            assert helper.process.returncode is not None
+            assert not helpers.idle
+            assert not Path(helper.scratch).exists()
+    finally:
+        helpers.close()
+
+
+@pytest.mark.anyio
+async def test_a_helper_that_is_called_again_and_again_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 3600)
+    helpers = pool.Pool("mldebug_mcp.server.calls", roots=[str(tmp_path)])
+    request = {"arguments": {"path": log(tmp_path)}, "whole": None}
+    used = []
+    for _ in range(3):
+        await helpers.call("diagnose_run", request, lambda _: None)
+        used.append(helpers.idle[0])
+    helpers.close()
+    await used[0].ended()
+    assert len({helper.process.pid for helper in used}) == 1

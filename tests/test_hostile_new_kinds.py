@@ -26,6 +26,9 @@ QUICK = (
     "evaluations that claim a terabyte",
     "a zst of a window of terabytes",
     "TOML of deep lists",
+    "a gzip of 100,000 members",
+    "a notebook of 100,000 cells",
+    "100,000 columns of JSON",
 )
 """Those that took longest before, and some of each kind."""
 

@@ -16,7 +16,9 @@ pytest.importorskip("transformers")
 from transformers import AutoTokenizer
 
 from mldebug_mcp.access import Access, confined
+from mldebug_mcp.batch import tokenizer_files
 from mldebug_mcp.batch.tokenizer import load_tokenizer
+from mldebug_mcp.batch.tokenizer_files import copied
 from mldebug_mcp.diagnose.batch import inspect_batch
 from mldebug_mcp.errors import InputError
 from tests.batch.kit import FAMILIES, make_hf
@@ -146,3 +148,25 @@ def test_a_tokenizer_of_vocabulary_files_alone_is_loaded_by_its_class(tmp_path: 
         "[SEP]",
     ]
     assert loaded.hf.model_max_length == 512
+
+
+def test_a_tokenizer_of_two_thousand_links_is_copied_up_to_a_bound(root: Path) -> None:
+    tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
+    (tokenizer / "additional_chat_templates").mkdir()
+    (root / "one.jinja").write_text("{{ messages }}")
+    for number in range(2000):
+        (tokenizer / "additional_chat_templates" / f"{number}.jinja").symlink_to(root / "one.jinja")
+        (tokenizer / f"vocab{number}.txt").symlink_to(root / "one.jinja")
+    with copied(tokenizer, "tokenizer") as copy:
+        assert len([file for file in copy.rglob("*") if file.is_file()]) <= 32 + 15
+
+
+def test_vocabularies_that_are_links_to_one_file_are_bounded_together(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer_files, "MAX_BYTES", 1000)
+    tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none")
+    (root / "words").write_text("word\n" * 100)
+    for name in ("merges.txt", "bpe.codes", "spm.model"):
+        (tokenizer / name).symlink_to(root / "words")
+    assert "too large to read whole" in told(root, tokenizer)

@@ -35,7 +35,7 @@ LAYERS = (
     {"symptoms"},
     {"diagnose"},
     {"report"},
-    {"server", "cli", "__main__"},
+    {"server", "cli", "library", "__main__"},
 )
 WITHOUT_CIRCLES = (
     "batch", "cli", "clients", "knowledge", "measure", "memory", "models", "probe", "report", "server", "symptoms",

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report|restyle|invariance|young|compare`."""
+"""`python -m benchmarks.faults train|fit|report|ablate|restyle|invariance|young|compare`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.faults import compare, invariance
+from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
 from benchmarks.faults.fit import fit, write
 from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
@@ -36,7 +37,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
-    parser.add_argument("command", choices=["train", "fit", "report", "restyle", "invariance", "young", "compare"])
+    parser.add_argument(
+        "command", choices=["train", "fit", "report", "ablate", "restyle", "invariance", "young", "compare"]
+    )
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument(
@@ -45,7 +48,7 @@ def main() -> None:
     parser.add_argument("--other-tasks", action="store_true", help="train: tasks of neither part; give it a --folder")
     parser.add_argument(
         "--beside", action="append", default=[], type=_named, metavar="NAME=FOLDER",
-        help="report, young: a folder of further runs, for another column; fit: to be counted as well; repeatable",
+        help="report, young: a folder of further runs, for another column; fit, ablate: counted as well; repeatable",
     )  # fmt: skip
     parser.add_argument("--into", type=Path, help="restyle: where the versions go")
     parser.add_argument("--versions", type=int, default=2, help="restyle: so many of each run")
@@ -60,7 +63,9 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, help="compare: this many runs, chosen by --seed")
     parser.add_argument(
-        "--save", action="store_true", help="report, young, compare, invariance: keep the figures for the README"
+        "--save",
+        action="store_true",
+        help="keep the figures for the README; not for fit",
     )
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -79,6 +84,9 @@ def main() -> None:
         _show({"invariance": invariance.by_change(found)}, save=options.save)
     elif options.command == "fit":
         write(fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
+    elif options.command == "ablate":
+        ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
+        _show({"ablation": ablate(ones, options.processes)}, save=options.save)
     elif options.command == "young":
         further = {name: judge_young(folder) for name, folder in options.beside}
         _show({"young": stages(by_part(judge_young(options.folder), further))}, save=options.save)

@@ -34,7 +34,7 @@ def fit(judged: Sequence[Judged]) -> Fitted:
         task: _Fold(_counted([one for one in used if one.task != task], weights)) for task in {one.task for one in used}
     }
     runs = [_labelled(one, weights[one.name]) for one in used]
-    judged_as = {id(run): (one, _findings(one)) for run, one in zip(runs, used, strict=True)}
+    judged_as = {id(run): (one, findings(one)) for run, one in zip(runs, used, strict=True)}
 
     def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
         one, findings = judged_as[id(run)]
@@ -73,11 +73,12 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
 
 def _labelled(one: Judged, weight: float) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
-    states = {finding.symptom: finding.state for finding in _findings(one)}
+    states = {finding.symptom: finding.state for finding in findings(one)}
     return LabelledRun((one.label.cause, *one.label.also), states, weight)
 
 
-def _findings(one: Judged) -> list[Finding]:
+def findings(one: Judged) -> list[Finding]:
+    """Return the findings of a run that count when it is ranked: what another one brings about is left out."""
     found = [Finding(symptom=symptom, state=state) for symptom, state in one.states.items()]
     return independent(beside(found, one.evidence))
 

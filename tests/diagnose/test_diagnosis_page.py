@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import hashlib
+import html
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,11 +75,91 @@ def test_the_page_stands_alone_and_escapes_what_comes_from_the_log(tmp_path: Pat
     folder = tmp_path / "<img src=x>"
     folder.mkdir()
     page = page_of(read_run(write_log(folder / "log.jsonl", records)))
+    kinds = re.findall(r"<script([^>]*)>", page)
 
-    assert "<script" not in page
+    assert set(kinds) == {"", ' type="application/json"'}
+    assert kinds.count("") == 1, "one script of ours"
+    assert "alert(1)</script>" not in page
     assert "<img" not in page
     assert "default-src 'none'" in page
-    assert not re.search(r"<[^>]*\b(?:src|srcset|action)=|url\(|@import|<link", page)
+    assert not re.search(r"<[^>]*\b(?:src|srcset|action)=|url\((?!#)|@import|<link", page.replace("url(#${clip})", ""))
+
+
+def test_the_policy_of_the_page_allows_its_own_script_and_no_other() -> None:
+    page = page_of(read_run(EXAMPLES / "loss_spike"))
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)
+
+    assert script is not None
+    digest = b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "connect-src" not in page
+    assert not re.search(r"<[^>]* on\w+=", page)
+
+
+def data_of(page: str) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+
+
+def test_the_values_under_the_pointer_are_those_of_the_log() -> None:
+    loss, *_ = data_of(page_of(read_run(EXAMPLES / "loss_spike")))
+    (steps, values), *_ = loss["curves"][0]["lines"]
+
+    assert values[steps.index(250)] == pytest.approx(6.616, abs=1e-3)
+    assert (loss["first"], loss["last"]) == (1, 400)
+
+
+def test_the_mark_of_the_worst_event_stands_out_and_a_healthy_run_has_none() -> None:
+    loss, *_ = data_of(page_of(read_run(EXAMPLES / "loss_spike")))
+
+    assert next(mark["text"] for mark in loss["marks"] if mark["worst"]).startswith("loss_spike at 250 (worst)")
+    assert not any(mark["worst"] for one in data_of(page_of(read_run(EXAMPLES / "healthy"))) for mark in one["marks"])
+
+
+@pytest.mark.parametrize(
+    ("example", "told"),
+    [
+        ("loss_spike", "It may be bad_batch (63%)</b> <span>a hypothesis, no verdict: "),
+        ("healthy", "Nothing stands out ("),
+    ],
+)
+def test_the_page_begins_with_what_leads_and_how_sure_that_is(example: str, told: str) -> None:
+    before_the_curves = page_of(read_run(EXAMPLES / example)).partition("<figure")[0]
+
+    assert told in before_the_curves
+
+
+def test_the_page_has_the_sheet_of_the_run_with_unusual_settings_beside_what_is_usual() -> None:
+    run = run_of(loss=np.linspace(4, 2, 200), config={"learning_rate": 5.0, "max_steps": 400, "optim": "adamw"})
+    sheet, page = diagnose(run).sheet, page_of(run)
+
+    assert all(html.escape(line) in page for line in sheet.ran)
+    assert any(one.usual for one in sheet.settings)
+    for one in sheet.settings:
+        marked = f"<mark>{html.escape(f'{one.name} = {one.value}')}</mark>"
+        assert (marked in page) == bool(one.usual)
+        assert html.escape(one.usual) in page
+    assert all(html.escape(part) in page for one in sheet.quantities for part in one.parts)
+    assert all(html.escape(str(one)) in page for one in sheet.events)
+
+
+def test_a_page_on_next_to_nothing_says_so_first() -> None:
+    assert "Too little seen" in page_of(run_of(loss=[3.0, 2.0]))
+    assert "Too little seen" in page_of(run_of({"widgets": np.linspace(1, 2, 50)}))
+
+
+def test_siblings_are_drawn_behind_a_run_and_do_not_stretch_its_scale(tmp_path: Path) -> None:
+    for name, last in {"a": 2.0, "b": 1e6}.items():
+        (tmp_path / name).mkdir()
+        falling = np.linspace(4, last, 60 if name == "a" else 50).tolist()
+        write_log(tmp_path / name / "log.jsonl", [{"step": i, "loss": one} for i, one in enumerate(falling)])
+    page = tmp_path / "page.html"
+
+    assert main(["diagnose", str(tmp_path), "--html", str(page)]) == 0
+
+    behind, own = data_of(page.read_text(encoding="utf-8"))[0]["curves"]
+    assert (behind["name"], behind["of"]) == ("loss of b", True)
+    assert (own["name"], own["of"]) == ("loss", False)
+    assert data_of(page.read_text(encoding="utf-8"))[0]["high"] < 10
 
 
 def test_a_curve_of_very_many_records_keeps_its_lowest_and_highest_points_in_few() -> None:
@@ -122,7 +206,7 @@ def test_the_reference_run_is_drawn_behind_as_far_as_the_run_has_come() -> None:
     short, long = run_of(loss=np.linspace(4, 3, 50)), run_of(loss=np.linspace(4, 2, 500))
     behind, own = panels_of(short, long)[0].curves
 
-    assert behind.is_reference
+    assert behind.of
     assert behind.lines[0][0].max() == own.lines[0][0].max()
     assert "loss of the reference run" in page_of(short, long)
 

@@ -11,6 +11,7 @@ import pytest
 from tests.logs.reading import read
 
 from mldebug_mcp import diagnose_run
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.models import State
 
@@ -235,3 +236,29 @@ def test_a_clock_that_runs_on_without_records_is_a_silence(tmp_path: Path) -> No
     silent = read(tmp_path, records + beats)
     assert (silent.ending.how, "16200 s behind the last record" in silent.ending.text) == ("silence", False)
     assert _ending(tmp_path, records + "2025-03-01 10:31:00 saving a checkpoint\n") == "open"
+
+
+@pytest.mark.parametrize("name", ["attempt 2", "attempt-2", "Attempt 2"])
+def test_an_earlier_attempt_is_judged_alone_where_it_is_asked_for(tmp_path: Path, name: str) -> None:
+    read(tmp_path, THREE)
+    for path in (tmp_path / "train.log", tmp_path):
+        run = read_run(path, run=name)
+        assert (run.records, run["loss"].step[-1], run.settings["per_device_train_batch_size"].value) == (6, 60, 32)
+        assert [one.judged for one in run.attempts] == [False, True, False]
+        assert any(OOM in one.text for one in run.messages)
+        assert run.notes[0].startswith(
+            "the log holds 3 attempts, each from its start; attempt 2, as asked for, is judged"
+        )
+    assert diagnose_run(tmp_path / "train.log", run=name).hypotheses[0].cause == "out_of_memory"
+
+
+def test_an_answer_says_how_another_attempt_is_asked_for(tmp_path: Path) -> None:
+    assert any("--run 'attempt N'" in note for note in read(tmp_path, THREE).notes)
+
+
+def test_an_attempt_that_the_log_does_not_hold_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    read(tmp_path, THREE)
+    with pytest.raises(InputError, match=r"train\.log: no attempt 4; the log holds attempt 1 to attempt 3"):
+        read_run(tmp_path / "train.log", run="attempt 4")
+    with pytest.raises(InputError, match="attempt 4"):
+        read_run(tmp_path, run="attempt 4")

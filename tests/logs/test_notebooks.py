@@ -96,3 +96,10 @@ def test_outputs_of_any_shape_are_passed_over(tmp_path: Path) -> None:
 def test_markup_that_never_ends_is_passed_over(tmp_path: Path, piece: str) -> None:
     markup = {"output_type": "display_data", "data": {"text/html": piece * (300_000 // len(piece))}}
     assert notebook(tmp_path, [markup], [stream("epoch 1: loss 3.0\nepoch 2: loss 2.0\n")]).records == 2
+
+
+def test_what_cells_beyond_the_two_thousandth_printed_is_read_as_one_and_told(tmp_path: Path) -> None:
+    run = notebook(tmp_path, *([stream(f"step {number} loss {4 - number / 1000}\n")] for number in range(1, 2101)))
+    assert run.records == 2100
+    assert points(run, "loss")[2100] == pytest.approx(1.9)
+    assert any(note.startswith("more than 2,000 cells printed something") for note in run.notes)

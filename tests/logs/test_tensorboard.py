@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -175,3 +176,51 @@ def test_training_and_evaluation_that_both_count_epochs_stay_so(tmp_path: Path) 
     events = [scalar(1000 + epoch, epoch, tag, 1.0) for epoch in range(8) for tag in ("Loss/train", "Loss/test")]
     (tmp_path / "events.out.tfevents.1.host.2.0").write_bytes(event_file(events))
     assert read_run(tmp_path)["eval_loss"].step.tolist() == list(range(8))
+
+
+CONFIGURATION = {"learning_rate": 0.003, "batch_size": 64, "optimizer": "adam", "weight_decay": 0.0, "anneal_lr": True}
+TEXTS = {
+    "a table": {
+        "hyperparameters": "|param|value|\n|-|-|\n" + "\n".join(f"|{k}|{v}|" for k, v in CONFIGURATION.items())
+    },
+    "JSON": {"args": json.dumps(CONFIGURATION, indent=2)},
+    "lines": {"config": "  \n".join(f"{key}: {value}" for key, value in CONFIGURATION.items())},
+    "a text for each": {key: str(value) for key, value in CONFIGURATION.items()},
+}
+
+
+def text(tag: str, content: str) -> bytes:
+    """Return an event with a text as torch writes it."""
+    plugin = message(9, message(1, message(1, b"text")))
+    tensor = message(8, b"\x08\x07" + message(8, content.encode()))
+    return b"\x09" + struct.pack("<d", 1.0) + message(5, message(1, message(1, tag.encode()) + plugin + tensor))
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_a_configuration_written_as_text_becomes_settings(tmp_path: Path, form: str) -> None:
+    events = [text(f"{tag}/text_summary", content) for tag, content in TEXTS[form].items()]
+    points = [scalar(2.0 + step, step, "loss", 1.0 / (step + 1)) for step in range(9)]
+    answers = [text("answers/text_summary", f"the loss: {step}\nof my life") for step in range(9)]
+    (tmp_path / "events.out.tfevents.1").write_bytes(event_file([*events, *points, *answers]))
+    run = read_run(tmp_path)
+    assert {name: one.value for name, one in run.settings.items() if one.known} == {
+        "learning_rate": 0.003, "per_device_train_batch_size": 64, "optim": "adam", "weight_decay": 0.0,
+    }  # fmt: skip
+    assert len(run["loss"]) == 9
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_hyperparameters_of_tensorboard_become_settings(tmp_path: Path) -> None:
+    tensorboard = pytest.importorskip("torch.utils.tensorboard")
+    with tensorboard.SummaryWriter(str(tmp_path)) as writer:
+        for step in range(9):
+            writer.add_scalar("train/loss", 1.0 / (step + 1), step)
+        writer.add_hparams(CONFIGURATION, {"hparam/accuracy": 0.5})
+    run = read_run(tmp_path)
+    assert run.settings["learning_rate"].value == 0.003
+    assert run.settings["learning_rate"].source == "TensorBoard hparams"
+    assert {name: one.value for name, one in run.settings.items()} == {
+        "learning_rate": 0.003, "per_device_train_batch_size": 64, "optim": "adam", "weight_decay": 0.0,
+        "anneal_lr": True,
+    }  # fmt: skip
+    assert run["loss"].step.tolist() == list(range(9))

@@ -91,6 +91,14 @@ def puts_an_endless_file_for_the_result() -> Any:
     os._exit(0)
 
 
+def puts_a_link_for_the_result() -> Any:
+    forged = Path(sys.argv[2]).with_name("forged.json")
+    forged.write_text('{"measured": {}, "done": true, "stage": "forged"}')
+    Path(sys.argv[2]).unlink(missing_ok=True)
+    Path(sys.argv[2]).symlink_to(forged)
+    os._exit(0)
+
+
 def puts_a_number_for_the_result() -> Any:
     Path(sys.argv[2]).write_text("[" * 100_000)
     os._exit(0)
@@ -148,6 +156,12 @@ def shows_its_memory_limit() -> Any:
     import resource
 
     raise ValueError(f"limit: {resource.getrlimit(resource.RLIMIT_DATA)[0]} bytes")
+
+
+def holds_memory() -> None:
+    held = bytearray(300 * 1024 * 1024)
+    time.sleep(300)
+    del held
 
 
 def shows_a_token() -> Any:

@@ -105,8 +105,16 @@ def test_secrets_do_not_reach_user_code(monkeypatch: pytest.MonkeyPatch) -> None
 SECRETS = (
     "DATABASE_URL", "GITHUB_PAT", "OPENAI_KEY", "WANDB_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN", "KUBECONFIG", "REDIS_URL", "SENTRY_DSN", "SLACK_WEBHOOK", "SSH_AUTH_SOCK", "STRIPE_SK",
-    "NPM_CONFIG__AUTH", "PGPASSWORD", "MONGO_URI", "AZURE_STORAGE_CONNECTION_STRING", "GOOGLE_APPLICATION_CREDENTIALS",
-    "HTTPS_PROXY", "CONDA_TOKEN", "SLURM_JWT", "MLDEBUG_MCP_TOKEN", "COOKIE", "MY_OWN_THING",
+    "NPM_CONFIG__AUTH", "PGPASSWORD", "MONGO_URI", "AZURE_STORAGE_CONNECTION_STRING",
+    "GOOGLE_APPLICATION_CREDENTIALS", "HTTPS_PROXY", "CONDA_TOKEN", "SLURM_JWT", "MLDEBUG_MCP_TOKEN", "COOKIE",
+    "MY_OWN_THING", "ANTHROPIC_API_KEY", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "CI_JOB_TOKEN", "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "COMET_API_KEY", "NEPTUNE_API_TOKEN", "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_TOKEN", "CLEARML_API_SECRET_KEY", "KAGGLE_KEY", "PYPI_TOKEN", "TWINE_PASSWORD", "NPM_TOKEN",
+    "DOCKER_PASSWORD", "DOCKER_AUTH_CONFIG", "AZURE_CLIENT_SECRET", "GOOGLE_API_KEY", "GEMINI_API_KEY",
+    "MISTRAL_API_KEY", "COHERE_API_KEY", "TOGETHER_API_KEY", "REPLICATE_API_TOKEN", "RUNPOD_API_KEY",
+    "LAMBDA_API_KEY", "VAST_API_KEY", "MYSQL_PWD", "PGPASSFILE", "MONGODB_PASSWORD", "REDIS_PASSWORD",
+    "RABBITMQ_PASSWORD", "JWT_SECRET", "SECRET_KEY", "DJANGO_SECRET_KEY", "SLACK_BOT_TOKEN", "TELEGRAM_TOKEN",
+    "DISCORD_TOKEN", "SMTP_PASSWORD", "VAULT_TOKEN", "GPG_PASSPHRASE", "CUDA_TOKEN", "TORCH_SECRET", "OMP_PASSWORD",
 )  # fmt: skip
 
 
@@ -154,7 +162,13 @@ def test_a_process_that_left_the_session_ends_with_the_host(tmp_path: Path, numb
 
 
 @pytest.mark.parametrize(
-    "name", ["puts_a_pipe_for_the_result", "puts_an_endless_file_for_the_result", "puts_a_number_for_the_result"]
+    "name",
+    [
+        "puts_a_pipe_for_the_result",
+        "puts_an_endless_file_for_the_result",
+        "puts_a_link_for_the_result",
+        "puts_a_number_for_the_result",
+    ],
 )
 def test_what_user_code_puts_in_the_place_of_the_result_is_an_answer(name: str) -> None:
     result = run(name)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ pytest.importorskip("torch")
 
 from mldebug_mcp.models import ProbeResult
 from mldebug_mcp.models.probe import CurvePoint
+from mldebug_mcp.probe import host
 from mldebug_mcp.server import make_server
 from mldebug_mcp.server.probe_tool import picture_of
 
@@ -146,10 +148,34 @@ async def test_a_third_probe_waits_for_one_of_two_and_says_so(client: Client, tm
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is the kernel's")
-async def test_two_probes_that_run_at_once_share_the_memory_that_one_may_take(client: Client) -> None:
+async def test_a_probe_may_take_four_fifths_of_the_memory(client: Client) -> None:
     result = await client.call_tool("probe_overfit", {"entry": f"{HOSTILE}:shows_its_memory_limit", "device": "cpu"})
 
     found = re.search(r"limit: (\d+) bytes", json.dumps(result.structured_content))
     assert found
     limit = int(found[1])
-    assert 0.35 < limit / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) <= 0.4
+    assert 0.75 < limit / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) <= 0.8
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of other processes is read from /proc")
+async def test_of_two_probes_that_need_more_than_one_may_take_the_second_gives_way(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "memory_limit", lambda _: 400 * 1024 * 1024)
+    holding = {"entry": f"{HOSTILE}:holds_memory", "device": "cpu", "time_limit": 300}
+    first = asyncio.create_task(client.call_tool("probe_overfit", holding))
+    async with asyncio.timeout(PATIENCE):
+        while not host._RUNNING:
+            await asyncio.sleep(0.02)
+
+    second = await client.call_tool("probe_overfit", holding)
+
+    assert second.structured_content is not None
+    assert "another that began before it needed more than 0.4 GiB together" in json.dumps(second.structured_content)
+    assert not first.done()
+    first.cancel()
+    with suppress(asyncio.CancelledError):
+        await first
+    async with asyncio.timeout(PATIENCE):
+        while host._RUNNING:
+            await asyncio.sleep(0.02)

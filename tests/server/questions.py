@@ -23,6 +23,13 @@ QUESTIONS = {
         "is my learning rate too high",
         "my DPO rewards/accuracies stays at 0.5",
     ],
+    "read_metric": [
+        "show me the loss values between step 200 and 300",
+        "show the grad norm values around step 500",
+        "print the learning rate schedule from the log",
+        "zoom into the loss curve before the spike",
+        "list the eval_loss values",
+    ],
     "inspect_batch": [
         "is my tokenization right",
         "are my labels masked correctly for SFT",

@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 from mcp import Client
 
-from mldebug_mcp.server.reply import BRIEF, LIMIT
+from mldebug_mcp.report.diagnosis_concise import BRIEF
+from mldebug_mcp.server.reply import LIMIT
 from mldebug_mcp.server.tools import TOOLS
 from tests.memory import scenarios
 

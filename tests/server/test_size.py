@@ -1,4 +1,4 @@
-"""The short form of every tool's answer stays within 10,000 characters, whatever the input."""
+"""The short form of every answer stays within 10,000 characters, a diagnosis within 6,000, whatever the input."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from mldebug_mcp.models import (
     RunSummary,
     State,
 )
+from mldebug_mcp.report.diagnosis_concise import LIMIT as DIAGNOSIS
 from mldebug_mcp.report.diagnosis_concise import concise
 from mldebug_mcp.report.knowledge_concise import concise_explanation
 from mldebug_mcp.report.probe_concise import concise_probe
@@ -108,7 +109,7 @@ def test_two_hundred_findings_and_as_many_causes_of_equal_probability(count: int
 
     result = reply(whole, "concise", concise)
 
-    assert LIMIT / 2 < size(result) <= LIMIT
+    assert DIAGNOSIS / 2 < size(result) <= DIAGNOSIS
     shown = Diagnosis.model_validate(result.structured_content)
     assert sum(one.probability for one in shown.hypotheses) == pytest.approx(1)
     assert {"healthy", "unknown"} <= {one.cause for one in shown.hypotheses}

@@ -57,14 +57,7 @@ GRPO = [
     ("completions/mean_length", level(300.0), course(200.0, 1000.0), "completion_length_grows"),
     ("completions/clipped_ratio", level(0.1), level(0.93), "completions_truncated"),
 ]
-EBFT = [
-    ("ebft/alignment", course(0.4, 0.8), level(0.1), "ebft_out_of_range"),
-    ("ebft/alignment", course(0.4, 0.8), course(0.8, 0.4), "ebft_out_of_range"),
-    ("ebft/diversity", level(0.05), level(1.5), "ebft_out_of_range"),
-    ("ebft/cfm_loss", course(6.0, 2.0), level(14.0), "ebft_out_of_range"),
-    ("ebft/cfm_loss", course(6.0, 2.0), course(3.0, 8.0), "ebft_out_of_range"),
-]
-ROWS = [(kind, *row) for kind, rows in (("sft", SFT), ("grpo", GRPO), ("unknown", EBFT)) for row in rows]
+ROWS = [(kind, *row) for kind, rows in (("sft", SFT), ("grpo", GRPO)) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ _VOCABULARIES = (
 _TEMPLATE = "chat_template.jinja"
 _TEMPLATES = "additional_chat_templates"
 MAX_BYTES = 256 * 1024 * 1024
-"""Bytes of one vocabulary file."""
+"""Bytes of a tokenizer's vocabulary files together: many links to one file are as many copies."""
 MAX_CONFIG_BYTES = 16 * 1024 * 1024
 """Bytes of one configuration: those of models with thousands of reserved tokens have some hundred kilobytes."""
 MAX_TEMPLATE = 1024 * 1024
@@ -138,21 +138,24 @@ def copied(place: Path, name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mldebug-tokenizer-") as made:
         copy = Path(made)
         whole = place if place != folder and place.name not in NAMES[1:] else folder / WHOLE
-        if is_file(whole):
-            _copy(whole, copy / WHOLE)
+        files = {WHOLE: whole}
         if place == folder or is_file(folder / CONFIG):
-            for file in _VOCABULARIES:
-                if is_file(folder / file):
-                    _copy(folder / file, copy / file)
+            files |= {file: folder / file for file in _VOCABULARIES}
             _write_configurations(folder, copy, name)
+        room = MAX_BYTES
+        for file, source in files.items():
+            if is_file(source):
+                room -= _copy(source, copy / file, room)
         yield copy
 
 
-def _copy(file: Path, target: Path) -> None:
+def _copy(file: Path, target: Path, room: int) -> int:
+    """Copy a file and return its size; raises InputError if it has more bytes than there is room for."""
     try:
-        target.write_bytes(read_bytes(file, MAX_BYTES))
+        return target.write_bytes(read_bytes(file, room, "save the tokenizer again, with one vocabulary"))
     except EmptyFileError:
         target.touch()
+        return 0
 
 
 def _write_configurations(folder: Path, copy: Path, name: str) -> None:

@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
-        # The reader (such as `head`) has seen enough. With stderr closed the interpreter does not complain at exit.
-        sys.stderr.close()
+        # The reader (such as `head`) has seen enough. What is left goes nowhere, so that nothing fails at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
         return 130

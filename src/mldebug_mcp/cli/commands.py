@@ -10,7 +10,7 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -19,55 +19,93 @@ from typing import TYPE_CHECKING, Any
 
 from mldebug_mcp.cli.progress import show_line, shown_progress
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.access import Access
     from mldebug_mcp.logs import Run
-    from mldebug_mcp.models import Model
+    from mldebug_mcp.models import Diagnosis, Model
 
 DONE, FOUND, UNUSABLE = 0, 1, 2
+_TO_A_PERSON = """\
+mldebug-mcp: this is the MCP server; it waits for the messages of a client on standard input (Ctrl+C ends it).
+  mldebug-mcp diagnose PATH    says what happened in a training run, from its log
+  mldebug-mcp install CLIENT   connects a coding agent
+  mldebug-mcp help             lists all commands"""
 _USUAL_THRESHOLD = gc.get_threshold()
 
 
 def do_diagnose(options: argparse.Namespace) -> int:
-    """Diagnose a run."""
-    from mldebug_mcp.logs import read_run
+    """Diagnose a run, or several in a line each."""
+    from mldebug_mcp.cli.several import matching
 
-    with shown_progress():
-        with _preparing_diagnosis():
-            run = _run_of(options)
-        from mldebug_mcp.diagnose import diagnose
-
-        reference = read_run(options.reference) if options.reference else None
-        answer = diagnose(run, reference, outcomes=dict(options.outcomes))
+    paths = matching(options.paths)
+    if len(paths) > 1 or options.short:
+        return _diagnose_several(paths, options)
+    answer, run, reference = _diagnosed(paths[0], options)
     if options.png:
         from mldebug_mcp.report.diagnosis_plot import plot_diagnosis
 
         plot_diagnosis(answer, run, options.png, reference)
     if options.html:
+        from mldebug_mcp.cli.siblings import siblings_to_draw
         from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
 
-        write_diagnosis_html(answer, run, options.html, reference)
+        write_diagnosis_html(answer, run, options.html, reference, siblings_to_draw(run))
     if options.json:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_screen import print_screen
         from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
-        print_diagnosis(console_for(), answer, run)
+        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
     return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
 
 
-def _run_of(options: argparse.Namespace) -> Run:
+def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
+    """Print a line for each run; one that cannot be read is told on standard error, and the others go on."""
+    if options.html or options.png or "-" in paths:
+        told = "--html" if options.html else "--png" if options.png else "- (standard input)"
+        raise InputError(f"{told} takes one run at a time; name one, without --short")
+    from mldebug_mcp.report.diagnosis_short import short_line
+
+    codes = {DONE}
+    for path in paths:
+        try:
+            answer, _, _ = _diagnosed(path, options)
+        except InputError as error:
+            print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
+            codes.add(UNUSABLE)
+            continue
+        print(answer.to_json() if options.json else short_line(answer), flush=True)
+        codes.add(FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE)
+    return max(codes)
+
+
+def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, Run | None]:
+    """Return the diagnosis of a run, the run, and the one that it was compared with."""
+    from mldebug_mcp.logs import read_run
+
+    with shown_progress():
+        with _preparing_diagnosis():
+            run = _run_of(path, options)
+        from mldebug_mcp.diagnose import diagnose
+
+        reference = read_run(options.reference) if options.reference else None
+        return diagnose(run, reference, outcomes=dict(options.outcomes)), run, reference
+
+
+def _run_of(path: str, options: argparse.Namespace) -> Run:
     """Read the run that is to be diagnosed: a path, or `-` for standard input."""
     from mldebug_mcp.logs import read_run
 
-    if options.path != "-":
-        return read_run(options.path, options.config, options.run, options.names)
+    if path != "-":
+        return read_run(path, options.config, options.run, options.names)
     from mldebug_mcp.cli.standard_input import STANDARD_INPUT, kept_input
 
-    with kept_input() as path:
-        return replace(read_run(path, options.config, options.run, options.names), path=STANDARD_INPUT)
+    with kept_input() as kept:
+        return replace(read_run(kept, options.config, options.run, options.names), path=STANDARD_INPUT)
 
 
 @contextmanager
@@ -91,7 +129,25 @@ def _prepare_diagnosis() -> None:
         from mldebug_mcp.diagnose.diagnosis import prepare
 
         prepare()
-        import_module("mldebug_mcp.report.diagnosis_terminal")
+        import_module("mldebug_mcp.report.diagnosis_screen")
+
+
+def do_read(options: argparse.Namespace) -> int:
+    """Print values of metrics."""
+    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+
+    require_points(options.points)
+    with shown_progress():
+        run = _run_of(options.path, options)
+        answer = read_curves(run, options.metrics, options.first, options.last, options.points)
+    if options.json:
+        _print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.metric_terminal import print_reading
+
+        print_reading(console_for(), answer)
+    return DONE
 
 
 def do_watch(options: argparse.Namespace) -> int:
@@ -117,6 +173,25 @@ def do_watch(options: argparse.Namespace) -> int:
             time.sleep(options.every)
     finally:
         show_line("")
+
+
+def do_open(options: argparse.Namespace) -> int:
+    """Show the page of a run in the browser until nobody looks at it any more."""
+    from mldebug_mcp.cli.live_page import LivePage
+    from mldebug_mcp.cli.page_server import PageServer
+    from mldebug_mcp.logs import read_run
+    from mldebug_mcp.logs.followed import FollowedRun
+
+    reference = read_run(options.reference) if options.reference else None
+    page = LivePage(options.path, FollowedRun(options.path, options.config, options.run, options.names), reference)
+    with PageServer(page.html) as server:
+        print(f"{server.url}\nends by itself when the page is closed; Ctrl+C ends it now", file=sys.stderr, flush=True)
+        if options.browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    return DONE
 
 
 def do_batch(options: argparse.Namespace) -> int:
@@ -171,7 +246,7 @@ def do_explain(options: argparse.Namespace) -> int:
         _print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
-        from mldebug_mcp.report.knowledge_terminal import print_explanation
+        from mldebug_mcp.report.explanation_terminal import print_explanation
 
         print_explanation(console_for(), answer)
     return DONE
@@ -283,6 +358,12 @@ def do_probe(options: argparse.Namespace) -> int:
     return FOUND if options.check and not is_sound(answer) else DONE
 
 
+def do_help(parser: argparse.ArgumentParser) -> int:
+    """Show the help of the program or of a command."""
+    parser.print_help()
+    return DONE
+
+
 def do_install(options: argparse.Namespace) -> int:
     """Write or print a client's configuration."""
     from mldebug_mcp.cli.install import install
@@ -307,6 +388,8 @@ def do_serve(options: argparse.Namespace) -> int:
     elif settings:
         raise InputError(f"--{next(iter(settings)).replace('_', '-').removesuffix('s')} is for HTTP: add --http")
     else:
+        if sys.stdin.isatty():
+            print(_TO_A_PERSON, file=sys.stderr, flush=True)
         serve_stdio(access)
     return DONE
 

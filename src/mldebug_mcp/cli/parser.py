@@ -7,6 +7,7 @@ from typing import NoReturn, TypeAlias
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.text import LONGEST_ERROR, shorten
 
@@ -33,6 +34,9 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_diagnose(verbs)
+    _add_read(verbs)
+    _add_open(verbs)
+    add_runs(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
     _add_search(verbs)
@@ -53,7 +57,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_probe(verbs)
     _add_install(verbs)
     _add_serve(verbs)
+    _add_help(verbs, parser)
     return parser
+
+
+def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:
+    help_on = _verb(verbs, "help", "show the commands, or the options of one")
+    help_on.add_argument("topic", metavar="COMMAND", nargs="?", choices=list(verbs.choices), help="one of the commands")
+    help_on.set_defaults(command=lambda options: commands.do_help(verbs.choices.get(options.topic, parser)))
 
 
 def _verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:
@@ -76,7 +87,13 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 
 def _add_diagnose(verbs: Commands) -> None:
     diagnose = _verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
-    _add_run(diagnose, "a log file or a run folder; - reads standard input")
+    diagnose.add_argument(
+        "paths", metavar="PATH", nargs="+",
+        help="a log file or a run folder; - reads standard input. Several, or a quoted pattern such as "
+        "'runs/*/log.jsonl', are answered in a line each",
+    )  # fmt: skip
+    _add_reading(diagnose)
+    diagnose.add_argument("--short", action="store_true", help="a line for each run: what leads, and what is seen")
     diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
     diagnose.add_argument(
         "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
@@ -84,16 +101,17 @@ def _add_diagnose(verbs: Commands) -> None:
     )  # fmt: skip
     diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
     diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
+    diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
     _add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
 
 
-def _add_run(verb: argparse.ArgumentParser, what: str) -> None:
-    """Add what says which run is read, and how."""
-    verb.add_argument("path", metavar="PATH", help=what)
+def _add_reading(verb: argparse.ArgumentParser) -> None:
+    """Add what says which run of a path is read, and how."""
     verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
-    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
     verb.add_argument(
         "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
         help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",
@@ -107,9 +125,22 @@ def _names(text: str) -> dict[str, str]:
     return {name.strip(): metric.strip() for name, _, metric in pairs}
 
 
+def _add_read(verbs: Commands) -> None:
+    read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
+    read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    _add_reading(read)
+    read.add_argument("--first", type=float, metavar="STEP", help="the first step")
+    read.add_argument("--last", type=float, metavar="STEP", help="the last step")
+    read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
+    _add_json(read)
+    read.set_defaults(command=commands.do_read)
+
+
 def _add_watch(verbs: Commands) -> None:
     watch = _verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
-    _add_run(watch, "a log file or a run folder; it may come into being later")
+    watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(watch)
     watch.add_argument(
         "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
     )
@@ -119,6 +150,17 @@ def _add_watch(verbs: Commands) -> None:
     )
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=commands.do_watch)
+
+
+def _add_open(verbs: Commands) -> None:
+    opened = _verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    _add_reading(opened)
+    opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    opened.add_argument(
+        "--no-browser", action="store_false", dest="browser", help="only print the address, for a browser of your own"
+    )
+    opened.set_defaults(command=commands.do_open)
 
 
 def _positive(text: str) -> float:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mldebug_mcp.diagnose.sheet_quantities import is_clock
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.roles.quantities import THROUGHPUTS
 from mldebug_mcp.logs.run import Floats, Scalar
+from mldebug_mcp.measure.rate import peak_of
 from mldebug_mcp.measure.statistics import noise
 from mldebug_mcp.models import Comparison, Parting, SettingDifference
 
@@ -24,8 +31,8 @@ LASTING = 3
 WORSE = 0.05
 """A result is worse at the end by this share of the reference and of what the reference gained (two seeds of one recipe
 differ by about a percent): training losses near zero differ by a lot, and mean little."""
-LOWER_IS_BETTER = frozenset({"loss", "eval_loss"})
-HIGHER_IS_BETTER = frozenset({"accuracy", "eval_accuracy", "reward"})
+OF_POLICIES = ("rl", "grpo", "ppo")
+"""Kinds of run whose losses are no results."""
 MAX_SETTINGS = 40
 
 # Settings that say where things are stored, or how a run is called, explain nothing.
@@ -33,7 +40,13 @@ _NO_CAUSE = (
     "path", "dir", "name", "run_id", "tags", "notes", "date", "time", "host", "wandb", "logging", "report_to",
     "version",
 )  # fmt: skip
-_NOT_COMPARED = ("summary/", "epoch", "step_time", "data_time", "memory", "num_tokens", "time", "eta")
+_NO_RESULTS = THROUGHPUTS | {
+    Quantity.BATCH_SIZE, Quantity.DEVICE_UTILISATION, Quantity.HOST_UTILISATION, Quantity.TEMPERATURE, Quantity.POWER,
+    Quantity.FLOPS_UTILISATION,
+}  # fmt: skip
+"""What tells of machines and schedules: two sound runs may differ in it."""
+
+_CLOCK_NAMES = ("time", "eta", "epoch", "iteration")
 
 FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("learning_rate", +1): ("lr_too_high",),
@@ -61,14 +74,44 @@ FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
 
 def compare(run: Run, reference: Run) -> Comparison:
     """Return how a run differs from a reference run, and the steps at which their metrics depart beyond the noise."""
-    shared = [name for name in run.series if not name.startswith(_NOT_COMPARED) and _overlap(run, reference, name)]
-    found = {name: _parting(run[name].finite, reference[name].finite) for name in shared}
+    shared = [name for name in run.series if _is_compared(run[name]) and _overlap(run, reference, name)]
+    found = {name: _parting(run[name].finite, reference[name].finite, _better(run, name)) for name in shared}
     return Comparison(
         reference=reference.path,
-        settings=_differences(run.config, reference.config),
+        settings=_differences(_settings(run), _settings(reference)),
         partings=sorted((one for one in found.values() if one is not None), key=lambda one: one.step),
         alike=[name for name, one in found.items() if one is None],
     )
+
+
+def _is_compared(series: Series) -> bool:
+    """Say whether a curve tells how training goes, rather than the time or the machine."""
+    role = series.role
+    if is_clock(series) or (role is None and series.name.startswith(_CLOCK_NAMES)):
+        return False
+    if role is None:
+        return True
+    return not (role.quantity.is_duration or role.quantity.is_memory or role.quantity in _NO_RESULTS)
+
+
+def _better(run: Run, name: str) -> int:
+    """Return in which direction a result is better, up (+1) or down (-1); 0 for what is no result."""
+    role = run[name].role
+    if role is None or not role.is_whole:
+        return 0
+    quantity = role.quantity
+    if quantity.higher_is_better or quantity in {Quantity.REWARD, Quantity.REWARD_ACCURACY}:
+        return +1
+    lower = quantity.lower_is_better or quantity in {Quantity.PERPLEXITY, Quantity.BITS}
+    return -1 if lower or (quantity is Quantity.LOSS and run.kind not in OF_POLICIES) else 0
+
+
+def _settings(run: Run) -> Mapping[str, Scalar]:
+    """Return the settings of a run; where they do not tell the learning rate, its peak in the log does."""
+    peak = peak_of(run)
+    if run.setting("learning_rate") is not None or peak is None or not peak.is_seen:
+        return run.config
+    return {**run.config, "learning_rate": peak.value}
 
 
 def _overlap(run: Run, reference: Run, metric: str) -> bool:
@@ -104,32 +147,52 @@ def _differences(run: Mapping[str, Scalar], reference: Mapping[str, Scalar]) -> 
     names = [name for name in {**run, **reference} if not any(word in name.lower() for word in _NO_CAUSE)]
     different = [name for name in names if run.get(name) != reference.get(name)]
     known = {name for name, _ in FAULTS}
-    different.sort(key=lambda name: (name not in known, name))
-    return [
-        SettingDifference(setting=name, run=_shown(run.get(name)), reference=_shown(reference.get(name)))
-        for name in different[:MAX_SETTINGS]
+    told = [
+        SettingDifference(
+            setting=name,
+            run=_shown(run.get(name)),
+            reference=_shown(reference.get(name)),
+            factor=_factor(run.get(name), reference.get(name)),
+        )
+        for name in different
     ]
+    told.sort(key=lambda one: (one.setting not in known, -abs(math.log(one.factor or 1.0)), one.setting))
+    return told[:MAX_SETTINGS]
+
+
+def _factor(run: Scalar, reference: Scalar) -> float | None:
+    """Return how many times as large a setting is as in the reference run; None where that says nothing."""
+    numbers = [float(one) for one in (run, reference) if isinstance(one, int | float) and not isinstance(one, bool)]
+    if len(numbers) < 2 or not all(0 < one < math.inf for one in numbers):
+        return None
+    return numbers[0] / numbers[1]
 
 
 def _shown(value: Scalar) -> str | float | None:
     return str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, int) else value
 
 
-def _parting(run: Series, reference: Series) -> Parting | None:
-    """Return where two curves depart for good, or None if they do not within the steps that both have."""
+def _parting(run: Series, reference: Series, better: int) -> Parting | None:
+    """Return where two curves depart for good, or None if they do not within the steps that both have.
+
+    `better` is the direction in which the metric is better, 0 where it is no result.
+    """
     edges = np.linspace(*_common_steps(run, reference), BINS + 1)
     (level, spread), (other, other_spread) = _levels(run, edges), _levels(reference, edges)
     distance = np.abs(level - other)
     apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
     seen = np.flatnonzero(np.isfinite(distance))
     starts = [at for at in range(len(seen) - LASTING + 1) if apart[seen[at : at + LASTING]].all()]
+    last = seen[-max(1, len(seen) // 10) :]
+    end, other_end = float(np.median(level[last])), float(np.median(other[last]))
+    ends = _ends(end, other_end, float(other[seen[0]]), better)
+    if not starts and ends in ("worse", "better") and apart[last].all():
+        starts = [_since(apart[seen])]  # of few records, or late
     if not starts:
         return None
     at, before = int(seen[starts[0]]), int(seen[max(0, starts[0] - 1)])
     step = _refined(run, reference, edges[before], edges[at + 1])
     sigmas = min(float(distance[at] / max(float(np.hypot(spread[at], other_spread[at])), 1e-12)), MOST_SIGMAS)
-    last = seen[-max(1, len(seen) // 10) :]
-    end, other_end = float(np.median(level[last])), float(np.median(other[last]))
     return Parting(
         metric=run.name,
         step=step,
@@ -138,15 +201,25 @@ def _parting(run: Series, reference: Series) -> Parting | None:
         sigmas=sigmas,
         run_at_end=end,
         reference_at_end=other_end,
-        worse=_is_worse(run.name, end, other_end, start=float(other[seen[0]])),
+        ends=ends,
+        worse=ends == "worse",
     )
 
 
-def _is_worse(metric: str, end: float, reference: float, *, start: float) -> bool:
-    """Say whether a result of training ends clearly worse than in the reference run, which began at `start`."""
-    lead = end - reference if metric in LOWER_IS_BETTER else reference - end
-    least = WORSE * max(abs(reference), abs(start - reference))
-    return metric in LOWER_IS_BETTER | HIGHER_IS_BETTER and lead > least
+def _ends(end: float, reference: float, start: float, better: int) -> Literal["worse", "better", "alike", ""]:
+    """Say how a result ends beside that of the reference run, which began at `start`, by the last levels."""
+    if not better:
+        return ""
+    lead = better * (reference - end)
+    if abs(lead) <= WORSE * max(abs(reference), abs(start - reference)):
+        return "alike"
+    return "worse" if lead > 0 else "better"
+
+
+def _since(apart: NDArray[np.bool_]) -> int:
+    """Return the index since which all are apart."""
+    together = np.flatnonzero(~apart)
+    return int(together[-1]) + 1 if len(together) else 0
 
 
 def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:

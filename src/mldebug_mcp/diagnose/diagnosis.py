@@ -19,6 +19,8 @@ from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
 from mldebug_mcp.diagnose.run_summary import run_summary
+from mldebug_mcp.diagnose.separating import with_what_separates
+from mldebug_mcp.diagnose.sheet import sheet_of
 from mldebug_mcp.diagnose.ties import describe_ties
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
@@ -64,7 +66,8 @@ def diagnose_run(
         config: The training configuration (JSON or YAML), if it is not beside the log.
         reference: The log or folder of a run that went well, to compare with.
         findings: What other verbs found on the same run; they replace findings on the same symptom.
-        run: Which run to read, if the path holds several; by default the one with most records.
+        run: Which run to read, if the path holds several; by default the one with most records. "attempt 1" is the
+            first start of a program whose log holds several.
         outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
             whether it "confirms" or "refutes".
         names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
@@ -90,18 +93,20 @@ def diagnose(
     known = gather(run, reference, findings)
     seen = known.findings
     told = [*known.evidence, *told_by_checks(checked)]
-    hypotheses = without_made(judge_causes(seen, run.kind, told, run.path), checked)
+    hypotheses = with_what_separates(without_made(judge_causes(seen, run.kind, told, run.path), checked))
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)
+    missing = what_to_log(run, seen, hypotheses, likelihood)
     return Diagnosis(
         run=run_summary(run),
+        sheet=sheet_of(run, seen, missing),
         findings=seen,
         hypotheses=hypotheses,
         next_steps=next_steps,
         next_step=after_ranking(next_steps, hypotheses),
         ties=describe_ties(run, seen, hypotheses, likelihood),
-        what_to_log=what_to_log(run, seen, hypotheses, likelihood),
+        what_to_log=missing,
         comparison=known.comparison,
         notes=[
             *without_result(run),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from mldebug_mcp.diagnose.next_call import after_explanation
@@ -20,6 +20,9 @@ from mldebug_mcp.symptoms.probe import ProbeSymptom, probe_symptoms
 from mldebug_mcp.text import shorten
 
 MAX_ID = 200
+SUGGESTED = 3
+ALIKE, REMOTE = 0.8, 0.5
+"""Likeness of spelling from which an id is suggested before what is meant, and after it."""
 _CHECK = re.compile(r"\.\d+$")
 """What the id of a next step has beyond that of its cause, where the step stands."""
 
@@ -41,12 +44,20 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
         if found is not None:
             entry = show(entries[found])
             return entry.model_copy(update={"next_step": after_explanation(entry)})
-    everything = [one for entries, _ in kinds for one in entries]
-    close = difflib.get_close_matches(name[:100], everything, n=3, cutoff=0.5)
-    hint = (
-        f"did you mean {', '.join(close)}?" if close else "find ids in the answers of diagnose_run and search_folklore"
-    )
+    near = _nearest(name, {one for entries, _ in kinds for one in entries})
+    hint = f"did you mean {', '.join(near)}?" if near else "find ids in the answers of diagnose_run and search_folklore"
     raise UnknownIdError(f"there is no id {shorten(name, 80)!r}; {hint}")
+
+
+def _nearest(name: str, ids: Collection[str]) -> list[str]:
+    """Return the ids that are spelled nearly so, then those that mean what the name says."""
+    from mldebug_mcp.diagnose.search import search_folklore  # a large index, for a wrong id alone
+
+    spelled = difflib.get_close_matches(name[:100], ids, n=SUGGESTED, cutoff=ALIKE)
+    words = name.replace("_", " ")
+    meant = search_folklore(words, limit=SUGGESTED).entries if any(map(str.isalnum, words)) else []
+    close = difflib.get_close_matches(name[:100], ids, n=1, cutoff=REMOTE)
+    return list(dict.fromkeys([*spelled, *(one.id for one in meant), *close]))[:SUGGESTED]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -9,12 +9,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from mldebug_mcp.access import is_file
 from mldebug_mcp.diagnose.diagnosis import diagnose
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import FolderTail, LogTail, Run
-from mldebug_mcp.logs.roles.given import given_names
-from mldebug_mcp.logs.run import require_logged
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.followed import FollowedRun
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.watching import News
 from mldebug_mcp.symptoms.beginning import has_finished
@@ -71,12 +69,8 @@ class Watch:
         names: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._names = names or {}
-        with given_names(self._names):
-            pass  # refused at once, not at the first look
-        self._path, self._config, self._name, self._clock = path, config, run, clock
-        self._tail: LogTail | None = None
-        self._folder = FolderTail(path, config, run, self._names)
+        self._clock = clock
+        self._log = FollowedRun(path, config, run, names)
         self._grew: list[float] = []
         self._come: tuple[int, float] | None = None
         self._resumes = 0
@@ -91,7 +85,7 @@ class Watch:
     def look(self) -> list[News]:
         """Read what was written since the last look, and return what is new."""
         try:
-            run = self._read()
+            run = self._log.read()
         except InputError as error:
             return self._once(News(what="waiting", text=str(error)))
         come = (run.records, run.last_step)
@@ -116,15 +110,6 @@ class Watch:
     def _began_anew(self, run: Run) -> bool:
         """Return whether another run now writes here: the counter fell back, and no line tells of a resume."""
         return self._come is not None and run.last_step < self._come[1] and len(run.resumes) <= self._resumes
-
-    def _read(self) -> Run:
-        if self._config is None and not self._name and is_file(Path(self._path)):
-            self._tail = self._tail or LogTail(self._path)
-            with given_names(self._names):
-                run = self._tail.read()
-            require_logged(self._names, run, str(self._path))
-            return run
-        return self._folder.read()
 
     def _once(self, news: News) -> list[News]:
         """Return news unless they were the last."""

@@ -34,6 +34,7 @@ _LEVEL = re.compile(r"\b(?:(?P<severe>ERROR|CRITICAL|FATAL|NCCL WARN)|WARN(?:ING
 """The level that a logging library writes; NCCL has none above its warning, which stands for errors."""
 _SKIPPED = re.compile(r"\bOVERFLOW!|\bskipping (?:this )?(?:step|batch|sample|update)\b", re.IGNORECASE)
 """A step that is left out, as a dynamic loss scaler does: the program goes on by its own plan."""
+_NAME = re.compile(r"attempt[ _-]?([1-9]\d{0,4})", re.IGNORECASE)
 _IN_FRONT = 100
 """Characters of a line in which the level stands."""
 
@@ -81,7 +82,7 @@ class Attempt:
         last_step: Where it stopped.
         records: Log records of it.
         ending: How it ended.
-        judged: Whether the run is this attempt: the last one with substance.
+        judged: Whether the run is this attempt: the one that was asked for, else the last one with substance.
     """
 
     first_step: float | None
@@ -89,6 +90,12 @@ class Attempt:
     records: int
     ending: Ending
     judged: bool = False
+
+
+def named_attempt(wanted: str) -> int:
+    """Return the number of the attempt that a run is asked for by, from 1; 0 where it is no name of one."""
+    found = _NAME.fullmatch(wanted.strip())
+    return int(found[1]) if found else 0
 
 
 def severity_of(text: str) -> Severity:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.attempt import SURVIVED, Attempt, Ending, fatal
 from mldebug_mcp.logs.columns import Column, Columns, Rows, carried_forward
 from mldebug_mcp.logs.endings import INTERRUPTED, ending_of
@@ -67,12 +68,14 @@ class Split:
         judged: What was recorded of the one that is judged.
         head: The first lines of it, where its program started again.
         passes: Rows of it at which a counter within the pass over the data begins anew.
+        asked_for: It was asked for by its number.
     """
 
     attempts: tuple[Attempt, ...]
     judged: Recorded
     head: tuple[str, ...]
     passes: tuple[int, ...]
+    asked_for: bool = False
 
     def note(self, step_name: str) -> str:
         """Return the note on the attempts; empty where there is but one."""
@@ -83,18 +86,36 @@ class Split:
         more = "…; " if len(others) > TOLD else ""
         told = "; ".join(f"{number}: {_told(one, step_name)}" for number, one in others[-TOLD:])
         which = "the last" if at == len(self.attempts) else f"number {at}, the last that got anywhere,"
-        return f"the log holds {len(self.attempts)} attempts, each from its start; {which} is judged. {more}{told}"
+        which = f"attempt {at}, as asked for," if self.asked_for else which
+        return (
+            f"the log holds {len(self.attempts)} attempts, each from its start; {which} is judged; "
+            f"run='attempt N' (--run 'attempt N') judges another. {more}{told}"
+        )
 
 
-def split(recorded: Recorded) -> Split:
-    """Split a log into its attempts and choose the one to judge: the last one with substance."""
+def split(recorded: Recorded, path: str, wanted: int = 0) -> Split:
+    """Split a log into its attempts and choose the one to judge.
+
+    Args:
+        recorded: The log.
+        path: Where it stands, for messages.
+        wanted: Number of the attempt to judge, from 1; by default the last one with substance.
+
+    Raises:
+        InputError: there is no such attempt.
+    """
     starts, passes = _starts(recorded)
     crowded = len(starts) > MOST  # then the first of them stands for many
     edges = [*starts, Start(recorded.rows, 0)]
     counts = [recorded.records_before(end.row) - recorded.records_before(start.row) for start, end in pairwise(edges)]
     longest = max(counts[crowded:])
     least = min(SUBSTANCE, longest, max(LEAST, SHARE * longest))
-    chosen = max(number for number, count in enumerate(counts) if count >= least)
+    if wanted > len(counts):
+        there = f"attempt 1 to attempt {len(counts)}" if len(counts) > 1 else "attempt 1 alone"
+        raise InputError(
+            f"{shorten(path, 200)}: no attempt {wanted}; the log holds {there}; name one of these, or none"
+        )
+    chosen = wanted - 1 if wanted else max(number for number, count in enumerate(counts) if count >= least)
     counting = {name: one for name, one in recorded.columns.items() if _counts(name)}
     parts = [
         _part(recorded, recorded.columns if number == chosen else counting, edges[number], edges[number + 1])
@@ -108,7 +129,7 @@ def split(recorded: Recorded) -> Split:
     head = next((start.head for start in recorded.starts if start.line and start.line == starts[chosen].line), [])
     first, last = edges[chosen].row, edges[chosen + 1].row
     own_passes = tuple(row - first for row in passes if first < row < last)
-    return Split(tuple(attempts), parts[chosen], tuple(head), own_passes)
+    return Split(tuple(attempts), parts[chosen], tuple(head), own_passes, wanted > 0)
 
 
 def _counts(name: str) -> bool:
@@ -310,7 +331,8 @@ def _counters(recorded: Recorded) -> list[Floats]:
         at, value = column.arrays()
         counts = np.abs(value) < MOST_STEPS
         if 2 * int(counts.sum()) > len(value):
-            found.append(carried_forward(at[counts], value[counts], recorded.rows))
+            at, value = (at, value) if counts.all() else (at[counts], value[counts])  # what is left out is copied
+            found.append(carried_forward(at, value, recorded.rows))
     return found
 
 

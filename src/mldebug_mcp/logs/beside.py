@@ -19,7 +19,8 @@ MAX_DEPTH = 8
 MAX_WORDS = 4
 """Words of a text that names a phase: a longer one is a message."""
 _KIND = re.compile(
-    r"(?:[a-z]+_)*(?:split|phase|mode|type|event|stage|kind|subset|set|section|part|dataset|tag|loop|name|msg|message)",
+    r"(?:[a-z]+[_.])*"
+    r"(?:split|phase|mode|type|event|stage|kind|subset|set|context|section|part|dataset|tag|loop|name|msg|message)",
     re.IGNORECASE,
 )
 """What a field is called that tells of which kind a record is."""
@@ -27,11 +28,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WITH_PHASE = frozenset({
     "step", "epoch", "batch", "iteration", "end", "loop", "log", "metrics", "results", "summary", "set", "split",
-    "data", "phase", "mode", "loss", "stats",
+    "data", "phase", "mode", "loss", "stats", "subset", "context",
 })  # fmt: skip
 """What may stand beside the word for a phase: "train_step", "validation epoch end"."""
-_METRIC = frozenset({"metric", "metric_name", "name", "key", "tag", "variable", "scalar_name", "quantity"})
-_VALUE = frozenset({"value", "metric_value", "scalar_value", "scalar"})
+_METRIC = frozenset({"metric", "metricname", "name", "key", "tag", "variable", "scalarname", "quantity"})
+_VALUE = frozenset({"value", "metricvalue", "scalarvalue", "scalar"})
+"""What the fields of a record of one metric are called, in lower case without marks."""
 _OF_THE_RUN = frozenset({
     Quantity.STEP, Quantity.EPOCH, Quantity.EPISODE, Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN,
     Quantity.LEARNING_RATE, Quantity.ELAPSED, Quantity.TIMESTAMP,
@@ -105,16 +107,20 @@ class Single(NamedTuple):
 
 def is_long(fields: Iterable[str]) -> bool:
     """Say whether records of these fields hold one metric each, by name and value."""
-    names = {field.lower() for field in fields}
+    names = {_bare(field) for field in fields}
     return not names.isdisjoint(_METRIC) and not names.isdisjoint(_VALUE)
+
+
+def _bare(field: str) -> str:
+    return field.lower().replace("_", "").replace(".", "")
 
 
 def single_in(values: Mapping[str, object]) -> Single | None:
     """Return the one metric that a record holds by name and value, None if it is no such record."""
     if len(values) < 2 or not is_long(values):
         return None
-    named = next((key for key, value in values.items() if key.lower() in _METRIC and isinstance(value, str)), None)
-    valued = next((key for key in values if key.lower() in _VALUE), None)
+    named = next((key for key, value in values.items() if _bare(key) in _METRIC and isinstance(value, str)), None)
+    valued = next((key for key in values if _bare(key) in _VALUE), None)
     metric = str(values[named]).strip() if named else ""
     if not metric or valued is None or to_number(metric) is not None:
         return None

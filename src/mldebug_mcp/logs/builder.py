@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.attempt import Message, severity_of
+from mldebug_mcp.logs.attempt import Message, named_attempt, severity_of
 from mldebug_mcp.logs.attempts import split
 from mldebug_mcp.logs.beside import Single, is_of_evaluation, named_of_evaluation, numbers_in, single_in
 from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
@@ -37,7 +37,9 @@ ROWS_BETWEEN_CHECKPOINTS = 16_384
 MAX_METRICS = 2000
 """Metrics kept per run. A log with more is a parsing accident or hostile; the notes say what was left out."""
 KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learning_rate"})
-"""... and metrics that are kept beyond that, however late their columns come in a wide table."""
+"""... and metrics that are kept beyond that, however late their columns come in a wide table ..."""
+MAX_NAMES = 10_000
+"""... of so many names: to look up what a name means takes 50 microseconds."""
 MAX_JOINS = 8
 """Restarts of which the notes name the step."""
 MAX_MESSAGES = 100
@@ -247,7 +249,9 @@ class RunBuilder:
 
     def build(self, path: str) -> Run:
         """Make the Run from everything taken: attempts → columns → axis → series; `concluded` tells its kind."""
-        whole = split(self._recorded)
+        number = named_attempt(self.wanted_run)
+        self.holds_runs = self.holds_runs or number > 0
+        whole = split(self._recorded, path, number)
         recorded = whole.judged
         named = self._named(recorded)
         step, step_name = step_axis(named, recorded.rows, recorded.records, whole.passes, self.note)
@@ -310,7 +314,8 @@ class RunBuilder:
         columns = self._recorded.columns
         column = columns.get(name)
         if column is None:
-            if len(columns) >= (2 * MAX_METRICS if canonical(name) in KEPT else MAX_METRICS):
+            full = len(columns) >= MAX_METRICS and (len(self._left_out) >= MAX_NAMES or canonical(name) not in KEPT)
+            if full or len(columns) >= 2 * MAX_METRICS:
                 self._left_out[shorten(name, 60)] += 1
                 return None
             column = columns[name] = Column()

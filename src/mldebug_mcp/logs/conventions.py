@@ -147,13 +147,19 @@ def bare_phases(columns: Columns) -> str | None:
     """`train 0.52 val 0.61` without another word are losses where there is no other and both go down."""
     names = {name.lower(): name for name in columns}
     evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
-    if "train" not in names or evaluated is None or any(is_telling(name) for name in columns):
+    if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
         return None
     both = [columns[name].values() for name in (names["train"], evaluated)]
     if any(len(one) < LEAST_BARE or not _is_measured_down(one) for one in both):
         return None
     columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
     return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: both go down (guessed)"
+
+
+def _is_no_score(name: str) -> bool:
+    """Say whether a name is one of what training or evaluation tells, but for scores, which say nothing of a loss."""
+    role = role_of(name)
+    return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
 
 
 def _is_measured_down(values: Floats) -> bool:

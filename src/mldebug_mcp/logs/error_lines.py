@@ -14,7 +14,7 @@ _ERROR = re.compile(
     r"(?:^|\[\w{1,20}\]: ?)[\w.]{1,80}(?:Error|Exception)(?:\s*$|\s{2,}(?:File|assert)\b)|\bexit code:? 137\b|"
     r"\bserver socket has failed to listen|"
     r"\[(?:WinError|Errno) -?\d+\]|Memory access fault by GPU|\(core dumped\)|\bOOMKilled\b|"
-    r"\bterminate called after|^\s{0,4}what\(\): |: terminating due to|"
+    r"\bterminate called after|(?:^|\]:)\s{0,4}what\(\): |: terminating due to|"
     r"\blow on resource: memory|^Error executing job\b|\bCANCELLED AT\b|^OMP: Error|"
     r"^(?:zsh: |\[\d{1,4}\]\s+(?:[+-]\s+)?\d{1,9}\s+)killed\b|"
     r"(?:^|\]: ?)(?:(?:pyarrow\.lib\.)?Arrow[A-Z]\w{2,30}: |(?:\w{1,40}\.){1,4}error: )|"

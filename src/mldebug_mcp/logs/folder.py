@@ -51,7 +51,8 @@ def read_run(
     Args:
         path: A log file, or a folder that holds a run's logs and, if it has one, the training configuration.
         config: The training configuration, in any usual form, where it does not stand beside the log.
-        run: Which run to read, where a folder, an export or a store holds several; by default the fullest.
+        run: Which run to read, where a folder, an export or a store holds several; by default the fullest. Where a log
+            holds several attempts, "attempt 1" is the first of them; by default the last that got anywhere is read.
         names: What names of the log mean that do not say it, such as {"L": "loss"}.
         read_log: What reads the logs of a folder; a reader that remembers reads what has changed alone.
 
@@ -306,3 +307,18 @@ def _together(files: list[Path]) -> list[list[Path]]:
         *([path for path in events if path.parent == folder] for folder in sorted(folders)),
         *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
     ]
+
+
+def runs_of(place: RunFolder) -> list[Run]:
+    """Read every run of one place of a folder, each with its settings.
+
+    Raises:
+        InputError: none of its files is a log; the message gives the reasons of the first.
+    """
+    refused = _Refused()
+    found = [one for one in _read_place(place, refused, read_one, "") if one.run.series]
+    if not found:
+        said = "; ".join((refused.of_logs or refused.reasons)[:REASONS])
+        raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
+    settings = place.config()
+    return [concluded(replace(_with_settings(one.run, settings), path=one.name)) for one in found]

@@ -14,6 +14,7 @@ from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.lexicon import PHASES, STATISTICS
 from mldebug_mcp.logs.roles.quantities import COUNTERS as _COUNTERS
 from mldebug_mcp.logs.roles.quantities import LOSSES, THROUGHPUTS
+from mldebug_mcp.logs.roles.words import pieces_of
 
 COUNTERS = ("step", "epoch", "episode")
 """Where a run is, the finest first."""
@@ -22,6 +23,7 @@ _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"}
 AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
 _SO_FAR = re.compile(r"seen|consumed|processed|so[_ -]?far")
 _MARK = re.compile(r"[/_.]")
+_IN_HUMPS = re.compile(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
 _AT_END = re.compile(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
 _INSIDE = re.compile(
     r"(?:ray/tune/)?(?:(?:train|training)/|(?:info/)?learners?/[^/]+/(?:learner_stats/)?|env_runners/|sampler_results/)(?=.)"
@@ -56,6 +58,8 @@ def _own_name(name: str, role: Role | None) -> str:
     spelling = normal(name)
     if spelling in IDIOMS:
         return spelling
+    if role is not None and role.is_evaluation and role.quantity.is_result and _IN_HUMPS.fullmatch(name):
+        spelling = "_".join(pieces_of(name))
     mark = _MARK.search(spelling)
     if mark is not None and PHASES.get(head := spelling[: mark.start()]) == "eval" and mark.end() < len(spelling):
         rest = spelling[mark.end() :]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from mldebug_mcp.logs.roles import Quantity, Role, role_of
 from mldebug_mcp.logs.settings import Scalar, Settings
 from mldebug_mcp.logs.settings.facts import Facts, facts_of
 from mldebug_mcp.text import figure, shorten
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN = 12
 """Columns that are named where one was not found."""
@@ -158,6 +162,14 @@ class Run:
 
     def __getitem__(self, metric: str) -> Series:
         return self.series[metric]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the metrics as a DataFrame of pandas, a row per step; where one was not logged there stands NaN."""
+        import pandas as pd
+
+        columns = {name: pd.Series(one.value, index=one.step) for name, one in self.series.items() if len(one)}
+        single = {name: column[~column.index.duplicated(keep="last")] for name, column in columns.items()}
+        return pd.DataFrame(single).sort_index().rename_axis(self.step_name)
 
     def with_role(self, *quantities: Quantity, phase: str = "", parts: bool = False) -> Iterator[Series]:
         """Return the levels of some quantities, in their units, the plainest name of the first of them first.

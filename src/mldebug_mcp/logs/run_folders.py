@@ -28,6 +28,7 @@ MAX_FILES = 200
 MAX_DEPTH = 4
 
 _CHECKPOINT = re.compile(r"(?:checkpoint|step|global_step|epoch)[-_]?(\d+)(?:\.\w+)?")
+_TIME = re.compile(r"\d{10}\.\d+")
 _PARTS = frozenset(
     {"logs", "log", "tensorboard", "tb", "tb_logs", "files", "csv", "csv_logs", "metrics", "train", "eval", "val",
      "validation",
@@ -104,10 +105,17 @@ def _home(folder: Path, path: Path) -> Path:
     """Return the folder of the run that a file belongs to."""
     place = path.parent
     while place != folder and (
-        place.name.lower() in _PARTS or (_CHECKPOINT.fullmatch(place.name) and path.name == "trainer_state.json")
+        place.name.lower() in _PARTS
+        or (_CHECKPOINT.fullmatch(place.name) and path.name == "trainer_state.json")
+        or _holds_hyperparameters(place)
     ):
         place = place.parent
     return place
+
+
+def _holds_hyperparameters(place: Path) -> bool:
+    """Say whether a folder is one that `SummaryWriter.add_hparams` makes beside the events of a run."""
+    return _TIME.fullmatch(place.name) is not None and any(place.parent.glob("*tfevents*"))
 
 
 def _newest_state(files: list[Path]) -> list[Path]:

@@ -15,10 +15,6 @@ AROUND = 20
 LEAST_AROUND = 6
 BAND_SIGMAS, BAND_SHARE = 3.0, 0.1
 """A loss is back where it is so many standard deviations above the level before, or this share of the height."""
-BEFORE = 8
-"""Records before a jump in which a rate that rises at once is looked for."""
-AT_ONCE = 1.5
-"""Times the rate of the record before, after records in which it did not rise: no smooth schedule does so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +34,6 @@ class Shape:
     fading: int
     mark: float | None
     mark_error: float
-
-
-@dataclass(frozen=True, slots=True)
-class RateJump:
-    """A learning rate that rises from one record to the next after it had not.
-
-    Args:
-        step: Where it is up.
-        before: The rate before.
-        after: The rate there.
-    """
-
-    step: float
-    before: float
-    after: float
 
 
 def shape_of(values: Floats, spike: Spike) -> Shape | None:
@@ -77,20 +58,6 @@ def shape_of(values: Floats, spike: Spike) -> Shape | None:
     # A median of n values of normal noise has a standard error of 1.25 sigma / sqrt(n).
     error = 1.25 * sigma * (1 / len(before) + 1 / max(1, len(after))) ** 0.5
     return Shape(sigma, high, fading, median(after) - median(before) if enough else None, error)
-
-
-def rate_jump(run: Run, step: float) -> RateJump | None:
-    """Return where the learning rate rises at once in the records before a step, or there; None where it does not."""
-    if "learning_rate" not in run:
-        return None
-    rate = run["learning_rate"].finite
-    rate = rate.where(rate.step <= step)
-    value = rate.value[-2 * BEFORE :]
-    for at in range(max(3, len(value) - BEFORE), len(value)):
-        still = bool(np.all(np.diff(value[at - 3 : at]) <= 0))
-        if still and value[at] > AT_ONCE * value[at - 1] > 0:
-            return RateJump(float(rate.step[len(rate) - len(value) + at]), float(value[at - 1]), float(value[at]))
-    return None
 
 
 def passes_at(run: Run, steps: Floats) -> Floats | None:

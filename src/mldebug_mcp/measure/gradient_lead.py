@@ -11,17 +11,15 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import median
 
 LAST, BASE, LEAST = 4, 40, 3
-"""Records just before the event, those before them to compare with at most, and at least."""
+"""Records just before the event, those before them to compare with, and the fewest. Chosen: what leads does soon."""
 MOVES, BEYOND = 3.0, 1.5
-"""Times the median of the norms before, and times the highest of them, from which on a norm has left its level: norms
-of one run scatter by a factor of two about their median, and have outliers before the event as well. Chosen on our own
-runs, where single bad batches reach 1.5 times the median."""
+"""Times the median of the norms before, and their highest. Fitted: on trained runs, where bad batches reach 1.5."""
 FEW, MOVES_OF_FEW = 8, 10.0
-"""With fewer records to compare with, so many times their median. Chosen by hand."""
+"""With fewer records to compare with, so many times their median. Chosen: a few norms scatter by less."""
 CALM = 1.2
-"""Times the highest norm before up to which it is as before."""
+"""Times the highest norm before up to which it is as before. Chosen: below what moves."""
 ALIKE = 1e-6
-"""Share by which norms differ at most that stand at the clip: there a growth does not show."""
+"""Share by which norms differ at most that stand at the clip. Chosen: there a growth does not show."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""The gradient norm: pinned at one value, fallen all at once, and by the parts of the model."""
+"""The gradient norm: beside what labels alone give, pinned at one value, and by parts of the model."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,19 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
 
 SAME = 2e-3
-"""Norms this near to each other are one value: clipping divides by the norm plus 1e-6, and logs round."""
-LEAST_BEFORE, LEAST_AFTER = 10, 5
-"""Records on each side of a fall: the first norms of a run may be far above the others."""
-LEAST_FALL = 1.0
-"""On the logarithm: a smaller fall is none."""
-SAMPLE = 4000
-"""Records that the level after a fall is taken from, evenly spaced."""
-WINDOW = 20
-"""Records whose median is the level before a fall."""
+"""Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
+"""Layers of which an order can be told. Chosen: four are in order by chance once in twelve."""
+_FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
+_LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
+"""Words that name the two ends of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +36,6 @@ class Pinned:
     value: float
     share: float
     records: int
-    step: float
-
-
-@dataclass(frozen=True, slots=True)
-class Fall:
-    """A fall of the norm within a record or two, from which it does not come back.
-
-    Args:
-        before: Median over the records before.
-        after: Median over all records after.
-        step: The first record after.
-    """
-
-    before: float
-    after: float
     step: float
 
 
@@ -100,6 +82,19 @@ def norm_of(run: Run) -> Series | None:
     return found.finite if found is not None and len(found.finite) else None
 
 
+def label_noise_norm(run: Run) -> float | None:
+    """Return the gradient norm that the labels of a batch alone give the bias of the last layer of a classifier.
+
+    With answers p and labels y it is the mean of p - y over the batch. At a guess among C classes its expectation is
+    sqrt((1 - 1/C) / B) for B rows, since labels are drawn at random; what other weights get comes on top. None where
+    classes or rows are not known, or a batch is much of the data.
+    """
+    classes, batch, rows = run.facts.classes, run.facts.effective_batch, run.setting("train_rows")
+    if classes is None or batch is None or classes < 2 or batch < 1 or (rows is not None and 2 * batch > rows):
+        return None
+    return math.sqrt((1 - 1 / classes) / batch)
+
+
 def pinned(norm: Series) -> Pinned | None:
     """Return the value above which no norm goes and at which most stand, None if it is below zero or not finite."""
     highest = float(norm.value.max(initial=0.0))
@@ -107,35 +102,6 @@ def pinned(norm: Series) -> Pinned | None:
         return None
     at = norm.value >= (1 - SAME) * highest
     return Pinned(highest, float(at.mean()), len(norm), float(norm.step[int(np.argmax(at))]))
-
-
-def fall_of(norm: Series) -> Fall | None:
-    """Return the deepest fall within two records after which no norm comes back halfway, on the logarithm."""
-    value = norm.value
-    lowest = np.where(value > 0, value, np.min(value[value > 0], initial=np.inf))
-    if len(value) < LEAST_BEFORE + LEAST_AFTER or not np.isfinite(lowest).all():
-        return None
-    log = np.log(lowest)
-    most_after = np.maximum.accumulate(log[::-1])[::-1]
-    falls = [_fall_at(norm, log, index) for index in _candidates(log, most_after)]
-    return max((one for one in falls if one is not None), key=lambda one: one.before / one.after, default=None)
-
-
-def _candidates(log: Floats, most_after: Floats) -> list[int]:
-    """Return where all that comes later is far below the record but one before."""
-    steep = np.flatnonzero(log[:-3] - most_after[3:] > LEAST_FALL) + 2
-    return [int(index) for index in steep if LEAST_BEFORE <= index <= len(log) - LEAST_AFTER]
-
-
-def _fall_at(norm: Series, log: Floats, index: int) -> Fall | None:
-    """Return the fall at a record, None if what is before and after does not stand on its own side of the middle."""
-    rest = log[index:]
-    before = float(np.median(log[max(0, index - WINDOW) : index]))
-    after = float(np.median(rest[:: 1 + len(rest) // SAMPLE]))
-    least_before = float(np.min(log[index - LEAST_AFTER : index - 1]))
-    if not least_before > (before + after) / 2 > float(np.max(log[index + 1 :])):
-        return None
-    return Fall(float(np.exp(before)), float(np.exp(after)), float(norm.step[index]))
 
 
 def parts_of(run: Run) -> tuple[Part, ...]:
@@ -146,11 +112,11 @@ def parts_of(run: Run) -> tuple[Part, ...]:
         if role is None or not len(values) or (role.is_whole and not role.namespace):
             continue
         name = role.part or role.namespace
-        number = re.search(r"\d+", one.logged_as or one.name)
+        number = re.search(r"\d+", name)
         found[one.name] = Part(
             name=one.logged_as or one.name,
             family=re.sub(r"\d+", "#", one.logged_as or one.name),
-            depth=int(number[0]) if number and any(letter.isdigit() for letter in name) else None,
+            depth=int(number[0]) if number else None,
             level=float(np.median(values)),
             zeros=float((values == 0).mean()),
             records=len(values),
@@ -159,18 +125,32 @@ def parts_of(run: Run) -> tuple[Part, ...]:
 
 
 def profile_of(parts: Sequence[Part]) -> Profile | None:
-    """Return how the norm changes with depth in the largest family of layers, None if there are too few."""
+    """Return how the norm changes with depth in the largest family of layers, else from one named end to the other.
+
+    None if there are too few layers and not both ends.
+    """
     families: dict[str, list[Part]] = defaultdict(list)
     for part in parts:
         if part.depth is not None and part.level > 0:
             families[part.family].append(part)
     if not families:
-        return None
+        return _between_ends(parts)
     largest = max(families, key=lambda family: len(families[family]))
     layers = sorted(families[largest], key=lambda part: part.depth or 0)
     if len(layers) < LEAST_LAYERS:
-        return None
+        return _between_ends(parts)
     levels = np.array([part.level for part in layers])
     ranks = np.argsort(np.argsort(levels))
     order = float(np.corrcoef(ranks, np.arange(len(layers)))[0, 1])
     return Profile(layers[0], layers[-1], len(layers), order)
+
+
+def _between_ends(parts: Sequence[Part]) -> Profile | None:
+    """Return the parts that are named as the first and the last of the model, in order as two always are."""
+    first, last = (
+        next((part for part in parts if part.level > 0 and words & set(re.findall("[a-z]+", part.name.lower()))), None)
+        for words in (_FIRST, _LAST)
+    )
+    if first is None or last is None or first is last:
+        return None
+    return Profile(first, last, 2, 1.0 if last.level > first.level else -1.0)

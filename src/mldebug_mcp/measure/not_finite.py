@@ -13,12 +13,13 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.statistics import median
 
 LAST = 3
-"""Records before the first number that is not finite in which a climb towards it is looked for, and as many after."""
+"""Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
+Chosen: a run that goes off takes some records.
+"""
 STEEP = 1e3
-"""Times that each of fewer records stands above the one before: no single batch takes a loss to overflow by powers of
-ten. Chosen by hand."""
+"""Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 PARTS = 4
-"""Stretches from the first number that is not finite to the end of the log, whose shares of such numbers compare."""
+"""Stretches from the first such number to the end of the log, whose shares of them compare. Chosen: a trend."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradient_lead import gradient_norm
 from mldebug_mcp.measure.not_finite import first_lost, training_losses
+from mldebug_mcp.measure.scaler import DESCENT
 
-DESCENT = 20
-"""Records over which a scaler comes down from where it began: from torch's 2 ** 16 it halves sixteen times to 1."""
 LEAST, SHARE = 3, 0.02
-"""Records behind these whose gradient is not finite, and their share: a scaler that tries a doubled scale every 2000
-steps loses one in 2000, and one that tries every hundred one in a hundred. Chosen by hand."""
+"""Records with a lost gradient behind the scaler's descent, and their share. Chosen: scalers lose one in a hundred."""
 
 
 @dataclass(frozen=True, slots=True)

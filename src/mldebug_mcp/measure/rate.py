@@ -6,14 +6,22 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-
 from mldebug_mcp.logs.plan import plan_of
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 
 GROWS = 1e-3
-"""A change of the rate by less than this share of its peak is none."""
+"""A change of the rate by less than this share of its peak is none. Chosen: rounding of logs."""
+READABLE = 0.1
+"""The least that a rate in another unit reads. Chosen: units are chosen to be read."""
+THOUSANDS = 3.0
+"""Decimals of a unit. Source: thousandths and millionths."""
+MOST_WARMUP = 0.9
+"""Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
+ALIKE = 0.03
+"""A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
+BASE_BATCHES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+"""Batches that a rate is given for where it is scaled with the batch. Source: goyal_2017."""
 
 
 class Shape(StrEnum):
@@ -151,7 +159,7 @@ def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
     rate = rate_of(run)
     rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
     seen = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
-    return min(0.9, max(configured / total, seen))
+    return min(MOST_WARMUP, max(configured / total, seen))
 
 
 def reach_of(run: Run, peak: float) -> Reach | None:
@@ -163,21 +171,17 @@ def reach_of(run: Run, peak: float) -> Reach | None:
     return Reach(peak * mean * steps, steps)
 
 
-def comes_back_smoothly(rate: Series) -> tuple[int, int] | None:
-    """Return where a rate was lowest after its peak and how high it came again in small steps: two indices, or None.
+def is_scaled(run: Run, factor: float) -> bool:
+    """Say whether trainers scale a rate by this factor: batch over a base batch, its root, devices or accumulation."""
+    batch = run.facts.effective_batch
+    counts = [run.setting(name) or 1.0 for name in ("world_size", "gradient_accumulation_steps", "nproc_per_node")]
+    whole = [*counts, math.prod(counts), *([batch] if batch else [])]
+    scales = [*whole, *((batch or 1.0) / base for base in BASE_BATCHES)]
+    known = [one for scale in scales if scale > 0 for one in (scale, 1 / scale, math.sqrt(scale), 1 / math.sqrt(scale))]
+    return any(abs(factor / one - 1) < ALIKE for one in known)
 
-    Small are steps of which none makes up a third of the way: a jump is no course of a schedule.
-    """
-    value = rate.value
-    top = int(value.argmax())
-    after = value[top:]
-    if len(after) < 8:
-        return None
-    low_so_far = np.minimum.accumulate(after)
-    high = int(np.argmax(after - low_so_far))
-    low = int(np.argmin(after[: high + 1]))
-    rise = float(after[high] - after[low])
-    steps = np.diff(after[low : high + 1])
-    if rise <= 0 or float(steps.max(initial=0.0)) > rise / 3 or bool((steps < -GROWS * float(value[top])).any()):
-        return None
-    return top + low, top + high
+
+def is_unit(factor: float, highest: float) -> bool:
+    """Say whether a factor is a power of 1000 that makes a rate a number to read."""
+    power = math.log10(factor) / THOUSANDS
+    return round(power) >= 1 and abs(power - round(power)) < ALIKE / THOUSANDS and highest >= READABLE

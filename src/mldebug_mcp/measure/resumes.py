@@ -14,6 +14,8 @@ from mldebug_mcp.measure.statistics import median, noise, positive, relative_noi
 
 AROUND = 10
 """Records before a join that stand for the level there; of those after it, half as many: a jump may recover."""
+TREND = 40
+"""Records before a join whose trend goes on behind it. Chosen: over fewer the noise makes a trend of its own."""
 MANY = 20
 """Resumes that a log tells of: of more it is no news."""
 GAP = 5.0
@@ -135,7 +137,7 @@ def _join(old: dict[str, Series], new: dict[str, Series], *, replayed: bool, tol
     size = max(noise(before.value[-50:]), float(np.std(here)) / 2, noise(after.value[:50]) / 2)
     start, end = median(here), median(there)
     distance = median(after.step[: len(there)]) - median(before.step[-len(here) :])
-    trends = [0.0, distance * _slope(before, slice(-len(here), None)), distance * _slope(after, slice(len(there)))]
+    trends = [0.0, distance * _slope(before, slice(-TREND, None)), distance * _slope(after, slice(len(there)))]
     expected = min(max(end - start, min(trends)), max(trends))
     gradient, doubt = _gradient(old, new)
     return Join(

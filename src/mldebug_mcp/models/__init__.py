@@ -23,11 +23,13 @@ from mldebug_mcp.models.diagnosis import (
     Update,
 )
 from mldebug_mcp.models.knowledge import Citation, EntryHit, Explanation, QuoteHit, SearchResult
+from mldebug_mcp.models.sheet import CurveFact, EventFact, QuantityFact, SettingFact, Sheet
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.batch import BatchFinding, BatchInspection
     from mldebug_mcp.models.errors import ErrorExplanation, ErrorMatch, FirstError
     from mldebug_mcp.models.evidence import EvidenceReport, QuoteCheck
+    from mldebug_mcp.models.metric import MetricReading, MetricValues
     from mldebug_mcp.models.probe import CurvePoint, ProbeResult, RankedCause
 
 __all__ = [
@@ -36,28 +38,35 @@ __all__ = [
     "Call",
     "Citation",
     "Comparison",
+    "CurveFact",
     "CurvePoint",
     "Diagnosis",
     "EntryHit",
     "ErrorExplanation",
     "ErrorMatch",
+    "EventFact",
     "EvidenceReport",
     "Explanation",
     "Finding",
     "FirstError",
     "Hypothesis",
+    "MetricReading",
     "MetricToLog",
+    "MetricValues",
     "Model",
     "NextStep",
     "Number",
     "Parting",
     "ProbeResult",
+    "QuantityFact",
     "QuoteCheck",
     "QuoteHit",
     "RankedCause",
     "RunSummary",
     "SearchResult",
     "SettingDifference",
+    "SettingFact",
+    "Sheet",
     "State",
     "Tie",
     "Update",
@@ -74,6 +83,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "FirstError": "errors",
             "EvidenceReport": "evidence",
             "QuoteCheck": "evidence",
+            "MetricReading": "metric",
+            "MetricValues": "metric",
             "CurvePoint": "probe",
             "ProbeResult": "probe",
             "RankedCause": "probe",

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
 
-from mldebug_mcp.text import cut
+from mldebug_mcp.text import cut, figure, shorten
 
 
 def _number_in(value: object) -> object:
@@ -54,6 +54,9 @@ Text = Annotated[str, Room(5000)]
 """Sentences, lines of logs, paths (at most 4,096 characters)."""
 Page = Annotated[str, Room(50_000)]
 """A whole document: an entry of the catalogue, a row of a batch. Clients put answers beyond 45,000 into a file."""
+
+MOST_TOLD, LONGEST_TOLD, LONGEST_REPR = 5, 80, 240
+"""Fields in the line that stands for a model in a console, and characters of one and of all of them (chosen)."""
 
 Severity = Literal["error", "warning", "info"]
 GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
@@ -98,9 +101,28 @@ class Model(Frozen):
         """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
         return super().model_copy(update=_safe_fields(type(self), update or {}), deep=deep)
 
+    def __repr__(self) -> str:
+        """Return a line, as a console shows a value; `to_json` has all of it."""
+        told = [_told(name, getattr(self, name)) for name in type(self).model_fields]
+        said = ", ".join([one for one in told if one][:MOST_TOLD])
+        return shorten(f"<{type(self).__name__} {said}", LONGEST_REPR - 1) + ">"
+
+    __str__ = __repr__
+
     def to_json(self, indent: int | None = None) -> str:
         """Return the model as JSON, exactly as the MCP server sends it."""
         return self.model_dump_json(indent=indent)
+
+
+def _told(name: str, value: object) -> str:
+    """Return a field for a line: short values themselves, of long ones how many there are."""
+    if value is None or value == "" or isinstance(value, Model):
+        return ""
+    if isinstance(value, list | tuple | dict):
+        return f"{len(value)} {name}" if value else ""
+    if isinstance(value, float):
+        return f"{name}={figure(value)}" if math.isfinite(value) else f"{name}={value}"
+    return f"{name}={shorten(str(value), LONGEST_TOLD)}"
 
 
 def _safe_fields(kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:

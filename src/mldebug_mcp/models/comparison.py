@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from mldebug_mcp.models.base import Model, Number, Text
@@ -13,6 +15,7 @@ class SettingDifference(Model):
     setting: Text
     run: Text | Number | None = Field(description="Its value in this run; null if it is not set.")
     reference: Text | Number | None = Field(description="Its value in the reference run; null if it is not set.")
+    factor: Number | None = Field(None, description="How many times as large it is here, where both are above zero.")
 
 
 class Parting(Model):
@@ -27,6 +30,9 @@ class Parting(Model):
     )
     run_at_end: Number = Field(description="The level of this run over the last tenth of the steps that both have.")
     reference_at_end: Number = Field(description="The level of the reference run there.")
+    ends: Literal["worse", "better", "alike", ""] = Field(
+        "", description="How this run ends beside the reference, by the last levels; empty for what is no result."
+    )
     worse: bool = Field(description="Whether it is a result of training and ends clearly worse than the reference.")
 
 
@@ -34,6 +40,6 @@ class Comparison(Model):
     """A run compared with one that went well."""
 
     reference: Text
-    settings: list[SettingDifference]
+    settings: list[SettingDifference] = Field(description="What differs, what is known to matter first.")
     partings: list[Parting] = Field(description="The metric that departs first comes first.")
     alike: list[Text] = Field(description="Metrics that do not depart over the steps that both runs have.")

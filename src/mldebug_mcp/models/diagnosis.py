@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,11 @@ from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.comparison import Comparison
 from mldebug_mcp.models.knowledge import Citation
+from mldebug_mcp.models.sheet import Sheet
 from mldebug_mcp.text import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SHOWN = 3
 """Hypotheses in the line that stands for a diagnosis in a notebook."""
@@ -56,6 +60,7 @@ class Hypothesis(Model):
     summary: Text = ""
     because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
     against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = ""
     next_steps: list[NextStep] = Field(default_factory=list)
     citations: list[Citation] = Field(default_factory=list)
@@ -111,6 +116,7 @@ class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
     run: RunSummary
+    sheet: Sheet = Field(default_factory=Sheet, description="What was observed, to judge from without the log.")
     findings: list[Finding]
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
     next_steps: list[NextStep]
@@ -125,10 +131,33 @@ class Diagnosis(Model):
     )
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed and merged.")
 
+    @property
+    def present(self) -> list[Finding]:
+        """What is seen in the log: the findings whose state is present."""
+        return [one for one in self.findings if one.state is State.PRESENT]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the hypotheses as a DataFrame of pandas, best first, a row each."""
+        import pandas as pd
+
+        rows = [
+            {
+                "cause": one.cause,
+                "probability": one.probability,
+                "credence": one.credence,
+                "because": "; ".join(one.because),
+                "against": "; ".join(one.against),
+                "summary": one.summary,
+                "fix": one.fix,
+            }
+            for one in self.hypotheses
+        ]
+        return pd.DataFrame(rows)
+
     def __repr__(self) -> str:
         """Return a line, as a notebook shows a value: whole, there would be a hundred findings in it."""
         causes = ", ".join(f"{one.cause} {percent(one.probability)}" for one in self.hypotheses[:_SHOWN])
-        seen = ", ".join(one.symptom for one in self.findings if one.state is State.PRESENT) or "nothing unusual"
+        seen = ", ".join(one.symptom for one in self.present) or "nothing unusual"
         return f"<Diagnosis of {self.run.path}: {causes}; seen: {seen}>"
 
     __str__ = __repr__

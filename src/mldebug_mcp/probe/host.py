@@ -25,7 +25,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from mldebug_mcp.probe.job import Job, clean_environment
+from mldebug_mcp.probe.job import GIB, Job, clean_environment, memory_limit
 from mldebug_mcp.probe.measured import Failure, Measured
 from mldebug_mcp.text import figure, shorten
 
@@ -37,6 +37,8 @@ KILLING = 6.0
 """Seconds that the supervisor gets to end all descendants: one more than it takes at most."""
 WATCH_EVERY = 0.05
 """Seconds between two checks of the worker."""
+_RUNNING: list[int] = []
+"""The processes of the probes that run, the oldest first: together they may take what one may take alone."""
 KEPT_OUTPUT = 16_384
 """Characters kept of what the worker wrote last."""
 LONGEST_LINE = 65_536
@@ -119,10 +121,12 @@ async def _worker(python: str, job_file: Path, result_file: Path) -> AsyncIterat
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         start_new_session=True, env=clean_environment(), limit=LONGEST_LINE,
     )  # fmt: skip
+    _RUNNING.append(process.pid)
     try:
         yield process
     finally:
         await asyncio.shield(_end(process))
+        _RUNNING.remove(process.pid)
         # asyncio closes these when the loop runs on; a loop that ends at once would leave them open.
         process._transport.close()  # type: ignore[attr-defined]
 
@@ -183,11 +187,24 @@ async def _until_it_ends(process: asyncio.subprocess.Process, job: Job) -> Failu
     while process.returncode is None:
         if time.monotonic() > deadline:
             return _out_of_time(job)
-        if job.memory_bytes is not None and _group_bytes(process.pid) > job.memory_bytes:
-            message = f"the probe needed more than its memory limit of {job.memory_bytes / 1024**3:.1f} GiB"
-            return Failure(kind="memory", message=f"{message}; give a smaller batch or a higher memory limit")
+        if too_much := _too_much_memory(process.pid, job.memory_bytes):
+            return Failure(kind="memory", message=too_much)
         await asyncio.sleep(WATCH_EVERY)
     return None
+
+
+def _too_much_memory(pid: int, limit: int | None) -> str:
+    """Return why a probe takes too much memory, or "": of several at once the one that began last gives way."""
+    if limit is None:
+        return ""
+    if _group_bytes(pid) > limit:
+        message = f"the probe needed more than its memory limit of {limit / GIB:.1f} GiB"
+        return f"{message}; give a smaller batch or a higher memory limit"
+    shared = memory_limit(None) or limit
+    if len(_RUNNING) > 1 and pid == _RUNNING[-1] and sum(map(_group_bytes, _RUNNING)) > shared:
+        message = f"this probe and another that began before it needed more than {shared / GIB:.1f} GiB together"
+        return f"{message}; call it again when the other has ended"
+    return ""
 
 
 def _out_of_time(job: Job) -> Failure:
@@ -218,13 +235,14 @@ async def _keep_tail(stream: asyncio.StreamReader, end: _End) -> None:
 
 
 def _group_bytes(leader: int) -> int:
-    """Return the resident memory of the worker and the children of its main thread, in bytes (Linux)."""
+    """Return the resident memory of the worker and all that it started, in bytes (Linux)."""
     pages, pending = 0, [leader]
     while pending:
         one = pending.pop()
         with contextlib.suppress(OSError, ValueError, IndexError):
             pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
-            pending += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+            for children in Path(f"/proc/{one}/task").glob("*/children"):
+                pending += map(int, children.read_text().split())
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

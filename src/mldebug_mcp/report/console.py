@@ -22,10 +22,17 @@ WIDEST = 120
 
 def console_for(*, colour: bool | None = None) -> Console:
     """Return the console for standard output; `colour` None means: if it is a terminal and NO_COLOR is not set."""
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
+    console = _Console(highlight=False, markup=False, emoji=False, soft_wrap=False, force_terminal=colour)
     console.width = min(console.width, WIDEST) if console.is_terminal else PLAIN_WIDTH
     console.push_render_hook(_Unpadded())
     return console
+
+
+class _Console(Console):
+    """A console whose closed pipe is told as any other: rich by itself ends the process with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 class _Unpadded(RenderHook):

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import fnmatch
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.diagnose.rests_on import rests_on
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
+from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.report.scale import Scale, scale_of
-from mldebug_mcp.symptoms.registry import SYMPTOMS
+from mldebug_mcp.text import figure, shorten
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
 MOST_PANELS, MOST_CURVES = 8, 6
 MOST_MARKS = 40
+MAX_NAME = 60
+REFERENCE_RUN = "the reference run"
 USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
 """Metrics that are drawn whether or not anything was seen in them; an evaluation of the same name stands beside."""
-SHORT = {"lr": "learning_rate", "eval": "eval_loss", "grad": "grad_norm"}
-"""What a symptom's first word stands for."""
 LINEAR = ("learning_rate",)
 """Drawn so whatever it spans: a schedule that ends near zero is known by its shape."""
 
@@ -36,13 +37,22 @@ class Curve:
         name: Of the metric.
         lines: Steps and values of each stretch between restarts, two arrays of shape (n,) each.
         lost: Steps at which the value was NaN or infinite, at most `MOST_MARKS`.
-        is_reference: Whether it is of the run that is compared with.
+        of: Of which other run it is, in words; "" for the run itself.
     """
 
     name: str
     lines: tuple[tuple[Floats, Floats], ...]
     lost: Floats
-    is_reference: bool = False
+    of: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called in the key to a picture."""
+        return (
+            f"{shorten(self.name, MAX_NAME)} of {shorten(self.of, MAX_NAME)}"
+            if self.of
+            else shorten(self.name, MAX_NAME)
+        )
 
     @property
     def values(self) -> Floats:
@@ -52,11 +62,17 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a finding begins, by the number under which it is listed."""
+    """Where a finding begins, by the number under which it is listed; the worst are told apart."""
 
     number: int
     symptom: str
     step: float
+    worst: bool = False
+
+    @property
+    def told(self) -> str:
+        """What begins there, in words."""
+        return f"{self.symptom} at {figure(self.step)}{' (worst)' if self.worst else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,7 @@ class Panel:
     @property
     def beyond(self) -> float | None:
         """The value farthest beyond the scale, or None if all are on it."""
-        values = np.concatenate([one.values for one in self.curves])
+        values = np.concatenate([one.values for one in self.curves if one.of in ("", REFERENCE_RUN)])
         high, low = float(values.max()), float(values.min())
         return high if high > self.scale.high else low if low < self.scale.low else None
 
@@ -97,7 +113,13 @@ def _numbers(group: list[Mark]) -> str:
     return ", ".join(str(number) for number in sorted({one.number for one in group}))
 
 
-def panels(run: Run, diagnosis: Diagnosis, seen: Sequence[Finding], reference: Run | None = None) -> list[Panel]:
+def panels(
+    run: Run,
+    diagnosis: Diagnosis,
+    seen: Sequence[Finding],
+    reference: Run | None = None,
+    siblings: Mapping[str, Run] | None = None,
+) -> list[Panel]:
     """Return what to draw of a run: what findings rest on first, then what is usual; at most `MOST_PANELS`.
 
     Args:
@@ -105,18 +127,21 @@ def panels(run: Run, diagnosis: Diagnosis, seen: Sequence[Finding], reference: R
         diagnosis: What was made of it.
         seen: The findings in the order in which they are listed; the first is number 1.
         reference: The run that it was compared with, drawn behind.
+        siblings: Other runs of its sweep by name, drawn behind, too.
     """
     groups = _groups(run, diagnosis)
     numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
-    marks = _placed(run, numbered, groups)
+    marks = _placed(run, numbered, groups, _worst(diagnosis))
+    behind = dict(siblings or {}) | ({REFERENCE_RUN: reference} if reference is not None else {})
     restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
     found = []
     for group in groups:
         curves = [_curve(run, name) for name in group]
-        if reference is not None and group[0] in reference:
-            curves.insert(0, _behind(run, reference, group[0]))
-        scale = scale_of([one.values for one in curves], linear=group[0] in LINEAR)
-        found.append(Panel(tuple(curves), tuple(marks[group][:MOST_MARKS]), scale, restarts))
+        others = [_behind(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
+        # A sibling that went astray is not to flatten the run itself.
+        scaled = [*curves, *(one for one in others if one.of == REFERENCE_RUN)]
+        scale = scale_of([one.values for one in scaled], linear=group[0] in LINEAR)
+        found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts))
     return found
 
 
@@ -134,19 +159,9 @@ def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:
 def _names(run: Run, diagnosis: Diagnosis) -> list[str]:
     """Return metrics in the order in which they are worth drawing."""
     present = [one for one in diagnosis.findings if one.state is State.PRESENT]
-    behind = [name for one in present for name in _rests_on(run, one)]
+    behind = [name for one in present for name in rests_on(run, one)]
     others = [name for name in run.series if name not in behind]
     return ["loss", *behind, *USUAL, *(others if "loss" not in run else [])]
-
-
-def _rests_on(run: Run, finding: Finding) -> list[str]:
-    """Return the metrics of a run from which a finding was made."""
-    symptom = SYMPTOMS.all().get(finding.symptom)
-    patterns = (*symptom.needs, *symptom.question.any_of) if symptom is not None else ()
-    if not patterns:  # those that read settings too say it by their name
-        first = finding.symptom.partition("_")[0]
-        patterns = (SHORT.get(first, first), f"{first}_*")
-    return [name for name in run.series if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _beside(run: Run, name: str) -> tuple[str, ...]:
@@ -158,16 +173,31 @@ def _beside(run: Run, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in group if one in run and len(run[one].finite)))
 
 
+def _worst(diagnosis: Diagnosis) -> list[str]:
+    """Return the findings of the worst event: of the largest jump that any belongs to, else what says most.
+
+    Where no fault leads there is none.
+    """
+    leader = diagnosis.hypotheses[0]
+    if leader.cause == "healthy":
+        return []
+    events = [one for one in diagnosis.sheet.events if one.findings and one.size > 0]
+    if events:
+        return max(events, key=lambda one: one.size).findings
+    told = {one.symptom for one in diagnosis.present}
+    return [reason for one in leader.because if (reason := one.partition(" ")[0]) in told][:1]
+
+
 def _placed(
-    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]]
+    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]], worst: Sequence[str]
 ) -> dict[tuple[str, ...], list[Mark]]:
     """Return the marks of each group: a finding stands in all that it rests on, or in the first."""
     marks: dict[tuple[str, ...], list[Mark]] = {group: [] for group in groups}
     for number, finding in numbered:
-        rests = set(_rests_on(run, finding))
+        rests = set(rests_on(run, finding))
         places = [group for group in groups if rests & set(group)] or groups[:1]
         for group in places:
-            marks[group].append(Mark(number, finding.symptom, finding.steps[0]))
+            marks[group].append(Mark(number, finding.symptom, finding.steps[0], finding.symptom in worst))
     return marks
 
 
@@ -178,26 +208,12 @@ def _curve(run: Run, name: str) -> Curve:
     return Curve(name, lines, sample(lost, MOST_MARKS))
 
 
-def _behind(run: Run, reference: Run, name: str) -> Curve:
-    """Return a metric of the reference run as far as the run itself has come."""
-    series = reference[name].finite.between(run.first_step, run.last_step)
-    return Curve(name, (_reduced(series),) if len(series) else (), np.empty(0), is_reference=True)
+def _behind(run: Run, other: Run, of: str, name: str) -> Curve:
+    """Return a metric of another run as far as the run itself has come."""
+    series = other[name].finite.between(run.first_step, run.last_step)
+    return Curve(name, (_reduced(series),) if len(series) else (), np.empty(0), of)
 
 
 def _reduced(series: Series) -> tuple[Floats, Floats]:
-    """Return the first, lowest, highest and last point of each of `COLUMNS` stretches of steps.
-
-    A line through them looks like one through all points (M4 of Jugel et al., 2014, doi.org/10.14778/2732951.2732953).
-    """
-    step, value = series.step, series.value
-    if len(step) <= 4 * COLUMNS:
-        return step, value
-    edges = np.searchsorted(step, np.linspace(step[0], step[-1], COLUMNS + 1)[:-1])
-    starts = np.unique(edges)
-    ends = np.append(starts[1:], len(step))
-    kept = [
-        (first, first + int(np.argmin(value[first:end])), first + int(np.argmax(value[first:end])), end - 1)
-        for first, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
-    at = np.unique(np.array(kept))
-    return step[at], value[at]
+    fewer = thinned(series, COLUMNS)
+    return fewer.step, fewer.value

@@ -9,28 +9,40 @@ from typing import Any
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
-from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, RunSummary, State, Update
-from mldebug_mcp.report.fit import DIGITS, rounded
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
+from mldebug_mcp.report.fit import DIGITS, fitted, length, rounded
 from mldebug_mcp.report.quotes import quoted_once
+from mldebug_mcp.report.sheet_lines import lines_within
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
 """Hypotheses below this probability are counted under `unknown`."""
-MAX_HYPOTHESES = 30
-DETAILED = 3
-"""Hypotheses that keep their next steps, fix and citations."""
+MAX_CAUSES, MAX_HYPOTHESES = 5, 30
+"""Causes that are shown; more only if many are about as likely, so that there is no leader."""
+MAX_FOR, MAX_AGAINST, MAX_FACT = 2, 1, 120
+DETAILED = 1
+"""Hypotheses that keep their fix and a quote."""
 LEAST_DETAILED = 0.05
 """... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
-MAX_CITATIONS = 2
-MAX_STEPS = 3
-MAX_SENTENCE = 400
+MAX_CITATIONS, MAX_QUOTE = 1, 240
+MAX_STEPS = 2
+MAX_SENTENCE = 200
 """Characters of a summary or a fix; `explain` returns them in full."""
 MAX_FINDINGS = 20
-MAX_METRICS = 40
-MAX_NOTES = 10
-MAX_TO_LOG = 2
-MAX_PATH = 30
-"""Characters of a path above which only its name is given, in the answer for a run with nothing wrong."""
+MAX_NOTES, MAX_NOTE = 4, 200
+MAX_TO_LOG, MAX_HOW = 2, 160
+MAX_FINDING_STEPS = 3
+MAX_METRICS, MAX_NAME = 8, 40
+MAX_SETTINGS, MAX_PARTINGS = 8, 6
+MAX_STEP_TEXT = 120
+MAX_PATH = 120
+"""Characters of a path above which only its name is given."""
+LIMIT, BRIEF = 6000, 2500
+"""Characters of the answer, and of that for a run with nothing wrong: what a reader takes in at once."""
+NOTE_ROOM = 290
+"""Characters that are kept for the note on how to get the rest."""
+LEAST_ROOM = (4200, 1300)
+"""Characters that all but the sheet may take, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
 """The answer takes a few lines if `healthy` is at least this probable, and no named cause more than this. Chosen by
@@ -61,27 +73,59 @@ def worth_showing(findings: list[Finding]) -> list[Finding]:
 
 
 def concise(diagnosis: Diagnosis) -> Diagnosis:
-    """Return the diagnosis with the findings that are present and the hypotheses that matter.
+    """Return the sheet of a run with the findings that are present and the hypotheses that matter.
 
     The probabilities still sum to 1: causes that are left out are counted under `unknown`, and a note says how many.
-    A run that is clearly healthy is answered in a few lines.
+    It takes `LIMIT` characters at most, and `BRIEF` where a run is clearly healthy.
     """
-    if is_clearly_healthy(diagnosis) and diagnosis.comparison is None:
-        return _healthy(diagnosis)
+    healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
+    short = fitted(_healthy(diagnosis) if healthy else _judged(diagnosis), LEAST_ROOM[healthy])
+    room = (BRIEF if healthy else LIMIT) - NOTE_ROOM - length(short)
+    lines = lines_within(diagnosis.sheet, room)
+    return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
+
+
+def _judged(diagnosis: Diagnosis) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses)
-    metrics = diagnosis.run.metrics
-    notes = [*diagnosis.notes[:MAX_NOTES], *note]
-    if len(metrics) > MAX_METRICS or len(diagnosis.notes) > MAX_NOTES:
-        notes.append(f"{len(metrics)} metrics and {len(diagnosis.notes)} notes in all")
+    notes = [shorten(one, MAX_NOTE) for one in diagnosis.notes[:MAX_NOTES]]
+    if len(diagnosis.notes) > MAX_NOTES:
+        notes.append(f"{len(diagnosis.notes)} notes in all")
+    steps = diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS]
     return Diagnosis(
-        run=diagnosis.run.model_copy(update={"metrics": metrics[:MAX_METRICS]}),
-        findings=worth_showing(diagnosis.findings)[:MAX_FINDINGS],
+        run=_brief(diagnosis.run),
+        findings=[
+            Finding(symptom=one.symptom, state=one.state, summary=one.summary, steps=one.steps[:MAX_FINDING_STEPS])
+            for one in worth_showing(diagnosis.findings)[:MAX_FINDINGS]
+        ],
         hypotheses=hypotheses,
-        next_steps=diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS],
+        next_steps=[_brief_step(one) for one in steps],
         next_step=diagnosis.next_step,
-        notes=notes,
-        **_filled(ties=diagnosis.ties, what_to_log=diagnosis.what_to_log[:MAX_TO_LOG], comparison=diagnosis.comparison),
+        notes=[*notes, *note],
+        **_filled(
+            ties=diagnosis.ties,
+            what_to_log=[
+                one.model_copy(update={"how": shorten(one.how, MAX_HOW)}) for one in diagnosis.what_to_log[:MAX_TO_LOG]
+            ],
+            comparison=_brief_comparison(diagnosis.comparison),
+        ),
     )
+
+
+def _brief_comparison(comparison: Comparison | None) -> Comparison | None:
+    if comparison is None:
+        return None
+    return comparison.model_copy(
+        update={
+            "settings": comparison.settings[:MAX_SETTINGS],
+            "partings": comparison.partings[:MAX_PARTINGS],
+            "alike": comparison.alike[:MAX_PARTINGS],
+        }
+    )
+
+
+def _brief_step(step: NextStep) -> NextStep:
+    texts = {name: shorten(getattr(step, name), MAX_STEP_TEXT) for name in ("action", "confirms", "refutes")}
+    return step.model_copy(update=texts)
 
 
 def _healthy(diagnosis: Diagnosis) -> Diagnosis:
@@ -94,7 +138,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(
-        run=_brief(diagnosis.run, most=len(USUAL)),
+        run=_brief(diagnosis.run),
         findings=[
             Finding(symptom=one.symptom, state=one.state, summary=shorten(one.summary, MAX_USUAL_SUMMARY))
             for one in seen
@@ -104,6 +148,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
             Hypothesis(cause="unknown", probability=round(1 - leader, 2), credence=credence(1 - leader)),
         ],
         next_steps=[],
+        next_step=diagnosis.next_step,
         notes=notes + _first_words(diagnosis.notes),
     )
 
@@ -114,11 +159,14 @@ def _first_words(notes: list[str]) -> list[str]:
     return [*(shorten(note, MAX_USUAL_SUMMARY) for note in notes[:1]), *more]
 
 
-def _brief(run: RunSummary, most: int) -> RunSummary:
-    """Return what was read, with at most this many last values; the next call has the whole path."""
+def _brief(run: RunSummary) -> RunSummary:
+    """Return what was read, with the main metrics alone: the sheet has the others, the next call the whole path."""
     path = run.path if len(run.path) <= MAX_PATH else shorten(Path(run.path).name, MAX_PATH)
-    last = {name: float(f"{value:.3g}") for name, value in islice(run.last.items(), most)}
-    return RunSummary(path=path, formats=run.formats, steps=run.steps, metrics=list(last), last=last)
+    last = {name: float(f"{value:.4g}") for name, value in islice(run.last.items(), len(USUAL))}
+    metrics = [shorten(name, MAX_NAME) for name in (*last, *(one for one in run.metrics if one not in last))]
+    return RunSummary(
+        path=path, formats=run.formats[:3], kind=run.kind, steps=run.steps, metrics=metrics[:MAX_METRICS], last=last
+    )
 
 
 def concise_update(update: Update) -> Update:
@@ -158,12 +206,11 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     """
     leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == "unknown")
     room = 1.0 if leader is unknown else leader.probability - unknown.probability
+    named = [one for one in hypotheses if one.cause not in ("healthy", "unknown")]
     left_out: set[str] = set()
     folded = 0.0
-    for one in reversed(hypotheses):
-        if one.cause in ("healthy", "unknown"):
-            continue
-        unlikely = one.probability < LEAST and folded + one.probability < room
+    for place, one in reversed(list(enumerate(named))):
+        unlikely = (one.probability < LEAST or place >= MAX_CAUSES) and folded + one.probability < room
         if not unlikely and len(hypotheses) - len(left_out) <= MAX_HYPOTHESES:
             break
         left_out.add(one.cause)
@@ -174,13 +221,18 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
 def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
     probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}
-    always |= {"because": hypothesis.because[:1], "against": [], "next_steps": [], "citations": []}
-    if not detailed or hypothesis.cause == "healthy" or probability < LEAST_DETAILED:
+    facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
+    if probability < LEAST:
+        facts = [], []
+    because, against = ([shorten(one, MAX_FACT) for one in said] for said in facts)
+    always |= {"because": because, "against": against, "next_steps": [], "citations": []}
+    if hypothesis.cause == "healthy" or probability < LEAST_DETAILED:
         return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
-    always |= {"because": hypothesis.because, "against": hypothesis.against}
-    always |= {"citations": hypothesis.citations[:MAX_CITATIONS]}
-    summary, fix = shorten(hypothesis.summary, MAX_SENTENCE), shorten(hypothesis.fix, MAX_SENTENCE)
-    return Hypothesis(**always, **_filled(summary=summary, fix=fix, tied_with=hypothesis.tied_with))
+    told = _filled(tied_with=hypothesis.tied_with, separates=hypothesis.separates)
+    if not detailed:
+        return Hypothesis(**always, **told)
+    always["citations"] = [one for one in hypothesis.citations if len(one.text) <= MAX_QUOTE][:MAX_CITATIONS]
+    return Hypothesis(**always, **told, **_filled(fix=shorten(hypothesis.fix, MAX_SENTENCE)))
 
 
 def _filled(**fields: object) -> dict[str, Any]:

@@ -1,164 +1,148 @@
-"""A diagnosis as one HTML file: the curves with the onsets marked, then what is seen, what it may be, what to check."""
+"""A diagnosis as one HTML file: the verdict, the curves with the onsets marked, then what they rest on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 from mldebug_mcp.logs import Run
-from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
-from mldebug_mcp.report.commands import as_command
-from mldebug_mcp.report.curves import Panel, panels
+from mldebug_mcp.models import Diagnosis
+from mldebug_mcp.report.curves import panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
-from mldebug_mcp.report.shown import (
-    ONCE_CHECKED,
-    SHOWN_HYPOTHESES,
-    SHOWN_STEPS,
-    also_for,
-    in_a_sentence,
-    leading_citations,
-    notes_on,
-    nothing_seen,
-    others_together,
-    partings,
-    settings_apart,
-    what_was_read,
+from mldebug_mcp.report.diagnosis_parts import (
+    citation_html,
+    compared_html,
+    hypotheses_html,
+    panel_html,
+    paragraph,
+    section,
+    seen_html,
+    step_html,
+    to_log_html,
+    verdict_html,
 )
-from mldebug_mcp.report.svg import MAX_NAME, colours, panel_svg
-from mldebug_mcp.report.web_page import prose, web_page
+from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
+from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on, what_was_read
+from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
-from mldebug_mcp.text import figure, percent, shorten
 
 _STYLE = """
-.panel { margin: 1rem 0; }
+.verdict { font-size: 1.1rem; border-left: .35rem solid var(--line); padding: .5rem 1rem; margin: 1rem 0; }
+.verdict span { color: var(--dim); } .verdict.cause { border-color: var(--warn); }
+.verdict.healthy { border-color: var(--good); }
+.panel { margin: 1rem 0; } figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; }
+.key output { color: var(--dim); } .options { margin: 0; font-size: .85rem; }
+#tools { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; font-size: .85rem; margin: 1rem 0; }
+#tools button { font: inherit; min-height: 1.8rem; padding: 0 .7rem; }
+#tools[hidden], .options[hidden] { display: none; } input[type=range] { vertical-align: middle; }
+.plot { touch-action: pan-y; cursor: crosshair; overflow-x: auto; user-select: none; }
+.plot svg { font: 11px system-ui, sans-serif; fill: currentColor; display: block; }
+.plot svg[width] { width: auto; } .plot svg:not([width]) { min-width: 40rem; }
+.curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; } .curve.other { stroke-width: .9; }
+.grid { stroke: #8884; } .restart { stroke: #8a8a8a; stroke-dasharray: 1 3; } .cursor { stroke: currentColor; }
+.mark line { stroke: #c62828; stroke-dasharray: 4 3; } .mark rect { fill: #c62828; }
+.mark text { fill: #fff; font-weight: bold; } .mark.worst line { stroke-dasharray: none; stroke-width: 2; }
+.selection { fill: var(--info); opacity: .2; }
 .seen { list-style: none; padding: 0; }
 .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em; text-align: center;
   background: #c62828; color: #fff; font-size: .8em; font-weight: bold; }
-.seen .harmless { background: #777; }
+.seen .harmless { background: #6b6b6b; }
 .bar { display: inline-block; width: 8rem; height: .7rem; border: 1px solid var(--line); border-radius: 2px; }
 .bar span { display: block; height: 100%; background: var(--warn); } .bar .good { background: var(--good); }
+.likely th { text-align: left; font-weight: normal; color: var(--dim); padding-right: 1rem; }
 .likely td { padding-bottom: .7rem; }
-.call { color: var(--info); }
+.call { color: var(--info); overflow-wrap: anywhere; }
+@media (max-width: 40rem) { .likely .share { display: none; } ol { padding-left: 1.2rem; } body { margin: 1rem auto; } }
 """
+_TOOLS = (
+    "<div id=tools hidden><label>smoothing <input id=smoothing type=range min=0 max=0.98 step=0.02 value=0></label>"
+    "<button id=closer type=button>zoom in</button><button id=wider type=button>zoom out</button>"
+    "<button id=whole type=button disabled>whole run</button>"
+    "<span class=dim>drag over the curves to zoom</span></div>"
+)
 
 
-def write_diagnosis_html(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
+def write_diagnosis_html(
+    diagnosis: Diagnosis,
+    run: Run,
+    path: str | Path,
+    reference: Run | None = None,
+    siblings: Mapping[str, Run] | None = None,
+) -> None:
     """Write the diagnosis as a page that opens anywhere.
 
     Raises:
         InputError: the file cannot be written.
     """
-    write_file(path, diagnosis_html(diagnosis, run, reference))
+    write_file(path, diagnosis_html(diagnosis, run, reference, siblings))
 
 
-def diagnosis_html(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> str:
+def diagnosis_html(
+    diagnosis: Diagnosis,
+    run: Run,
+    reference: Run | None = None,
+    siblings: Mapping[str, Run] | None = None,
+    *,
+    live: bool = False,
+) -> str:
     """Return the page. All text from the log is escaped.
 
     Args:
         diagnosis: In full.
         run: As it was read.
         reference: The run that it was compared with; its curves are drawn behind.
+        siblings: Other runs of its sweep by name, drawn behind, too.
+        live: Whether it asks the server that it came from for a newer one.
     """
+    parts = page_parts(diagnosis, run, reference, siblings)
+    return (
+        live_html(diagnosis.run.path, parts)
+        if live
+        else web_page(diagnosis.run.path, parts, _STYLE + SHEET_STYLE, _script())
+    )
+
+
+def live_html(title: str, parts: list[str]) -> str:
+    """Return a page that is shown until a server has a newer one."""
+    status = "<p id=live class=dim role=status></p>"
+    return web_page(
+        title, [status, *parts], _STYLE + SHEET_STYLE, f"{_script()}\n{_beside('live.js')}", calls_home=True
+    )
+
+
+def _script() -> str:
+    """Return the script that draws the curves of a page."""
+    return _beside("curves.js")
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="ascii")
+
+
+def page_parts(
+    diagnosis: Diagnosis, run: Run, reference: Run | None = None, siblings: Mapping[str, Run] | None = None
+) -> list[str]:
+    """Return what stands on the page, from top to bottom."""
     seen = worth_showing(diagnosis.findings)
-    findings = "".join(_finding(number, one) for number, one in enumerate(seen, start=1))
-    steps = "".join(map(_step, diagnosis.next_steps[:SHOWN_STEPS]))
+    pictures = [panel_html(one, run) for one in panels(run, diagnosis, seen, reference, siblings)]
+    steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
-    parts = [
+    return [
         f"<h1>{escape(diagnosis.run.path)}</h1><p class=dim>{escape(what_was_read(diagnosis, run))}</p>",
-        *(_panel(one, run) for one in panels(run, diagnosis, seen, reference)),
-        _section("Seen in the log", f"<ul class=seen>{findings}</ul>" if seen else _paragraph(nothing_seen(diagnosis))),
-        _compared(diagnosis),
-        _section("What it may be (hypotheses, not verdicts)", _hypotheses(diagnosis)),
-        _section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
-        _section("Tied", "".join(_paragraph(tie.summary) for tie in diagnosis.ties)),
-        _section("Not logged, but would have helped", "".join(map(_to_log, diagnosis.what_to_log))),
-        _section("Practitioners on this", "".join(map(_citation, leading_citations(diagnosis.hypotheses)))),
-        _section("Notes", "".join(_paragraph(note, "dim") for note in notes_on(diagnosis))),
+        verdict_html(diagnosis),
+        ran_html(diagnosis.sheet),
+        *([_TOOLS, *pictures] if pictures else []),
+        section("Settings", settings_html(diagnosis.sheet)),
+        section("What was logged", quantities_html(diagnosis.sheet)),
+        section("What happened when", events_html(diagnosis.sheet, run.step_name)),
+        section("Seen in the log", seen_html(diagnosis, seen)),
+        compared_html(diagnosis),
+        section("What it may be (hypotheses, not verdicts)", hypotheses_html(diagnosis)),
+        section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
+        section("Tied", "".join(paragraph(tie.summary) for tie in diagnosis.ties)),
+        section("Not logged, but would have helped", "".join(map(to_log_html, diagnosis.what_to_log))),
+        section("Not judged", "".join(paragraph(one, "dim") for one in diagnosis.sheet.not_judged)),
+        section("Practitioners on this", "".join(map(citation_html, leading_citations(diagnosis.hypotheses)))),
+        section("Notes", "".join(paragraph(note, "dim") for note in notes_on(diagnosis))),
     ]
-    return web_page(diagnosis.run.path, parts, _STYLE)
-
-
-def _section(title: str, body: str) -> str:
-    return f"<h2>{escape(title)}</h2>{body}" if body else ""
-
-
-def _paragraph(text: str, kind: str = "") -> str:
-    return f'<p class="{kind}">{prose(text)}</p>' if kind else f"<p>{prose(text)}</p>"
-
-
-def _panel(panel: Panel, run: Run) -> str:
-    key = "".join(
-        f'<span style="background:{colour}"></span>{escape(shorten(one.name, MAX_NAME))}'
-        f"{' of the reference run' if one.is_reference else ''}"
-        for one, colour in zip(panel.curves, colours(panel), strict=True)
-    )
-    remarks = ["logarithmic scale"] if panel.scale.logarithmic else []
-    if panel.beyond is not None:
-        remarks.append(f"values to {figure(panel.beyond)} are beyond the scale")
-    if panel.restarts:
-        remarks.append("dotted: restarts")
-    if any(len(one.lost) for one in panel.curves):
-        remarks.append("× is NaN or infinite")
-    told = f" <small>({'; '.join(remarks)})</small>" if remarks else ""
-    picture = panel_svg(panel, run.first_step, run.last_step, run.step_name)
-    return f'<div class="panel"><p class="key">{key}{told}</p>{picture}</div>'
-
-
-def _finding(number: int, finding: Finding) -> str:
-    harmless = finding.state is not State.PRESENT
-    kind = "number harmless" if harmless else "number"
-    return (
-        f'<li><span class="{kind}">{number}</span><b>{escape(finding.symptom)}</b>: {escape(finding.summary)}'
-        f"{' (harmless)' if harmless else ''}</li>"
-    )
-
-
-def _compared(diagnosis: Diagnosis) -> str:
-    comparison = diagnosis.comparison
-    if comparison is None:
-        return ""
-    lines = [*partings(comparison, diagnosis.run.step_name), *settings_apart(comparison)]
-    return _section(f"Compared with {comparison.reference}", "".join(map(_paragraph, lines)))
-
-
-def _hypotheses(diagnosis: Diagnosis) -> str:
-    rest, words = others_together(diagnosis)
-    rows = [_hypothesis(one) for one in diagnosis.hypotheses[:SHOWN_HYPOTHESES]]
-    rows.append(f"<tr><td class=number>{percent(rest)}</td><td></td><td class=dim>{escape(words)}</td></tr>")
-    return f"<table class=likely>{''.join(rows)}</table>"
-
-
-def _hypothesis(one: Hypothesis) -> str:
-    reasons = {"for it": one.because, "against it": one.against[:3]}
-    told = "".join(_paragraph(f"{side}: {', '.join(said)}", "dim") for side, said in reasons.items() if said)
-    said = f": {prose(in_a_sentence(one))}" if one.summary else ""
-    fix = _paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
-    return (
-        f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
-        f'<td><span class=bar><span class="{"good" if one.cause == "healthy" else "cause"}" '
-        f'style="width:{one.probability:.1%}"></span></span></td>'
-        f"<td><b>{escape(one.cause)}</b>{said}{told}{fix}</td></tr>"
-    )
-
-
-def _step(step: NextStep) -> str:
-    others = f"; also for {', '.join(also_for(step))}" if also_for(step) else ""
-    call = f"<p><code class=call>{escape(as_command(step.call))}</code></p>" if step.call else ""
-    return (
-        f"<li><p>{prose(step.action)} <span class=dim>({escape(f'{step.id}: {step.cost}{others}')})</span></p>"
-        f"{_paragraph(f'confirms: {step.confirms}', 'dim')}{_paragraph(f'refutes: {step.refutes}', 'dim')}{call}</li>"
-    )
-
-
-def _to_log(one: MetricToLog) -> str:
-    return (
-        f"<p><b>{escape(one.metric)}</b>: {prose(one.how)} "
-        f"<span class=dim>(bears on {escape(', '.join(one.splits))})</span></p>"
-    )
-
-
-def _citation(one: Citation) -> str:
-    return (
-        f"<blockquote>“{escape(one.text)}”<cite>— {escape(one.author)}, {escape(one.title)} [{escape(one.id)}] "
-        f'<a href="{escape(one.url)}">{escape(one.url)}</a></cite></blockquote>'
-    )

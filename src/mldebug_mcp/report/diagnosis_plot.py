@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding
-from mldebug_mcp.report.curves import Panel, labels, panels
+from mldebug_mcp.report.curves import MAX_NAME, Panel, labels, panels
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.figure import figure_class
-from mldebug_mcp.report.svg import MAX_NAME, ONSET, REFERENCE, colours
+from mldebug_mcp.report.svg import ONSET, REFERENCE, colours
 from mldebug_mcp.report.writing import write_file
 from mldebug_mcp.text import figure, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LEADING = 3
 MOST_LISTED, MAX_LINE = 12, 150
@@ -26,10 +27,22 @@ NEAR, LETTER = 0.02, 0.01
 
 
 def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: Run | None = None) -> None:
-    """Draw the panels one above the other, with what was seen below them, and save the picture as a PNG.
+    """Save the picture as a PNG.
 
     Raises:
         InputError: there is no curve to draw, or the file cannot be written.
+        MissingExtraError: matplotlib is not installed.
+    """
+    content = io.BytesIO()
+    diagnosis_figure(diagnosis, run, reference).savefig(content, format="png")
+    write_file(path, content.getvalue())
+
+
+def diagnosis_figure(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> Figure:
+    """Draw the panels one above the other, with what was seen below them.
+
+    Raises:
+        InputError: there is no curve to draw.
         MissingExtraError: matplotlib is not installed.
     """
     seen = worth_showing(diagnosis.findings)
@@ -46,9 +59,7 @@ def plot_diagnosis(diagnosis: Diagnosis, run: Run, path: str | Path, reference: 
     leading = ", ".join(f"{one.cause} {percent(one.probability)}" for one in diagnosis.hypotheses[:LEADING])
     name = shorten(diagnosis.run.path, MAX_NAME)
     picture.suptitle(f"{name}: what it may be: {leading}", x=0.01, ha="left", fontsize=11, parse_math=False)
-    content = io.BytesIO()
-    picture.savefig(content, format="png")
-    write_file(path, content.getvalue())
+    return picture
 
 
 def _listed(seen: list[Finding]) -> list[str]:
@@ -59,10 +70,9 @@ def _listed(seen: list[Finding]) -> list[str]:
 
 def _draw(where: Axes, panel: Panel, span: float) -> None:
     for curve, colour in zip(panel.curves, colours(panel), strict=True):
-        label = shorten(curve.name, MAX_NAME) + (" of the reference run" if curve.is_reference else "")
         for number, (step, value) in enumerate(curve.lines):
             style = "o" if len(step) == 1 else "-"
-            where.plot(step, value, style, color=colour, linewidth=1.2, label=None if number else label)
+            where.plot(step, value, style, color=colour, linewidth=1.2, label=None if number else curve.title)
         if len(curve.lost):
             top = [panel.scale.high] * len(curve.lost)
             where.plot(curve.lost, top, "x", color=colour, clip_on=False, label="NaN or infinite")

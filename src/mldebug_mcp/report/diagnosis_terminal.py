@@ -1,4 +1,4 @@
-"""A diagnosis as text for a person: coloured where the output is a terminal, plain elsewhere."""
+"""All of a diagnosis as text for a person: coloured where the output is a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mldebug_mcp.models import (
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
+from mldebug_mcp.report.diagnosis_curves import curve_lines
 from mldebug_mcp.report.knowledge_terminal import citation_text
 from mldebug_mcp.report.shown import (
     ONCE_CHECKED,
@@ -33,17 +34,16 @@ from mldebug_mcp.report.shown import (
     partings,
     settings_apart,
     what_was_read,
+    without_bits,
 )
-from mldebug_mcp.report.sparkline import sparkline
 from mldebug_mcp.text import figure, percent, shorten
 
-CURVES = ("loss", "eval_loss", "reward", "grad_norm")
 NARROW = 72
-"""Columns below which curves have lines of their own, and hypotheses no column for how likely they are."""
+"""Columns below which hypotheses have no column for how likely they are."""
 
 
-def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
-    """Print what was read, what is seen, what it may be and what to check next."""
+def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run, *, bits: bool = False) -> None:
+    """Print the sheet, what is seen, what it may be and what to check next; `bits` tells what each finding weighs."""
     read = diagnosis.run
     console.print(
         Text.assemble(
@@ -51,7 +51,9 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
             f": {what_was_read(diagnosis, run)}",
         )
     )
-    _print_curves(console, run, diagnosis)
+    for line in curve_lines(run, diagnosis, console.width):
+        console.print(line, no_wrap=True)
+    _print_sheet(console, diagnosis)
     print_section(
         console,
         "Seen in the log",
@@ -59,7 +61,7 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     )
     if diagnosis.comparison is not None:
         _print_comparison(console, diagnosis.comparison, read.step_name)
-    _print_hypotheses(console, diagnosis)
+    _print_hypotheses(console, diagnosis, bits=bits)
     steps = [_step(number, step) for number, step in enumerate(diagnosis.next_steps[:SHOWN_STEPS], start=1)]
     if steps:
         steps.append(Text(ONCE_CHECKED, style="dim"))
@@ -72,32 +74,21 @@ def print_diagnosis(console: Console, diagnosis: Diagnosis, run: Run) -> None:
     print_section(console, "Notes", bullets(notes_on(diagnosis)))
 
 
-def _print_curves(console: Console, run: Run, diagnosis: Diagnosis) -> None:
-    for name in CURVES:
-        if name not in run or len(run[name]) < 2:
-            continue
-        onset = next(
-            (f for f in diagnosis.findings if f.state is State.PRESENT and f.steps and f.symptom.startswith(name)), None
-        )
-        wide = console.width >= NARROW
-        bars, column = sparkline(run[name], console.width - (40 if wide else 4), onset.steps[0] if onset else None)
-        first, last = figure(float(run[name].value[0])), figure(float(run[name].value[-1]))
-        if wide:
-            console.print(Text.assemble(f"\n{name:>10} {first:>9} ", (bars, "cyan"), f" {last}"), no_wrap=True)
-        else:
-            console.print(Text.assemble(f"\n{name} from {first} to {last}\n  ", (bars, "cyan")), no_wrap=True)
-        if onset is not None and column is not None:
-            mark, indent = f"{run.step_name} {figure(onset.steps[0])}", (21 if wide else 2) + column
-            fits = indent + len(mark) + 2 <= console.width
-            # Where there is no room on the right, the words stand on the left of the arrow.
-            line = " " * indent + f"▲ {mark}" if fits else f"{mark} ▲".rjust(indent + 1)
-            console.print(Text(line, style="bold red"), no_wrap=True)
+def _print_sheet(console: Console, diagnosis: Diagnosis) -> None:
+    sheet, unit = diagnosis.sheet, diagnosis.run.step_name
+    print_section(console, "What ran", [Text(line) for line in sheet.ran])
+    marked = [Text(str(one), style="yellow") for one in sheet.settings if one.usual]
+    usual = [Text("; ".join(str(one) for one in sheet.settings if not one.usual))]
+    print_section(console, "Settings", [*marked, *usual] if sheet.settings else [])
+    print_section(console, "Logged", [Text(" | ".join(one.parts)) for one in sheet.quantities])
+    print_section(console, "Events", [Text(f"{unit} {figure(one.step)}: {one}") for one in sheet.events])
+    print_section(console, "Not judged", [Text(line) for line in sheet.not_judged])
 
 
 def _print_comparison(console: Console, comparison: Comparison, step_name: str) -> None:
     lines = [Text(line) for line in partings(comparison, step_name)]
     settings = [Text(line, style="yellow") for line in settings_apart(comparison)]
-    print_section(console, f"Compared with {comparison.reference}", [*lines, *settings])
+    print_section(console, f"Compared with {comparison.reference}", [*settings, *lines])
 
 
 def _finding(finding: Finding) -> Text:
@@ -107,27 +98,30 @@ def _finding(finding: Finding) -> Text:
     )
 
 
-def _print_hypotheses(console: Console, diagnosis: Diagnosis) -> None:
+def _print_hypotheses(console: Console, diagnosis: Diagnosis, *, bits: bool) -> None:
     console.print(Text("\nWhat it may be", style="bold underline"), Text("(hypotheses, not verdicts)", style="dim"))
     wide = console.width >= NARROW
     table = plain_table("right", "left", "text") if wide else plain_table("right", "text")
     shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
     for one in shown:
         how_likely = [Text(one.credence, style="dim")] if wide else []
-        table.add_row(Text(percent(one.probability), style="bold"), *how_likely, _hypothesis(one))
+        table.add_row(Text(percent(one.probability), style="bold"), *how_likely, _hypothesis(one, bits=bits))
     rest, words = others_together(diagnosis)
     table.add_row(percent(rest), *([""] if wide else []), Text(words, style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
-def _hypothesis(one: Hypothesis) -> Text:
+def _hypothesis(one: Hypothesis, *, bits: bool) -> Text:
+    told = (lambda said: said) if bits else without_bits
     text = Text.assemble((one.cause, "bold green" if one.cause == "healthy" else "bold yellow"))
     if one.summary:
         text.append(f": {in_a_sentence(one)}")
+    if one.fix and one.cause != "healthy":
+        text.append(f"\nfix: {one.fix.split('. ')[0].rstrip('.')}.", style="green")
     if one.because:
-        text.append(f"\nfor it: {', '.join(one.because)}", style="dim")
+        text.append(f"\nfor it: {', '.join(map(told, one.because))}", style="dim")
     if one.against:
-        text.append(f"\nagainst it: {', '.join(one.against[:3])}", style="dim")
+        text.append(f"\nagainst it: {', '.join(map(told, one.against[:3]))}", style="dim")
     return text
 
 

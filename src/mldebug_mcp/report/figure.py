@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from typing import TYPE_CHECKING
@@ -31,4 +32,11 @@ def figure_class() -> type[Figure]:
             os.environ[_FOLDER] = named or ""
             if named is None:
                 del os.environ[_FOLDER]
-    return Figure
+    return type("Figure", (Figure,), {"_repr_png_": _png})
+
+
+def _png(picture: Figure) -> bytes:
+    """Return the picture as a notebook shows it: by itself it does so only where pyplot made it."""
+    content = io.BytesIO()
+    picture.savefig(content, format="png")
+    return content.getvalue()

@@ -46,18 +46,6 @@ def fitted(answer: Answer, limit: int) -> Answer:
     return answer
 
 
-def with_notes_that_fit(answer: Answer, notes: Sequence[str], limit: int) -> Answer:
-    """Return the answer with the first notes, as many as its JSON of at most `limit` characters has room for.
-
-    The first one is kept in any case.
-    """
-    for count in range(len(notes), 1, -1):
-        noted = answer.model_copy(update={"notes": list(notes[:count])})
-        if length(noted) <= limit:
-            return noted
-    return answer.model_copy(update={"notes": list(notes[:1])})
-
-
 def length(answer: Model) -> int:
     """Return the characters of the answer in the longest of the usual forms of JSON: spaced, and ASCII only."""
     return len(json.dumps(as_json(answer)))

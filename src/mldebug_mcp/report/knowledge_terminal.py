@@ -1,4 +1,4 @@
-"""What the catalogue answers, as text for a person: a search, an entry, an error message, a check of the evidence."""
+"""What the catalogue answers, as text for a person: a search, an error message, a check of the evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from mldebug_mcp.models import Citation, Explanation, SearchResult
+from mldebug_mcp.models import Citation, SearchResult
 from mldebug_mcp.report.console import bullets
 
 if TYPE_CHECKING:
@@ -24,23 +24,6 @@ def print_search(console: Console, result: SearchResult) -> None:
         console.print(Text.assemble((f"{entry.kind} ", "dim"), (entry.id, "bold yellow"), f": {entry.summary}"))
     for note in result.notes:
         console.print(Text(note, style="dim"))
-
-
-def print_explanation(console: Console, explanation: Explanation) -> None:
-    """Print an entry of the catalogue."""
-    from rich.markdown import Markdown
-
-    console.print(Text(f"{explanation.kind} {explanation.id}", style="bold"))
-    if console.is_terminal:
-        console.print(Markdown(explanation.text))
-    else:  # as it was written: lines that are cut again would be hard to read, and no Markdown
-        console.print(Text(explanation.text), soft_wrap=True)
-    if explanation.kind in ("symptom", "source"):
-        for citation in explanation.citations:
-            console.print()
-            console.print(citation_text(citation))
-    if explanation.related:
-        console.print(Text(f"\nSee also: {', '.join(explanation.related)}", style="dim"))
 
 
 def citation_text(one: Citation) -> Text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
@@ -12,6 +14,7 @@ SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
+_BITS = re.compile(r" \([+-][\d.]+ bits\)$")
 ONCE_CHECKED = "Once a check is made, run the same command with --outcome CHECK=confirms or =refutes"
 
 
@@ -29,6 +32,11 @@ def nothing_seen(diagnosis: Diagnosis) -> str:
     if diagnosis.notes and diagnosis.notes[0].startswith(NO_RESULT):
         return diagnosis.notes[0]
     return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
+
+
+def without_bits(said: str) -> str:
+    """Return what speaks for or against a cause without how much it does."""
+    return _BITS.sub("", said)
 
 
 def in_a_sentence(one: Hypothesis) -> str:
@@ -58,19 +66,28 @@ def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
 
 
 def partings(comparison: Comparison, step_name: str) -> list[str]:
-    """Return where metrics depart from those of the reference run, and which do not."""
+    """Return where metrics depart from those of the reference run, how they end, and which do not depart."""
     lines = [
-        f"{one.metric} departs at {step_name} {figure(one.step)}: {figure(one.run)} here, {figure(one.reference)} "
-        f"there ({figure(one.sigmas)} standard deviations of the noise); at the end {figure(one.run_at_end)} and "
-        f"{figure(one.reference_at_end)}"
+        f"{one.metric} parts at {step_name} {figure(one.step)}: {figure(one.run)}, in the good run "
+        f"{figure(one.reference)}; it ends at {figure(one.run_at_end)}, there at {figure(one.reference_at_end)}"
+        + (f": {one.ends}" if one.ends else "")
         for one in comparison.partings
     ]
     return lines + ([f"no difference beyond the noise: {', '.join(comparison.alike)}"] if comparison.alike else [])
 
 
 def settings_apart(comparison: Comparison) -> list[str]:
-    """Return the settings that differ from those of the reference run."""
-    return [f"{one.setting}: {_value(one.run)} here, {_value(one.reference)} there" for one in comparison.settings]
+    """Return the settings that differ from those of the reference run, with how many times."""
+    return [
+        f"{one.setting} {_value(one.run)}, in the good run {_value(one.reference)}{_times(one.factor)}"
+        for one in comparison.settings
+    ]
+
+
+def _times(factor: float | None) -> str:
+    if factor is None:
+        return ""
+    return f": {figure(factor)} times" if factor > 1 else f": 1/{figure(1 / factor)}"
 
 
 def notes_on(diagnosis: Diagnosis) -> list[str]:

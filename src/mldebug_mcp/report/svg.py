@@ -9,16 +9,15 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.report.curves import Curve, Mark, Panel, labels
 from mldebug_mcp.report.scale import round_values
-from mldebug_mcp.text import figure, shorten
+from mldebug_mcp.text import figure
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 220, 70, 24, 24, 34
-COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
-"""Told apart by people with colour blindness too (Vega's tableau10)."""
-REFERENCE, GRID, ONSET = "#999", "#8884", "#c62828"
+COLOURS = ("#4c78a8", "#cf6a0a", "#3f8f3a", "#a9649a", "#9d755d", "#2f8f89")
+"""After Vega's tableau10, whose hues people with colour blindness tell apart; 3:1 against white and dark pages."""
+REFERENCE, GRID, ONSET = "#8a8a8a", "#8884", "#c62828"
 """Seen on a light and on a dark page."""
 BADGE, LETTER = 18, 7.5
 """Height of the numbers above a panel, and the width of a letter in them."""
-MAX_NAME = 60
 
 
 def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
@@ -31,7 +30,7 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
         step_name: What a step is.
     """
     place = _Place(first, last, panel)
-    names = ", ".join(shorten(one.name, MAX_NAME) for one in panel.curves)
+    names = ", ".join(one.title for one in panel.curves)
     parts = [
         *(_tick(place, value) for value in panel.scale.ticks()),
         *(_step_tick(place, step) for step in round_values(first, last, 8)),
@@ -50,9 +49,9 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
 
 
 def colours(panel: Panel) -> list[str]:
-    """Return a colour for each curve of a panel: the run's own in order, that of the reference grey."""
+    """Return a colour for each curve of a panel: the run's own in order, those of other runs grey."""
     own = iter(COLOURS)
-    return [REFERENCE if one.is_reference else next(own) for one in panel.curves]
+    return [REFERENCE if one.of else next(own) for one in panel.curves]
 
 
 class _Place:
@@ -73,7 +72,7 @@ class _Place:
 
 
 def _curve(place: _Place, curve: Curve, colour: str) -> str:
-    style = f'fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round"'
+    style = f'fill="none" stroke="{colour}" stroke-width="{0.9 if curve.of else 1.6}" stroke-linejoin="round"'
     parts = []
     for step, value in curve.lines:
         x, y = place.x(step), place.y(value)
@@ -94,11 +93,11 @@ def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
     half = max(BADGE, LETTER * len(numbers) + 8) / 2
     steps = place.x(np.array([one.step for one in group])).tolist()
     x, y = min(steps[0], WIDTH + RIGHT - half), -TOP + 1
+    dashes = "" if any(one.worst for one in group) else 'stroke-dasharray="4 3" '
     lines = "".join(
-        f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
-        for at in steps
+        f'<line stroke="{ONSET}" {dashes}x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>' for at in steps
     )
-    told = "; ".join(f"{one.symptom} at {figure(one.step)}" for one in group)
+    told = "; ".join(one.told for one in group)
     return (
         f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
         f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'

@@ -1,8 +1,13 @@
-"""The frame of every page we write: one file, no scripts, nothing loaded, light or dark as the reader has it."""
+"""The frame of every page we write: one file, nothing loaded, light or dark as the reader has it.
+
+A page may bring one script of ours, which its policy names by hash: whatever else got into it would not run.
+"""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html import escape
 
 from mldebug_mcp.text import clean
@@ -26,24 +31,41 @@ cite { display: block; font-style: normal; } a { color: inherit; }
 svg { width: 100%; height: auto; }
 code { font: .9em/1.5 ui-monospace, monospace; }
 .key { margin: 0; } .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
+:focus-visible { outline: 2px solid var(--info); outline-offset: 2px; }
 """.strip()
 
 
-def web_page(title: str, parts: list[str], style: str = "") -> str:
+def web_page(title: str, parts: list[str], style: str = "", script: str = "", *, calls_home: bool = False) -> str:
     """Return a page.
 
     Args:
         title: Its title, as text.
         parts: What it holds, as HTML: text from outside is escaped already; it is cleaned here.
         style: Rules that this page needs beside the common ones.
+        script: What it runs, in plain ASCII.
+        calls_home: Whether the script may ask the server that the page came from.
     """
+    script = script.strip()
+    policy = policy_of(script, calls_home=calls_home)
+    runs = f"<script>{script}</script>" if script else ""
     return clean(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         f"<title>{escape(title)}</title><style>{_STYLE}\n{style.strip()}</style></head>\n"
-        f"<body>{''.join(parts)}</body></html>\n"
+        f"<body><main>{''.join(parts)}</main>{runs}</body></html>\n"
     )
+
+
+def policy_of(script: str, *, calls_home: bool = False) -> str:
+    """Return the Content-Security-Policy of a page with a script."""
+    allowed = ["default-src 'none'", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'"]
+    if script:
+        digest = b64encode(sha256(script.encode()).digest()).decode()
+        allowed.append(f"script-src 'sha256-{digest}'")
+    if calls_home:
+        allowed.append("connect-src 'self'")
+    return "; ".join(allowed)
 
 
 def prose(text: str) -> str:

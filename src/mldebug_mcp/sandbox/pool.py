@@ -20,7 +20,9 @@ from mldebug_mcp.offline import OFFLINE
 MOST = 4
 """Calls at the same time: each may take a processor and a good part of the memory. Chosen by hand."""
 KEPT = 2
-"""Helpers that are kept while there is nothing to do."""
+"""Helpers that are kept while there is nothing to do ..."""
+IDLE_SECONDS = 600.0
+"""... and for how long: one that has read a batch holds some hundred megabytes, and one is started in a second."""
 LONGEST_ANSWER = 256 * 1024 * 1024
 """Bytes: the batch of a probe, of four million numbers in each column, is the longest. Answers are a thousandth."""
 _GRACE = 2.0
@@ -43,6 +45,8 @@ class _Helper:
 
     process: asyncio.subprocess.Process
     scratch: str
+    retirement: asyncio.Task[None] | None = None
+    """Ends it if no call comes for long."""
 
     async def call(self, name: str, arguments: Mapping[str, object], told: Callable[[str], None]) -> dict[str, Any]:
         """Return the answer to a call; raises as the end of the helper demands."""
@@ -72,6 +76,11 @@ class _Helper:
             raise InputError(_why(await self.process.wait()))
         message: dict[str, Any] = json.loads(line)
         return message
+
+    def stay(self) -> None:
+        """Do not end it for want of calls."""
+        if self.retirement is not None:
+            self.retirement.cancel()
 
     def end(self) -> None:
         """End the helper with all that it started."""
@@ -118,7 +127,7 @@ class Pool:
             UnexpectedError: it failed otherwise.
         """
         async with self.places:
-            helper = self.idle.pop() if self.idle else await self._start()
+            helper = self._kept() or await self._start()
             self.running.append(helper)
             kept = False
             try:
@@ -127,7 +136,7 @@ class Pool:
             finally:
                 self.running.remove(helper)
                 if kept:
-                    self.idle.append(helper)
+                    self._keep(helper)
                 else:
                     await self._end(helper)
         return _result(message)
@@ -136,11 +145,30 @@ class Pool:
         """Start a helper, so that the first call need not wait for it."""
         if not self.idle and not self.running:
             async with self.places:
-                self.idle.append(await self._start())
+                self._keep(await self._start())
+
+    def _keep(self, helper: _Helper) -> None:
+        """Keep a helper for the next call, and end it if none comes for long."""
+        self.idle.append(helper)
+        helper.retirement = asyncio.create_task(self._retire(helper))
+
+    def _kept(self) -> _Helper | None:
+        """Return a helper that was kept, if there is one."""
+        if not self.idle:
+            return None
+        helper = self.idle.pop()
+        helper.stay()
+        return helper
+
+    async def _retire(self, helper: _Helper) -> None:
+        await asyncio.sleep(IDLE_SECONDS)
+        self.idle.remove(helper)
+        await self._end(helper)
 
     def close(self) -> None:
         """End all helpers."""
         for helper in (*self.idle, *self.running):
+            helper.stay()
             helper.end()
         self.idle.clear()
 

@@ -30,12 +30,14 @@ INSTRUCTIONS = """\
 Debugs machine-learning training: why did my loss spike, why is it NaN, why does the model not learn, plateau, diverge
 or overfit, why is the reward flat, why is training unstable or slow, why CUDA out of memory, is my data right.
 
-Start with diagnose_run on the log file or run folder (trainer_state.json, JSONL, CSV, TensorBoard, text logs): what is
-seen in it (observations, in numbers with steps), the causes ranked with probabilities (hypotheses, not verdicts;
-`healthy` and `unknown` are among them), and the cheapest next check that tells them apart; update_diagnosis ranks them
-again once a check has been made. inspect_batch checks tokenized data: labels, masks, chat template, EOS, leakage.
-probe_overfit tries to memorise one batch: can the model learn at all? check_memory says what filled the GPU and what
-leaks, from a memory snapshot or an out-of-memory message; estimate_memory how much VRAM training needs. explain_error
+Start with diagnose_run on the log file or run folder (trainer_state.json, JSONL, CSV, TensorBoard, text logs): a sheet
+of what was observed (plan, settings, each curve, events) and findings in numbers with steps: form your own view from
+these; then the causes ranked with probabilities as a second opinion (hypotheses, not verdicts; `healthy` and `unknown`
+are among them), and the cheapest next check that tells them apart; read_metric returns the values of any curve;
+update_diagnosis ranks the causes again once a check has been made. inspect_batch checks tokenized data: labels, masks,
+chat template, EOS, leakage. probe_overfit tries to memorise one batch: can the model learn at all? check_memory says
+what filled the GPU and what leaks, from a memory snapshot or an out-of-memory message; estimate_memory how much VRAM
+training needs. explain_error
 finds the first real error of a traceback or crash log (CUDA, NCCL, shapes) and its fix. search_folklore finds what
 practitioners said, verbatim and cited; explain returns the full entry for any id in an answer. Answers are short and
 name the call that returns the rest (detail="full"); their `next_step` is a call that can be made as it stands. Text

@@ -12,7 +12,7 @@ from mldebug_mcp.models import Call
 from mldebug_mcp.server.isolated import READ_BATCH
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.reply import shortened_from
-from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, update_diagnosis
+from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, read_metric, update_diagnosis
 
 
 def _in_json(tool: Callable[..., CallToolResult]) -> Callable[..., object]:
@@ -29,16 +29,24 @@ def _read_batch(path: str) -> object:
     return asdict(read_probe_batch(path))
 
 
-CALLS: Mapping[str, Callable[..., object]] = {
-    tool.__name__: _in_json(tool)
-    for tool in (diagnose_run, update_diagnosis, inspect_batch, check_memory, estimate_memory, explain_error)
-} | {READ_BATCH: _read_batch}
+_READ_FILES = (
+    diagnose_run, read_metric, update_diagnosis, inspect_batch, check_memory, estimate_memory, explain_error,
+)  # fmt: skip
+CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for tool in _READ_FILES} | {
+    READ_BATCH: _read_batch
+}
 
 
 def prepare() -> None:
     """Import and read what the calls need, so that it takes nothing from what they may use."""
-    from mldebug_mcp.diagnose import batch, diagnosis, explain_error, memory, update  # noqa: F401
+    from mldebug_mcp.diagnose import batch, diagnosis, explain_error, memory, read_metric, update  # noqa: F401
     from mldebug_mcp.knowledge import catalogue
-    from mldebug_mcp.report import batch_concise, diagnosis_concise, knowledge_concise, memory_concise  # noqa: F401
+    from mldebug_mcp.report import (  # noqa: F401
+        batch_concise,
+        diagnosis_concise,
+        knowledge_concise,
+        memory_concise,
+        metric_concise,
+    )
 
     catalogue()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 QUEUE = 100
 """Reports that wait to be told; more are dropped."""
 AT_ONCE = anyio.CapacityLimiter(2)
-"""Probes that run at the same time: they share four fifths of the machine's memory. Chosen."""
+"""Probes that run at the same time. Chosen."""
 
 
 async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
@@ -81,19 +81,11 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
             note(Progress("waiting for another probe to end", 0, 0, None))
         async with AT_ONCE, _while_connected(context):
             answer = await probe(
-                batch, model, entry, python, device, memory_gb=_share_of_memory(),
+                batch, model, entry, python, device,
                 on_progress=note, read=read_batch, steps=steps, time_limit=time_limit, dtype=dtype,
             )  # fmt: skip
     pictures = await asyncio.to_thread(picture_of, answer)
     return reply(answer, detail, concise_probe, *pictures)
-
-
-def _share_of_memory() -> float | None:
-    """Return the memory that a probe may take in GiB, so that those that run at once fit; None if it is unknown."""
-    from mldebug_mcp.probe.job import GIB, memory_limit
-
-    limit = memory_limit(None)
-    return None if limit is None else limit / GIB / AT_ONCE.total_tokens
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from mldebug_mcp.models import (
     Diagnosis,
     ErrorExplanation,
     Explanation,
+    MetricReading,
     Model,
     ProbeResult,
     SearchResult,
@@ -32,15 +33,13 @@ from mldebug_mcp.text import clean
 
 LIMIT = 10_000
 """Characters of a concise answer: well below the size at which clients put an answer into a file instead."""
-BRIEF = 900
-"""Characters of the answer for a run with nothing wrong."""
 NOTE_ROOM = 500
 """Characters of `LIMIT` that are kept for the note on what was cut."""
-LONGEST_CALL = 300
+LONGEST_CALL = 240
 
 Detail = Annotated[
     Literal["concise", "full"],
-    Field(description="concise: what matters most, at most 10,000 characters; full: everything"),
+    Field(description="concise: what matters most, at most 10,000 characters (a diagnosis 6,000); full: everything"),
 ]
 Answer = TypeVar(
     "Answer",
@@ -52,7 +51,8 @@ Answer = TypeVar(
     | MemoryEstimate
     | SearchResult
     | Explanation
-    | ErrorExplanation,
+    | ErrorExplanation
+    | MetricReading,
 )
 
 _call: ContextVar[Call | None] = ContextVar("call", default=None)
@@ -84,7 +84,7 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
     Args:
         answer: The whole answer.
         detail: "full" for that; else the short form.
-        short: Makes the short form. One that leaves `next_step` out is kept to `BRIEF`, with the whole's next call.
+        short: Makes the short form.
         pictures: Images to send with it.
     """
     if detail == "full":
@@ -100,12 +100,9 @@ def reply(answer: Answer, detail: str, short: Callable[[Answer], Answer], *pictu
 
 def _shortened(answer: Answer, brief: Answer) -> Model:
     """Return the short form, cut to what clients show, with the call that gives the rest."""
-    from mldebug_mcp.report.fit import fitted, with_notes_that_fit
+    from mldebug_mcp.report.fit import fitted
 
     whole = _call.get()
-    if brief.next_step is None:
-        followed = brief.model_copy(update={"next_step": answer.next_step or whole})
-        return fitted(with_notes_that_fit(followed, [*brief.notes, _all_of_it(whole)], BRIEF), LIMIT)
     fitting = fitted(brief, LIMIT - NOTE_ROOM)
     if fitting == answer:
         return fitting

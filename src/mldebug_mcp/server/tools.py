@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 from mcp_types import CallToolResult
 from pydantic import Field
 
-from mldebug_mcp.models import BatchInspection, Diagnosis, ErrorExplanation, Explanation, SearchResult, State, Update
+from mldebug_mcp.models import (
+    BatchInspection,
+    Diagnosis,
+    ErrorExplanation,
+    Explanation,
+    MetricReading,
+    SearchResult,
+    State,
+    Update,
+)
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
@@ -20,7 +29,9 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     config: Annotated[
         str | None, Field(description="The training configuration (JSON or YAML), if it is not beside the log")
     ] = None,
-    run: Annotated[str, Field(description="Which run, if the path holds several: a name given in the notes")] = "",
+    run: Annotated[
+        str, Field(description="Which run, if the path holds several: a name given in the notes, or 'attempt N'")
+    ] = "",
     reference: Annotated[
         str | None, Field(description="The log or folder of a run that went well, to compare this one with")
     ] = None,
@@ -49,6 +60,30 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     from mldebug_mcp.report.diagnosis_concise import concise
 
     return reply(diagnose(path, config, reference, run=run, names=names), detail, concise)
+
+
+def read_metric(  # noqa: PLR0917 - MCP calls by name
+    path: Annotated[str, Field(description="A training log or a run folder, as for diagnose_run")],
+    names: Annotated[
+        list[str],
+        Field(description="Names as logged (train/loss) or roles: loss, eval_loss, grad_norm, learning_rate, reward"),
+    ],
+    first: Annotated[float | None, Field(description="The first step; default: that of the log")] = None,
+    last: Annotated[float | None, Field(description="The last step; default: that of the log")] = None,
+    points: Annotated[int, Field(description="About how many points of each curve; extremes survive", ge=4)] = 60,
+    run: Annotated[str, Field(description="As given to diagnose_run")] = "",
+    detail: Detail = "concise",
+) -> Annotated[CallToolResult, MetricReading]:
+    """Read values of a metric from a log: show, print or list the numbers of a curve between two steps.
+
+    Use it to look for yourself: zoom into the loss values before a spike, show eval_loss, a schedule, grad norm or
+    reward as numbers, compare two columns record by record. Returns steps and values, thinned so that extremes survive.
+    Names that are not in the log are answered with the nearest ones. It judges nothing: diagnose_run does.
+    """
+    from mldebug_mcp.diagnose.read_metric import read_metric as read
+    from mldebug_mcp.report.metric_concise import concise_reading
+
+    return reply(read(path, names, first, last, points=points, run=run), detail, concise_reading)
 
 
 def update_diagnosis(  # noqa: PLR0917 - MCP calls by name
@@ -209,6 +244,7 @@ def explain_error(
 
 TOOLS = (
     diagnose_run,
+    read_metric,
     update_diagnosis,
     inspect_batch,
     probe_overfit,

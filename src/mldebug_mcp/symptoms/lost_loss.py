@@ -4,34 +4,81 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.gradient_lead import gradient_norm
 from mldebug_mcp.measure.not_finite import Lost, beside, climb, lost, returns, shares
 from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.gradient_first import gradient_left_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.text import figure, shorten
+from mldebug_mcp.text import counted, figure, shorten
 
 FACTOR = 2.0
-"""The last finite losses stand this many times above the lowest level before. Chosen by hand."""
+"""The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
 RISE = 1.5
-"""How much higher the rate must be where the loss is lost than in the first record."""
-AT_PEAK = 0.99
-"""Share of its highest value at which the rate counts as being at its peak."""
-AFTER = 0.1
-"""If the last finite loss stands no farther behind the peak, as a share of the warmup, the loss is lost at its end."""
+"""How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
+AT_PEAK, AFTER = 0.99, 0.1
+"""Share of its highest value at which the rate is at its peak, and of the warmup by which the last finite loss may lie
+behind it. Chosen: records need not fall on the peak.
+"""
 LEAST = 3
-"""Records without a finite loss, and evaluations with one, from which on that is no chance. Chosen by hand."""
-FINITE = 2
-"""Finite losses without which it is not known at what rate the run was sound."""
+"""Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
 SPREADS = 0.3
-"""By so much the share of records that are not finite is larger at the end than at first, never falling by as much on
-the way. Chosen by hand."""
+"""By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
 SAID = 3
+"""Names that a summary lists. Chosen: a line holds as many."""
+NAME = 40
+"""Characters of a name that a summary shows. Chosen: a line holds as many."""
 
 
-def at_first(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the loss of the very first step is lost."""
+def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
+    """The training loss is NaN or infinite; of a log without a total, a part of it.
+
+    Not this when: only an evaluation is. Trainers may hide it: the one of Hugging Face prints the mean so far.
+    """
+    before = (
+        f"; the last finite value before it is {figure(float(loss.series.value[loss.at - 1]))}"
+        if loss.at
+        else ", from the first record on"
+    )
+    return Evidence(
+        f"{loss.series.name} is {loss.kind} at {run.step_name} {figure(loss.step)}{before}; "
+        f"{loss.count} of the {len(loss.bad) - loss.at} values from there on are not finite",
+        steps=(loss.step,),
+        values={
+            "count": loss.count,
+            "share": loss.count / len(loss.bad),
+            "stays": float(loss.for_good),
+            "first_index": loss.at,
+        },
+    )
+
+
+def nan_steps_counted(run: Run) -> Evidence | None:
+    """A counter of steps with a NaN is above zero, while every loss that is logged is finite.
+
+    Not this when: the counter stays at zero. Losses are means, of which steps with a NaN are left out.
+    """
+    counter = next(run.with_role(Quantity.NAN_STEPS, phase="train"), None)
+    if counter is None or not len(counter.finite):
+        raise CannotTell("no counter of steps with a NaN is logged")
+    up = counter.finite.where(counter.finite.value > 0)
+    if not len(up):
+        return None
+    first = float(up.step[0])
+    return Evidence(
+        f"{counter.name} is above zero in {len(up)} of {counted(len(counter.finite), 'record')}, the first at "
+        f"{run.step_name} {figure(first)} ({figure(float(up.value[0]))}), and the loss is finite in all",
+        steps=(first,),
+        values={"records": len(up), "highest": float(up.value.max())},
+    )
+
+
+def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
+    """The loss of the first step is NaN or infinite: no update can have brought it about.
+
+    Not this when: the first record is a mean over several steps. Judged only where each step is logged.
+    """
     step = loss.series.step
     if run.step_name != "step" or step[0] > 1 or len(step) < 2 or step[1] - step[0] > 1:
         raise CannotTell("the first step is not logged by itself")
@@ -44,11 +91,14 @@ def at_first(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def in_warmup(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the loss is lost while the rate climbs, or just as it is at its peak."""
+def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
+    """The loss becomes NaN or infinite while the learning rate still climbs to its peak, or just as it is there.
+
+    Not this when: there is no warmup in the log, or no finite loss. By chance that is as often as warmup is long.
+    """
     if "learning_rate" not in run or not len(run["learning_rate"].finite):
         raise CannotTell("not logged: learning_rate")
-    if not loss.at or len(loss.series.finite) < FINITE:
+    if not loss.at or len(loss.series.finite) < 2:
         raise CannotTell("no finite loss comes before, or hardly one")
     rate = run["learning_rate"].finite
     before, first = float(loss.series.step[loss.at - 1]), float(rate.step[0])
@@ -72,8 +122,11 @@ def in_warmup(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def passes(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the loss is lost now and then, and is as good as before in between."""
+def loss_nonfinite_passes(run: Run, loss: Lost) -> Evidence | None:
+    """The training loss is NaN or infinite in some records, and finite in later ones that are no worse than before.
+
+    Not this when: it never comes back, or higher; or another loss is not finite either, as with spoilt weights.
+    """
     if any(not np.isfinite(run[name].value).all() for name in run.series if name.endswith("loss") and name != "loss"):
         raise CannotTell("another loss is not finite either: it is not these batches alone")
     levels = returns(loss)
@@ -92,8 +145,11 @@ def passes(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def spreads(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether more and more of the records are lost, with finite ones among them."""
+def nonfinite_spreads(run: Run, loss: Lost) -> Evidence | None:
+    """Ever more of the records have a loss that is NaN or infinite, and others among them are finite.
+
+    Not this when: it is lost for good at once, or now and then, as often at the end as at first.
+    """
     parts = shares(loss)
     if not parts or loss.for_good:
         raise CannotTell("the records behind the first that is not finite are too few, or none of them is")
@@ -108,8 +164,11 @@ def spreads(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def climbs(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the loss rises to many times its level in the records before."""
+def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
+    """The loss rises to twice its lowest level and more in the records just before it becomes NaN or infinite.
+
+    Not this when: it is NaN from one record to the next, at an ordinary level. Judged after four finite records.
+    """
     found = climb(loss)
     if found is None:
         raise CannotTell("the loss is not seen to become NaN or infinite after finite records")
@@ -125,13 +184,19 @@ def climbs(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def gradient_climbs(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the gradient norm leaves its level in the last records before."""
+def gradient_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
+    """The gradient norm leaves its level in the last records before the loss becomes NaN or infinite.
+
+    Not this when: the norm is as before up to the last record. Unknown where norms are logged clipped.
+    """
     return gradient_left_level(run, loss.step, f"loss is not finite at {run.step_name} {figure(loss.step)}")
 
 
-def gradient_zero(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the last gradient norm before is exactly zero, after others that are not."""
+def gradient_zero_before_nan(run: Run, loss: Lost) -> Evidence | None:
+    """The gradient norm is exactly zero in the record before the loss becomes NaN or infinite.
+
+    Not this when: it is zero throughout, or ordinary up to there.
+    """
     norm = gradient_norm(run)
     before = norm.finite.where(norm.finite.step < loss.step) if norm is not None else None
     if before is None or len(before) < LEAST:
@@ -147,8 +212,11 @@ def gradient_zero(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def gradient_first(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether the gradient norm is lost in a record whose loss, and that of all before, is finite."""
+def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
+    """The gradient norm is NaN or infinite in a record whose loss is still finite: the backward pass is lost first.
+
+    Not this when: both are lost in the same record, or the norm stays finite.
+    """
     norm = gradient_norm(run)
     if norm is None or not bool(np.any(norm.step <= loss.step)):
         raise CannotTell("the gradient norm is not logged up to there")
@@ -168,8 +236,11 @@ def gradient_first(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def parts_finite(run: Run, loss: Lost) -> Evidence | None:
-    """Say which parts of the loss are finite where the whole is not."""
+def loss_part_finite(run: Run, loss: Lost) -> Evidence | None:
+    """The training loss is not finite, and another part of it is, in the same records: the weights are finite yet.
+
+    Not this when: all parts are lost, or none is logged; a single record shows it.
+    """
     parts = beside(run, loss)
     if not parts.finite and not parts.gone:
         raise CannotTell("no part of the loss is logged where it is not finite")
@@ -187,8 +258,11 @@ def parts_finite(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def nan_alone(run: Run, loss: Lost) -> Evidence | None:
-    """Say whether no training loss is finite while every evaluation loss is."""
+def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
+    """No training loss is finite, from the first record on, while every evaluation loss is: the weights are sound.
+
+    Not this when: the loss was finite first; evaluation fails too.
+    """
     if loss.count < len(loss.series):
         return None
     evaluation = evaluation_losses(run)[0]
@@ -206,4 +280,4 @@ def nan_alone(run: Run, loss: Lost) -> Evidence | None:
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(shorten(name, 40) for name in names[:SAID])
+    return ", ".join(shorten(name, NAME) for name in names[:SAID])

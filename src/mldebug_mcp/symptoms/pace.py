@@ -21,15 +21,13 @@ PACES = (Quantity.STEP_TIME, "time", *RATES)
 BATCHES = ("global batch size", "global_batch_size", "batch_size", "train_batch_size", "bsz")
 """Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is no slower for that."""
 WARMUP_SHARE = 0.05
-"""The first records hold compilation and the filling of caches."""
+"""Share of the records at the start. Chosen: they hold compilation and the filling of caches."""
 SAME_MEAN = 0.05
-"""So nearly is a rate times the time since the start the number of steps, beside rounding, if it is their mean."""
+"""So nearly is a rate times the time since the start the number of steps if it is their mean. Chosen: a clock's lag."""
 LEAST_TICKS = 10
-"""Seconds between records that a clock of whole seconds tells to a tenth. Chosen by hand, as the share above."""
-
-
+"""Seconds between records. Chosen: a clock of whole seconds tells so many to a tenth."""
 LEAST_RECORDS = 20
-"""Records from which a typical step and its noise are told."""
+"""Records from which a typical step and its noise are told. Chosen: blocks of them have a level."""
 
 
 def step_times(run: Run, least: int = LEAST_RECORDS) -> Series:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.run import Run
@@ -38,6 +38,21 @@ class Reading:
     not_for: tuple[str, ...]
 
 
+def outcome_of(
+    see: Callable[..., object],
+    background: float = DEFAULT_BACKGROUND,
+    *sources: str,
+    needs: tuple[str, ...] = (),
+    of: str = "",
+    follows: tuple[str, ...] = (),
+    instead: tuple[str, ...] = (),
+    as_chosen: bool = False,
+) -> Outcome:
+    """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
+    doc = inspect.getdoc(see) or ""
+    return Outcome(see.__name__, doc, background, sources, of, needs, follows, instead, as_chosen)
+
+
 def reading(
     read: Detector,
     *,
@@ -52,17 +67,7 @@ def reading(
     as_chosen: bool = False,
 ) -> Reading:
     """Return how a function sees the outcome of its name, whose documentation is its own; see `symptom`."""
-    doc = inspect.getdoc(read) or ""
-    outcome = Outcome(
-        read.__name__,
-        doc,
-        background,
-        sources,
-        needs=needs,
-        follows=follows,
-        instead=instead,
-        as_chosen=as_chosen,
-    )
+    outcome = outcome_of(read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen)
     return Reading(outcome, read, points, settled, not_for)
 
 

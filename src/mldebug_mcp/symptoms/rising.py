@@ -32,7 +32,7 @@ training then has noise of its own, of dropout or of a high rate, and the evalua
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
 SLIGHT = 0.05
-"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is `eval_gap_slight`. Most fine-tuning
+"""Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
 over three epochs ends with one. Chosen by hand."""
 SMALL = 0.5
 """Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that

@@ -11,10 +11,7 @@ from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import figure
 
 GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
-"""How far outside a usual range a rate must lie, as a factor; large models use a tenth of the usual.
-
-Axolotl's advice on a rate that is too high or too low is a change by 2 to 5.
-"""
+"""How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +51,12 @@ _USUAL = {
     # Frameworks' defaults are 1e-4 to 1e-3, small examples take 1e-2; by hand.
     ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", wide=True),
 }
+"""Usual rates by kind of run and tuning. Source: axolotl_stability, remote_gpu_trainer, trl_docs, karpathy_recipe."""
 _TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", wide=True)
-"""Prompt tuning takes 3e-2 (PEFT's examples), which is more than all else does."""
+"""Any use of the Trainer. Chosen: prompt tuning takes 3e-2, which is more than all else does."""
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
 """What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
 _OF_FAMILY = {
-    # Other scales, in which so many things are trained that only what lies far outside says anything. SGD multiplies
-    # the gradient, that of a sum over a batch included; Lion takes a third to a tenth of Adam's (Chen et al. 2023);
-    # Muon moves a matrix by the rate; Adafactor's defaults reach 1e-2. All chosen by hand, wide.
     Family.SGD: Range(1e-6, 2.0, "training with SGD", wide=True),
     Family.LION: Range(1e-6, 3e-3, "training with Lion", wide=True),
     Family.MUON: Range(1e-4, 0.1, "training with Muon", wide=True),
@@ -69,6 +64,7 @@ _OF_FAMILY = {
     Family.RMSPROP: Range(1e-6, 0.3, "training with RMSprop", wide=True),
     Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", wide=True),
 }
+"""Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
 
 
 def tuning(run: Run) -> str | None:

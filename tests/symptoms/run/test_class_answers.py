@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from mldebug_mcp.logs.run import Run
@@ -84,10 +83,4 @@ def test_classes_that_are_missed_are_told_once() -> None:
         {"accuracy": [0.97] * 6, "recall_0": [1.0] * 6, "recall_1": [0.0] * 6, "balanced_accuracy": [0.5] * 6}
     )
     assert state("minority_missed", run) is State.PRESENT
-    assert state(NAME, run) is State.UNKNOWN
-
-
-def test_one_in_k_of_classes_of_equal_size_is_told_once() -> None:
-    run = run_of(loss=np.full(12, 1.1), eval_accuracy=np.full(12, 0.25), eval_mcc=np.zeros(12))
-    assert state("accuracy_at_guess", run) is State.PRESENT
     assert state(NAME, run) is State.UNKNOWN

@@ -59,19 +59,22 @@ def test_norms_that_are_not_held_at_the_threshold_are_not_present(
     assert state("grad_norm_at_clip", run_of(grad_norm=norm, config=config)) is not State.PRESENT
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "rate", "threshold", "answer"),
-    [
-        ("sgd", 0.01, 0.001, State.PRESENT),
-        ("sgd", 0.1, 1.0, State.ABSENT),
-        ("sgd", 0.01, 0.1, State.ABSENT),
-        ("adamw", 0.001, 0.001, State.UNKNOWN),
-    ],
-)
-def test_the_way_that_rate_and_threshold_leave_to_sgd_is_judged(
-    optimizer: str, rate: float, threshold: float, answer: State
-) -> None:
-    config: dict[str, Scalar] = {
-        "optim": optimizer, "learning_rate": rate, "max_grad_norm": threshold, "max_steps": 500,
-    }  # fmt: skip
-    assert state("grad_clip_bounds_way", run_of(loss=decay(50), config=config)) is answer
+@pytest.mark.parametrize("threshold", [0.05, 0.001])
+def test_a_threshold_of_a_twentieth_or_less_is_present(threshold: float) -> None:
+    finding = seen("grad_clip_low", run_of(loss=decay(50), config={"max_grad_norm": threshold}))
+    assert finding.state is State.PRESENT
+    assert finding.values["max_grad_norm"] == threshold
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 1.0])
+def test_usual_thresholds_and_none_at_all_are_absent(threshold: float) -> None:
+    assert state("grad_clip_low", run_of(loss=decay(50), config={"max_grad_norm": threshold})) is State.ABSENT
+
+
+def test_a_threshold_that_no_gradient_reaches_is_absent() -> None:
+    run = run_of(loss=decay(50), grad_norm=[0.01] * 50, config={"max_grad_norm": 0.02})
+    assert state("grad_clip_low", run) is State.ABSENT
+
+
+def test_without_a_configuration_it_cannot_be_told() -> None:
+    assert state("grad_clip_low", run_of(loss=decay(50))) is State.UNKNOWN

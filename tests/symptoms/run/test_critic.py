@@ -192,3 +192,18 @@ def test_the_discount_and_the_length_of_episodes_say_how_large_values_may_be() -
 
 def test_values_a_hundred_times_the_returns_are_told_from_one_record() -> None:
     assert state(BEYOND, run_of({"losses/q_values": [1e6]}, reward=[120.0], kind="rl")) is State.PRESENT
+
+
+def test_a_critic_that_never_explains_anything_is_told_unless_the_agent_learns() -> None:
+    nothing = 1e-7 * np.random.default_rng(0).standard_normal(60)
+    assert state("critic_explains_nothing", agent(nothing)) is State.PRESENT
+    assert state("critic_explains_nothing", agent(nothing, noisy(decay(60, 20, 200), 0.02))) is State.ABSENT
+    assert state("critic_explains_nothing", agent(scattered(np.full(60, 0.0)))) is State.ABSENT
+
+
+def test_a_loss_no_network_reaches_is_high_though_returns_are_as_large() -> None:
+    large = {"value_loss": np.full(60, 4e7), "train/explained_variance": np.full(60, 1e-6)}
+    earned = noisy(np.full(60, 3e4), 0.1)
+    assert state("value_loss_high", run_of(large, reward=earned, kind="rl")) is State.PRESENT
+    explained = {**large, "train/explained_variance": np.full(60, 0.6)}
+    assert state("value_loss_high", run_of(explained, reward=earned, kind="rl")) is State.ABSENT

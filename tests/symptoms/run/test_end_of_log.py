@@ -113,3 +113,20 @@ def test_a_plan_that_was_reached_is_not_silence() -> None:
 def test_a_log_that_just_ends_is_not_silent() -> None:
     assert state("log_falls_silent", run_of(loss=HALF, config={"max_steps": 1000})) is State.UNKNOWN
     assert state("log_stops", run_of(loss=HALF, config={"max_steps": 1000})) is State.PRESENT
+
+
+def test_steps_that_take_far_longer_than_any_before_just_before_the_log_ends_are_told() -> None:
+    seconds = [0.006] * 45 + [2.0] * 3 + [0.02] * 2
+    finding = seen("last_steps_slow", run_of(loss=HALF, step_time=seconds, config={"max_steps": 200}))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [46]
+
+
+def test_a_slow_last_step_of_which_there_were_others_before_is_absent() -> None:
+    seconds = ([0.006] * 9 + [2.0]) * 5
+    assert state("last_steps_slow", run_of(loss=HALF, step_time=seconds, config={"max_steps": 200})) is State.ABSENT
+
+
+def test_slow_last_steps_of_a_run_that_reached_its_plan_are_not_judged() -> None:
+    seconds = [0.006] * 47 + [2.0] * 3
+    assert state("last_steps_slow", run_of(loss=HALF, step_time=seconds, config={"max_steps": 50})) is State.UNKNOWN

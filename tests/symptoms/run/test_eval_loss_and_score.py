@@ -21,7 +21,6 @@ SINKS = noisy(decay(20, 0.6, 0.2), 0.01)
 def test_an_accuracy_that_sinks_while_the_loss_falls_is_seen() -> None:
     finding = seen(FALLS, evaluated(decay(20, 2.3, 0.5), SINKS))
     assert finding.state is State.PRESENT
-    assert finding.values["lost"] > 0.2
 
 
 def test_an_error_rate_that_rises_while_the_loss_falls_is_seen() -> None:
@@ -75,3 +74,39 @@ def test_where_the_accuracy_falls_too_it_does_not_outlive_the_loss() -> None:
 
 def test_without_a_score_nothing_can_be_told() -> None:
     assert state(FALLS, run_of(loss=decay(20), eval_loss=decay(20), kind="supervised")) is State.UNKNOWN
+
+
+CONVERGES = 0.2 + 2.0 * np.exp(-np.arange(200) / 40)
+RIGHT = 0.95 - 0.8 * np.exp(-np.arange(200) / 40)
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.0, State.ABSENT), (1.4, State.ABSENT), (3.0, State.PRESENT)])
+def test_an_evaluation_loss_is_held_against_that_of_training_at_the_same_accuracy(
+    times: float, expected: State
+) -> None:
+    at = range(20, 201, 20)
+    run = run_of(
+        loss=CONVERGES,
+        accuracy=RIGHT,
+        eval_loss={step: times * float(CONVERGES[step - 1]) for step in at},
+        eval_accuracy={step: float(RIGHT[step - 1]) for step in at},
+    )
+    assert state("eval_loss_above_its_accuracy", run) is expected
+
+
+def test_training_that_is_more_accurate_by_then_cannot_tell_what_the_loss_should_be() -> None:
+    at = range(20, 201, 20)
+    run = run_of(loss=CONVERGES, accuracy=RIGHT, eval_loss=dict.fromkeys(at, 3.0), eval_accuracy=dict.fromkeys(at, 0.3))
+    assert state("eval_loss_above_its_accuracy", run) is not State.PRESENT
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0.4, State.PRESENT), (0.02, State.ABSENT)])
+def test_scores_that_are_apart_while_the_losses_agree_are_told(off: float, expected: State) -> None:
+    at = range(20, 201, 20)
+    run = run_of(
+        loss=CONVERGES,
+        accuracy=RIGHT,
+        eval_loss={step: float(CONVERGES[step - 1]) for step in at},
+        eval_accuracy={step: float(RIGHT[step - 1]) - off for step in at},
+    )
+    assert state("eval_score_apart_alone", run) is expected

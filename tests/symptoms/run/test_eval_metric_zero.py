@@ -17,7 +17,7 @@ def test_an_accuracy_of_zero_throughout_is_present() -> None:
 
 
 def test_a_constant_accuracy_above_zero_is_another_symptom() -> None:
-    assert state(NAME, run_of(loss=LOSS, eval_accuracy=dict.fromkeys(AT, 0.1))) is State.ABSENT
+    assert state(NAME, run_of(loss=LOSS, eval_accuracy=dict.fromkeys(AT, 0.1))) is not State.PRESENT
 
 
 def test_an_accuracy_that_begins_at_zero_is_sound() -> None:
@@ -69,7 +69,7 @@ def test_a_ranking_that_finds_nothing_after_the_first_evaluation_is_present(reca
 
 def test_a_ranking_that_finds_something_is_absent() -> None:
     run = run_of({"recall@20": {step: step / 1000 for step in AT}, "ndcg@20": dict.fromkeys(AT, 0.0)}, loss=LOSS)
-    assert state(NAME, run) is State.ABSENT
+    assert state(NAME, run) is not State.PRESENT
 
 
 def test_the_recall_of_a_class_may_be_zero() -> None:

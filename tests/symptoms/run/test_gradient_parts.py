@@ -66,3 +66,13 @@ def test_parts_of_sound_models_are_not_present(
 def test_without_norms_of_parts_it_cannot_be_told() -> None:
     run = run_of(loss=[2.0] * 20, grad_norm=[1.0] * 20)
     assert {state(name, run) for name in OUTCOMES} == {State.UNKNOWN}
+
+
+def test_the_first_and_the_last_layer_alone_are_enough_where_they_are_named_so() -> None:
+    ends = {"grad_norm/first_layer": np.full(20, 1e-9), "grad_norm/last_layer": np.full(20, 0.5)}
+    assert state("grad_fades_with_depth", run_of({"grad_norm": np.full(20, 0.5), **ends})) is State.PRESENT
+
+
+def test_a_last_layer_whose_gradient_is_a_hundred_times_that_of_the_first_is_absent() -> None:
+    ends = {"grad_norm/first_layer": np.full(20, 0.005), "grad_norm/last_layer": np.full(20, 0.5)}
+    assert state("grad_fades_with_depth", run_of({"grad_norm": np.full(20, 0.5), **ends})) is State.ABSENT

@@ -204,41 +204,6 @@ def test_of_a_log_density_a_jump_to_where_it_once_was_cannot_be_told() -> None:
     assert state("loss_spike_high", run_of(loss=loss)) is State.UNKNOWN
 
 
-STEPS = np.arange(2000)
-
-
-def curve(height: float, width: float, at: tuple[int, ...] = (1000, 1350, 1800)) -> NDArray[np.float64]:
-    """Return the loss of a language model from scratch, with jumps that fade within so many records."""
-    loss = noisy(2.8 + 8.0 * np.exp(-STEPS / 200), 0.01)
-    for first in at:
-        loss[first:] += height * np.exp(-(STEPS[first:] - first) / width)
-    return loss
-
-
-def test_jumps_by_nats_that_take_several_records_are_seen() -> None:
-    finding = seen("loss_spike_nats", run_of(loss=curve(2.5, 5)))
-    assert finding.state is State.PRESENT
-    assert finding.values["count"] == 3
-    assert 2.0 < finding.values["height"] < 3.0
-    assert 1001 in finding.steps
-
-
-def test_one_record_that_jumps_may_be_one_batch() -> None:
-    assert state("loss_spike_nats", run_of(loss=curve(2.5, 0.1, (1000,)))) is State.ABSENT
-
-
-def test_jumps_as_hard_text_makes_them_are_absent() -> None:
-    assert state("loss_spike_nats", run_of(loss=curve(0.8, 5))) is State.ABSENT
-
-
-def test_a_model_that_comes_trained_is_not_judged() -> None:
-    assert state("loss_spike_nats", run_of(loss=curve(2.5, 5) - 7.0)) is State.UNKNOWN
-
-
-def test_without_a_jump_there_is_nothing_to_measure() -> None:
-    assert state("loss_spike_nats", run_of(loss=curve(0, 5))) is State.UNKNOWN
-
-
 SEEDS = range(3)
 
 
@@ -272,30 +237,6 @@ def test_of_a_log_density_whether_one_jump_is_the_only_one_cannot_be_told() -> N
     loss[200] += 4
     assert state("loss_spike", run_of(loss=loss)) is State.PRESENT
     assert state("loss_spike_single", run_of(loss=loss)) is State.UNKNOWN
-
-
-def with_jumps(heights: list[float]) -> Run:
-    loss = noisy(decay(600, 6.0, 3.0), 0.02)
-    for number, height in enumerate(heights):
-        at = 120 + 70 * number
-        loss[at : at + 4] += height * np.exp(-np.arange(4) / 2)
-    return run_of(loss=loss)
-
-
-def test_jumps_that_become_higher_are_present() -> None:
-    assert state("loss_spikes_grow", with_jumps([0.8, 1.1, 1.5, 1.9, 2.4, 3.0])) is State.PRESENT
-
-
-def test_jumps_of_one_height_are_absent() -> None:
-    assert state("loss_spikes_grow", with_jumps([1.5, 1.4, 1.6, 1.5, 1.45, 1.55])) is State.ABSENT
-
-
-def test_jumps_that_become_lower_are_absent() -> None:
-    assert state("loss_spikes_grow", with_jumps([3.0, 2.4, 1.9, 1.5, 1.1, 0.9])) is State.ABSENT
-
-
-def test_two_jumps_cannot_tell() -> None:
-    assert state("loss_spikes_grow", with_jumps([1.0, 3.0])) is State.UNKNOWN
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -439,14 +380,6 @@ def test_heavy_tails_of_the_gradient_norm_are_no_rise_before_a_jump() -> None:
 
 def test_norms_logged_clipped_do_not_show_what_comes_before_a_jump() -> None:
     assert state("spike_gradient_before", run_of(loss=jumping(3.0, 2.0), grad_norm=np.ones(400))) is State.UNKNOWN
-
-
-def test_a_rate_that_rises_at_once_before_the_jump_is_told_from_one_that_warms_up() -> None:
-    rate = np.full(400, 1e-4)
-    rate[198:] = 3e-4
-    assert seen("spike_after_rate_jump", run_of(loss=jumping(3.0, 2.0), learning_rate=rate)).steps == [199]
-    warm = 1e-6 * 1.8 ** np.minimum(np.arange(400), 205).astype(float) / 1.8**190
-    assert state("spike_after_rate_jump", run_of(loss=jumping(3.0, 2.0), learning_rate=warm)) is State.ABSENT
 
 
 def test_jumps_at_one_place_of_each_pass_are_told_and_those_anywhere_or_at_its_end_are_not() -> None:

@@ -74,7 +74,6 @@ def test_without_accuracies_it_cannot_be_told() -> None:
 def test_the_accuracy_of_a_reward_model_is_judged_too() -> None:
     guessing = {"accuracy": noisy([0.52] * 40, 0.1), "margin": noisy([0.01] * 40, 0.3)}
     assert state("dpo_accuracy_chance", run_of(guessing, kind="preference")) is State.PRESENT
-    assert state("dpo_margin_flat", run_of(guessing, kind="preference")) is State.PRESENT
     learnt = {"accuracy": np.linspace(0.5, 0.9, 40), "margin": np.linspace(0, 2, 40)}
     assert state("dpo_accuracy_chance", run_of(learnt, kind="preference")) is State.ABSENT
     assert state("dpo_margin_flat", run_of(learnt, kind="preference")) is State.ABSENT

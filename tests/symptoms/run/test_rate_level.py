@@ -234,3 +234,28 @@ def test_short_runs_at_usual_rates_reach_far_enough(kind: str, rate: float, step
 def test_without_a_plan_or_with_steps_of_another_size_the_way_cannot_be_told(config: dict[str, Scalar]) -> None:
     run = run_of(loss=decay(20), kind="supervised", config={"learning_rate": 1e-6, **config})
     assert state("lr_reach_small", run) is State.UNKNOWN
+
+
+PURE: dict[str, Scalar] = {"torch_dtype": "bfloat16", "optim": "adamw_torch", "learning_rate": 5e-6}
+
+
+@pytest.mark.parametrize(
+    ("config", "answer"),
+    [
+        ({}, State.PRESENT),
+        ({"torch_dtype": "float16", "learning_rate": 3e-6}, State.PRESENT),
+        ({"torch_dtype": None, "precision": "bf16-true"}, State.PRESENT),
+        ({"learning_rate": 1e-3}, State.ABSENT),
+        ({"torch_dtype": "float32"}, State.ABSENT),
+        ({"torch_dtype": None, "precision": "bf16-mixed"}, State.UNKNOWN),
+        ({"torch_dtype": None, "bf16": True}, State.UNKNOWN),
+        ({"lora_r": 8}, State.UNKNOWN),
+        ({"zero_stage": 2}, State.UNKNOWN),
+        ({"optim": "sgd"}, State.UNKNOWN),
+    ],
+)
+def test_steps_smaller_than_the_rounding_of_weights_kept_in_half_precision_are_present(
+    config: dict[str, Scalar], answer: State
+) -> None:
+    run = run_of(loss=decay(30), kind="sft", config={**PURE, **config})
+    assert state("updates_below_rounding", run) is answer

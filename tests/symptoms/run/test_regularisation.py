@@ -62,8 +62,6 @@ def test_a_long_run_with_a_usual_decay_is_not_outweighed() -> None:
         ("attention_dropout", 0.8, "dropout_high", State.PRESENT),
         ("dropout", 0.5, "dropout_high", State.ABSENT),
         ("dropout", 90, "dropout_high", State.ABSENT),
-        ("label_smoothing", 0.9, "label_smoothing_high", State.PRESENT),
-        ("label_smoothing", 0.2, "label_smoothing_high", State.ABSENT),
         ("other", 0.9, "dropout_high", State.UNKNOWN),
     ],
 )

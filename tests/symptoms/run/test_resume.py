@@ -29,6 +29,18 @@ def test_a_jump_up_where_a_run_goes_on_is_present(factor: float, seed: int) -> N
     assert finding.steps[0] == 121
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_jump_after_words_of_a_resume_that_is_soon_made_up_is_present(seed: int, tmp_path: Path) -> None:
+    loss = noisy(decay(300), 0.02, seed)
+    loss[150:] += 0.8 * np.exp(-np.arange(150) / 6)
+    lines = [f"step {at + 1} loss {value:.4f}" for at, value in enumerate(loss)]
+    lines.insert(150, "Resuming training from checkpoint at step 150")
+    (tmp_path / "train.log").write_text("\n".join(lines))
+    run = read_run(tmp_path / "train.log")
+    assert seen("loss_jump_at_resume", run).steps[0] == 151
+    assert state("loss_settles_after_resume", run) is State.PRESENT
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_smooth_resume_is_absent(seed: int) -> None:
     assert state("loss_jump_at_resume", run_of_records(resumed(1.0, seed=seed))) is State.ABSENT

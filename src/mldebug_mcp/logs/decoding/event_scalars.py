@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs.decoding import protobuf
+from mldebug_mcp.logs.decoding.event_settings import settings_of_summary
 from mldebug_mcp.logs.decoding.points import Points
 from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.settings import Settings
 
 Bytes = NDArray[np.uint8]
 
@@ -28,6 +30,9 @@ _FLOAT_VALUES, _DOUBLE_VALUES, _INT_FIELDS = 5, 6, (7, 10)
 _TIME_BYTES = 9
 """A key and a double: every event begins with the time."""
 _STEP_KEY = 0x10
+_PLUGINS_WITH_SETTINGS = (b"hparams", b"text")
+MAX_CONFIGURATIONS = 1000
+"""Texts and hyperparameters that are looked at: answers of a language model are texts too."""
 
 
 class _Part(NamedTuple):
@@ -53,6 +58,7 @@ class Scalars:
     def __init__(self) -> None:
         self._parts: dict[str, list[_Part]] = {}
         self._done: dict[str, list[Points]] = {}
+        self._settings: list[Settings] = []
         self.damaged = 0
 
     def take_alike(self, numbers: NDArray[np.int64], rows: Bytes) -> None:
@@ -77,6 +83,8 @@ class Scalars:
                     step = protobuf.signed(part.value)
                 elif part.number == 5 and part.wire == protobuf.BYTES:
                     found += _summary(event, part.start, part.end)
+                    if not found and any(one in event for one in _PLUGINS_WITH_SETTINGS):
+                        self._take_settings(event, part)
         except (ValueError, struct.error):
             self.damaged += 1
             return []
@@ -84,6 +92,14 @@ class Scalars:
             one = np.array([[time], [step], [scalar.value]], dtype=np.float64)
             self._parts.setdefault(scalar.name, []).append(_Part(np.array([number]), *one))
         return found
+
+    def _take_settings(self, event: bytes, summary: protobuf.Field) -> None:
+        if len(self._settings) < MAX_CONFIGURATIONS:
+            self._settings += settings_of_summary(event, summary.start, summary.end)
+
+    def settings(self) -> Settings:
+        """Return the configuration that the events say; the first says what stands."""
+        return Settings.merged(*self._settings)
 
     def _take_shape(self, numbers: NDArray[np.int64], rows: Bytes) -> NDArray[np.bool_]:
         """Take the first event and all that are like it; return which those are, shape (n,)."""

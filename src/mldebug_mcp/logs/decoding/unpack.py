@@ -19,6 +19,8 @@ from mldebug_mcp.limits import reading
 from mldebug_mcp.progress import checkpoint
 
 PIECE_BYTES = 1024 * 1024
+PACKED_BYTES = 16 * 1024
+"""Read at a time: what follows a member is copied at its end, so a file of very many would be copied as many times."""
 MAX_UNPACKED = 4 * 1024 * 1024 * 1024
 """Bytes that come out of one file."""
 MAX_RATIO = 200
@@ -99,12 +101,12 @@ def unpacked(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None]
         decoder, size, data = _decoder(packing, name), 0, b""
         while True:
             if decoder.eof:
-                data = (decoder.unused_data or file.read(PIECE_BYTES)).lstrip(b"\0")  # tapes are filled up with NULs
+                data = (decoder.unused_data or file.read(PACKED_BYTES)).lstrip(b"\0")  # tapes are filled up with NULs
                 if not data:
                     return
                 decoder = _decoder(packing, name)
             elif decoder.needs_input:
-                data = file.read(PIECE_BYTES)
+                data = file.read(PACKED_BYTES)
             problem, piece = _next(decoder, data)
             data = b""
             if problem and not size:

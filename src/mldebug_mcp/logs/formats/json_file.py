@@ -42,11 +42,12 @@ def read(file: LogFile, builder: RunBuilder) -> None:
             ) from None
         builder.note(cut_off(file.path.name, len(records)))
         document = records
-    for record in _records(document):
+    for record in records_in(document):
         builder.record(record)
 
 
-def _records(document: object) -> Sequence[Mapping[str, object]]:
+def records_in(document: object) -> Sequence[Mapping[str, object]]:
+    """Return the records of a document, in whatever of these forms they stand in it."""
     if isinstance(document, list):
         return [record for record in document if isinstance(record, dict)]
     if not isinstance(document, dict):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
@@ -20,6 +21,8 @@ from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 
 NAME = "notebook"
 
+MOST_PARTS = 2000
+"""Cells that are a part each; what those after them printed is one more. People's notebooks have some hundred."""
 _CELL = re.compile(r"<t[dh]\b[^<>]*>")
 _TAG = re.compile(r"<[^<>]*>")
 
@@ -40,18 +43,30 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         raise InputError(
             f"{file.name}: no cells in it, as of nbformat 4; open and save it in Jupyter, or export the log"
         )
-    for cell in cells:
-        outputs = cell.get("outputs") if isinstance(cell, dict) else None
-        if not isinstance(outputs, list):
-            continue
-        printed = [line for output in outputs if isinstance(output, dict) for line in _lines(output)]
-        if not printed:
-            continue
-        builder.new_part()
-        builder.configure(settings_in_head("\n".join(printed)[:HEAD_BYTES]))
-        text = Text(builder)
-        text.take_lines(printed)
-        text.end()
+    telling = (printed for cell in cells if (printed := _printed(cell)))
+    for printed in islice(telling, MOST_PARTS):
+        _take(printed, builder)
+    rest = list(chain.from_iterable(telling))
+    if rest:
+        builder.note(f"more than {MOST_PARTS:,} cells printed something: what those after them printed is read as one")
+        _take(rest, builder)
+
+
+def _take(printed: list[str], builder: RunBuilder) -> None:
+    """Take what was printed as a part of its own."""
+    builder.new_part()
+    builder.configure(settings_in_head("\n".join(printed)[:HEAD_BYTES]))
+    text = Text(builder)
+    text.take_lines(printed)
+    text.end()
+
+
+def _printed(cell: object) -> list[str]:
+    """Return the lines that a cell printed."""
+    outputs = cell.get("outputs") if isinstance(cell, dict) else None
+    if not isinstance(outputs, list):
+        return []
+    return [line for output in outputs if isinstance(output, dict) for line in _lines(output)]
 
 
 def _lines(output: Mapping[str, object]) -> Iterator[str]:

@@ -51,6 +51,7 @@ def read_together(files: Sequence[LogFile], builder: RunBuilder) -> None:
         for problem in file.problems:
             builder.note(problem)
         scalars.end_of_file()
+    builder.configure(scalars.settings())
     add_points(builder, scalars.points())
 
 
@@ -88,6 +89,7 @@ class EventFile:
     def tell(self, builder: RunBuilder) -> None:
         """Give the points so far to a builder that is thrown away."""
         self.remark(builder, cut_off=False)
+        builder.configure(self._scalars.settings())
         add_points(builder, self._scalars.points())
 
     def remark(self, builder: RunBuilder, *, cut_off: bool) -> None:

@@ -6,8 +6,12 @@ import re
 
 from mldebug_mcp.logs.numbers import parse_number
 
-_ROW = re.compile(r"\s*+\|\s*+(?P<name>[^|\s][^|]{0,79}?)\s*\|\s*+(?P<value>[^|]{0,40}?)\s*\|\s*$")
-_RULE = re.compile(r"\s*[-=+|]{6,}\s*$")
+_SIDES = "|│┃║"
+_ROW = re.compile(
+    rf"\s*+[{_SIDES}]\s*+(?P<name>[^{_SIDES}\s][^{_SIDES}]{{0,79}}?)\s*[{_SIDES}]\s*+(?P<value>[^{_SIDES}]{{0,40}}?)\s*"
+    rf"[{_SIDES}]\s*$"
+)
+_RULE = re.compile(rf"\s*[-=+{_SIDES}─━═┌┐└┘├┤┬┴┼┏┓┗┛┣┫┳┻╋┡┩╇╭╮╰╯╔╗╚╝╠╣╦╩╬]{{6,}}\s*$")
 
 
 class Box:
@@ -25,7 +29,7 @@ class Box:
 
     def take(self, line: str) -> bool:
         """Take a line if it belongs to a box."""
-        row = _ROW.match(line) if "|" in line else None
+        row = _row(line)
         if row is not None:
             self._take_row(row["name"], row["value"])
             return True
@@ -51,8 +55,12 @@ class Box:
 
 def name_in_row(line: str) -> str | None:
     """Return the name in a row of a box, None for a line that is none."""
-    row = _ROW.match(line) if "|" in line else None
+    row = _row(line)
     return None if row is None else row["name"]
+
+
+def _row(line: str) -> re.Match[str] | None:
+    return _ROW.match(line) if any(side in line for side in _SIDES) else None
 
 
 def is_rule(line: str) -> bool:

@@ -72,7 +72,7 @@ _STEP = re.compile(
 )
 _PLURAL = re.compile(r"(?:steps|iters|iterations|batches|updates|epochs|frames)\b", re.IGNORECASE)
 _BARE = re.compile(
-    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
+    r"\s*+(?:(?:(?P<colon>\d{1,9})\s*+[:|]|\[\s{0,8}(?P<bracket>\d{1,9})(?:/\d{1,9})?\])\s++(?=[\d.]+,|[A-Za-z])"
     r"|(?P<number>\d{1,9})\s(?=\[[A-Za-z][\w ]{0,30}:))"  # Keras-GAN: "0 [D loss: 0.7, acc.: 50.00%]"
 )
 _BEFORE_EPISODE = re.compile(r"\s*+(?P<step>\d{1,12})\s?/\s?(?P<total>\d{1,12})\s*+:\s++(?=episode\b)", re.IGNORECASE)
@@ -89,7 +89,23 @@ _ESPNET = re.compile(r"\s*+(?P<epoch>\d+)epoch(?::(?P<phase>\w+):\d+-(?P<step>\d
 _SHORT = re.compile(r"\s*+s:(?P<step>\d+)(?=\s(?:trl|tel|eval))")
 _TIMM = re.compile(r"train: \d+ \[", re.IGNORECASE)
 _TORCHTUNE = re.compile(r"\s*+(?P<epoch>\d+)\|(?P<step>\d+)\|(?=\w)")
-_AT_BEGINNING = (_TORCHTUNE, _SHORT, _ESPNET, _WENET, _OF_RUN, _BEFORE_EPISODE, _EPOCH_COMMA_BATCH)
+_LOGGABLE = re.compile(r"(?:\s*+[\w :|]{0,80}?\s)?(?P<step>\d{1,9})it/(?P<total>\d{1,9})it(?=\srate:)")
+"""tqdm-loggable: "Progress on:train 10it/240it rate:2.1it/s"."""
+_PHASE_AND_EPOCH = re.compile(
+    r"\s*+(?P<phase>train|val|test)\w*\s\((?P<epoch>\d{1,6})/\d{1,6}\)(?=\s[A-Za-z])", re.IGNORECASE
+)
+"""Catalyst: "valid (3/24) loss: 1.2"."""
+_AT_BEGINNING = (
+    _LOGGABLE,
+    _PHASE_AND_EPOCH,
+    _TORCHTUNE,
+    _SHORT,
+    _ESPNET,
+    _WENET,
+    _OF_RUN,
+    _BEFORE_EPISODE,
+    _EPOCH_COMMA_BATCH,
+)
 _OF_COUNTER = re.compile(r"(?<=\w)\s++(?:after|at|in|for|of|on)(?: the)?(?: end of)?(?: the)?\s*+$", re.IGNORECASE)
 _VALUE = re.compile(r"\s*+(?:[:=]|(?:is|was)\b:?)\s*+(?=[-+]?\.?\d|nan\b|[-+]?inf\b)", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6}

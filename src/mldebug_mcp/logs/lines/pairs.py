@@ -19,7 +19,7 @@ _WORD = (
 )
 _PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
-    rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>)\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
+    rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
@@ -86,7 +86,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
             name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
-        if name is None or number is None or name in _NO_METRICS or counts or not phrase:
+        if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
         if shared and names_phase(name):  # "loss train: 1.7, val: 1.9"
             name = f"{name} {shared}"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from mldebug_mcp.logs.roles import lexicon, meanings
+from mldebug_mcp.logs.roles.base_words import all_of, of_a_part, rate, whole
 from mldebug_mcp.logs.roles.idioms import IDIOMS
-from mldebug_mcp.logs.roles.quantities import LOSSES, Quantity
+from mldebug_mcp.logs.roles.quantities import Quantity
 from mldebug_mcp.logs.roles.words import Words, chunks_in, is_per_time, segments_of, sorted_out, words_in
 
 MAX_NAME = 200
@@ -30,14 +30,18 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
-_LETTERS = frozenset({"q", "v", "d", "g"})
-"""What critics and the networks of a GAN are called; with a number, parts of another loss."""
 _NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
-    *meanings.MEANINGS, *meanings.TIMED
+    *meanings.MEANINGS, *meanings.TIMED, *lexicon.PHRASES
 )
-"""Words of which each quantity has one: most words of a text are none of them."""
+"""Words of which each name with a role has one: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
-_COUNTER_SOFT = frozenset({"current", "global", "env", "optimizer", "sampled", "lifetime", "sofar", "so", "far"})
+_MARK = re.compile(r"[/:.]")
+_PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
+"""The path of a module in a model: names with dots between them."""
+_LEAST_OF_A_PATH = 6
+"""Segments of a name beside the path of a module, and one more."""
+_OF_A_LEARNER = re.compile(r"^(?:info/)?learners?/[^/]+/(?:learner_stats/)?(?=.)")
+"""RLlib: the name of the policy that is learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +91,46 @@ class Role:
         return f"eval_{self.quantity}" if self.is_evaluation else str(self.quantity)
 
 
-class _Read(NamedTuple):
-    """What the base words of a name are."""
-
-    quantity: Quantity
-    part: str = ""
-    namespace: str = ""
-    extra: int = 0
-
-
 @lru_cache(maxsize=16384)
 def role_of(name: str) -> Role | None:
     """Return the role that a name has by itself, None if it is not understood."""
     if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not may_mean(name):
         return None
-    known = normal(name)
+    known = _OF_A_LEARNER.sub("", normal(name))
     if known not in IDIOMS and not lexicon.STATISTICS.keys().isdisjoint(words := known.split("_")):
         known = "_".join(lexicon.STATISTICS.get(word, word) for word in words)  # "reward_stddev" is "reward_std"
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
+    return _parsed(name) or _idiom_inside(known) or _rate_of_schedule(name)
+
+
+def _rate_of_schedule(name: str) -> Role | None:
+    """Return the role of a rate that the name of its schedule stands behind, as in Paddle: `lr(LinearWarmup)`."""
+    bare, bracket, _ = name.partition("(")
+    role = _parsed(bare) if bracket and name.endswith(")") else None
+    return role if role is not None and role.quantity is Quantity.LEARNING_RATE else None
+
+
+def _idiom_inside(known: str) -> Role | None:
+    """Return the role of an idiom that stands in a place which says nothing: `train/dt`."""
+    place, _, inside = known.rpartition("/")
+    if not place or inside not in IDIOMS:
+        return None
+    quantity, phase, factor = IDIOMS[inside]
+    told = {lexicon.PHASES.get(one, "" if one in lexicon.NAMESPACES else one) for one in place.split("/")}
+    if not told <= {"", phase or "train"}:
+        return None
+    return Role(quantity, phase, factor=factor, extra=MAX_WORDS + 1) if quantity is not None else None
+
+
+def _parsed(name: str) -> Role | None:
+    """Return the role that the words of a name make, None if they are not understood."""
+    found = _read(name)
+    return found if found is not None and not found.part else _of_a_module(name) or found
+
+
+def _read(name: str) -> Role | None:
     segments = segments_of(name)
     if not segments or sum(map(len, segments)) > MAX_WORDS:
         return None
@@ -132,6 +156,23 @@ def normal(name: str) -> str:
         return name
     joined = re.sub(r"[\s\-]+", "_", name.strip().lower())
     return joined.replace("._", "_").replace("_/_", "/")  # "Val. Loss", "Loss / Policy loss"
+
+
+def _of_a_module(name: str) -> Role | None:
+    """Return the role of a quantity of a part of the model that is named by its path: `grad_norm/layers.0.mlp`."""
+    if _PATH.search(name) is None:
+        return None
+    pieces, marks = _MARK.split(name), _MARK.findall(name)
+    for used in range(1, min(_LEAST_OF_A_PATH, len(pieces))):
+        for first in range(used, -1, -1):
+            last = len(pieces) - (used - first)
+            words = sorted_out([one for piece in (*pieces[:first], *pieces[last:]) for one in segments_of(piece)])
+            found = all_of(frozenset(words.base), words) if words.base else None
+            if found is None or found.quantity not in meanings.BY_MODULE or words.phases:
+                continue
+            part = "".join(a + b for a, b in zip(pieces[first:last], [*marks[first : last - 1], ""], strict=True))
+            return Role(found.quantity, words.phase, part, words.statistic, extra=found.extra + words.extra)
+    return None
 
 
 def _unit_last(segments: list[list[str]]) -> list[list[str]]:
@@ -162,10 +203,12 @@ def _role(words: Words) -> Role | None:
     """Return the role of sorted words, None if some of them are not understood."""
     if not words.base or words.phases:
         return None
-    found = _rate(words) if words.per_time else _whole(words) or _of_a_part(words)
+    found = rate(words) if words.per_time else whole(words) or of_a_part(words)
     if found is None:
         return None
     quantity, part, namespace, extra = found
+    if quantity.is_memory and "utilisation" in words.base:
+        words.unit = words.unit or "%"
     factor = factor_of(quantity, words.unit)
     if factor is None or not _can_be(quantity, words.statistic) or (quantity.is_counter and words.phase_follows):
         return None
@@ -188,91 +231,6 @@ def _role(words: Words) -> Role | None:
     )
 
 
-def _whole(words: Words) -> _Read | None:
-    """Return the role if all words together are a quantity, but for soft ones."""
-    if words.leading[:1] == ["loss"] and len(words.base) > 1:
-        inside = _all_of(frozenset(words.base[1:]), words)
-        if inside is not None and inside.quantity in meanings.NOT_IN_A_LOSS:
-            return inside
-        if inside is not None and inside.quantity is Quantity.VALUE and len(set(words.base)) > 2:
-            return inside  # "losses/q_values", but "loss/value" is the loss of the value function
-    every = frozenset(words.base)
-    if words.base.count("reward") > 1 and every - lexicon.SOFT != {"reward"}:
-        return None  # "rewards/accuracy_reward" is a function of rewards
-    found = _all_of(every, words)
-    if found is None and words.leading[:1] == ["time"]:
-        found = _all_of(every - {"time"}, words)
-    if found is not None and words.numbers and found.quantity in LOSSES and not _LETTERS.isdisjoint(every):
-        return None  # `loss_q1`
-    return found
-
-
-def _all_of(every: frozenset[str], words: Words) -> _Read | None:
-    """Return the quantity that words are together, with soft ones or without."""
-    core = every - lexicon.SOFT
-    if words.unit in lexicon.SECONDS:
-        for attempt in (every, every - {"total", "current"}, core):
-            if (timed := meanings.TIMED.get(attempt)) is not None:
-                return _Read(timed, extra=len(every) - len(attempt))
-    for attempt in (every, every - _COUNTER_SOFT, core):
-        quantity = meanings.MEANINGS.get(attempt)
-        if quantity is not None and (not quantity.is_counter or every - attempt <= _COUNTER_SOFT):
-            return _Read(quantity, extra=len(every) - len(attempt))
-    return None
-
-
-def _rate(words: Words) -> _Read | None:
-    """Return the role of what is counted per second."""
-    counted = next((one for one in words.base if one in meanings.RATES), "")
-    if not counted:
-        return None
-    ignored = lexicon.SOFT | {counted, "time", "throughput", "input"}
-    rest = [one for one in words.base if one not in ignored]
-    if not lexicon.SPOILERS.isdisjoint(rest):
-        return None
-    return _Read(meanings.RATES[counted], " ".join(rest))
-
-
-def _of_a_part(words: Words) -> _Read | None:
-    """Return the role of a quantity with words that are left: a namespace in front, or the name of a part."""
-    if words.leading[:1] == ["reward"]:
-        return _Read(Quantity.REWARD, " ".join(words.last))
-    base = list(dict.fromkeys(words.base))
-    found = _head(base)
-    if not lexicon.SPOILERS.isdisjoint(one for one in base if found is None or one not in found[1]):
-        return None
-    if words.leading and words.phase != "eval" and meanings.CONCEPTS.isdisjoint(words.leading):
-        inside = _all_of(frozenset(words.last), words)
-        if inside is not None and inside.quantity.is_named:
-            return inside._replace(namespace=" ".join(words.leading), extra=inside.extra + len(words.leading))
-    if found is None:
-        return None
-    quantity, used = found
-    return _Read(quantity, " ".join(one for one in base if one not in used))
-
-
-def _head(base: list[str]) -> tuple[Quantity, frozenset[str]] | None:
-    """Return the quantity that most of the words name, and these; of several of one size the last, as in English."""
-    named = [one for one in base if one not in lexicon.SOFT]
-    for size in range(1, len(named)):
-        ending = meanings.MEANINGS.get(frozenset(named[-size:]))
-        if ending is not None and ending not in meanings.WITH_PARTS and ending not in LOSSES:
-            return None  # "reward model lr" is a rate
-    if "loss" in base:
-        return Quantity.LOSS, frozenset({"loss"})
-    every = frozenset(base)
-    for word in base[1:-1]:  # `terminated` of "completions mean terminated length"
-        if (quantity := meanings.MEANINGS.get(every - {word})) in meanings.WITH_PARTS and quantity is not None:
-            return quantity, every - {word}
-    for size in range(len(base) - 1, 0, -1):
-        for first in range(len(base) - size, -1, -1):
-            used = frozenset(base[first : first + size])
-            quantity = meanings.MEANINGS.get(used)
-            if quantity is not None and quantity in meanings.WITH_PARTS:
-                return quantity, used
-    return None
-
-
 def _numbered(quantity: Quantity, numbers: list[str]) -> str | None:
     """Return which part the numbers in a name make of a quantity, "" if none; None where it cannot have any."""
     if quantity in (Quantity.LEARNING_RATE, Quantity.REWARD, Quantity.EPISODE_LENGTH):
@@ -290,13 +248,14 @@ def factor_of(quantity: Quantity, unit: str) -> float | None:
         return 1.0
     if unit in lexicon.SECONDS and (quantity.is_duration or quantity is Quantity.TIMESTAMP):
         return lexicon.SECONDS[unit]
+    if unit in lexicon.SECONDS and (quantity in meanings.COUNTED or quantity is Quantity.FLOPS):
+        return 1.0 / lexicon.SECONDS[unit]
     if quantity.is_memory and unit in lexicon.GIB:
         return lexicon.GIB[unit]
     if unit in lexicon.SHARES and (quantity.is_share or quantity.is_memory):
         return lexicon.SHARES[unit]
-    if unit in lexicon.THOUSANDS and (quantity.is_counter or quantity in meanings.COUNTED):
-        return lexicon.THOUSANDS[unit]
-    return 1.0 / lexicon.SECONDS[unit] if unit in lexicon.SECONDS and quantity in meanings.COUNTED else None
+    counts = quantity.is_counter or quantity in meanings.COUNTED
+    return lexicon.THOUSANDS[unit] if unit in lexicon.THOUSANDS and counts else None
 
 
 def _can_be(quantity: Quantity, statistic: str) -> bool:

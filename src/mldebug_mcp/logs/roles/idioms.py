@@ -66,9 +66,14 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "eval_token_acc": (Q.ACCURACY, "eval", 1.0),
     "metrics/accuracy_top1": (Q.ACCURACY, "eval", 1.0),  # Ultralytics measures it on the validation set
     "time_metrics/end_to_end(s)": (Q.STEP_TIME, "", 1.0),  # torchtitan
+    "throughput/duration": (Q.STEP_TIME, "", 1.0),  # Levanter
+    "throughput/device/bps": (Q.STEPS_PER_SECOND, "", 1.0),  # OLMo: batches
+    "charts/epsilon": (Q.EXPLORATION, "", 1.0),
     "dt": (Q.STEP_TIME, "", 1.0),
     "updt_s": (Q.STEP_TIME, "", 1.0),
     "step_avg": (Q.STEP_TIME, "", 1.0),
+    "system.cpu": (Q.HOST_UTILISATION, "", 1.0),  # Weights & Biases, in per cent
+    "system.memory": (None, "", 1.0),
     "_runtime": (Q.ELAPSED, "", 1.0),
     "train_time": (Q.ELAPSED, "", 1.0),
 }

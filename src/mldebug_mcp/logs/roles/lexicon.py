@@ -32,13 +32,14 @@ PHASES = _words(
 STATISTICS = _words(
     "mean: avg average averaged avr 平均",
     "median:",
-    "max: maximum peak",
+    "max: maximum peak inf",
     "min: minimum",
     "std: stddev stdev",
     "var: variance",
     "sum:",
     "count:",
     "last: latest",
+    "best:",
     "ema: smoothed smooth running moving",
     "p50: p05 p10 p25 p75 p90 p95 p99",
 ) | {one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")}
@@ -52,7 +53,8 @@ SECONDS = {
 }  # fmt: skip
 GIB = {
     "b": 2.0**-30, "byte": 2.0**-30, "bytes": 2.0**-30, "kb": 2.0**-20, "kib": 2.0**-20, "mb": 2.0**-10,
-    "mib": 2.0**-10, "gb": 1.0, "gib": 1.0, "g": 1.0, "tb": 2.0**10, "tib": 2.0**10,
+    "mib": 2.0**-10, "megabytes": 2.0**-10, "gb": 1.0, "gib": 1.0, "g": 1.0, "gigabytes": 1.0, "tb": 2.0**10,
+    "tib": 2.0**10,
 }  # fmt: skip
 """Loggers write MB and GB and divide by powers of 1024, as `torch.cuda` and `nvidia-smi` do: all are binary."""
 SHARES = {"%": 0.01, "pct": 0.01, "percent": 0.01, "percentage": 0.01}
@@ -66,14 +68,14 @@ NAMESPACES = _all("""
     statistics info log logs logger logging monitor monitoring main misc progress rollout rollouts hardware
     telemetry board tb tensorboard wandb trainer global glb globals general common default overall learner learners
     runners sampler objective ppo results result state status history output outputs diagnostics ray tune debug
-    internal meter meters tracker resource resources optim dynamics scheduler
+    internal dict meter meters tracker resource resources dynamics scheduler
 """)
 """Where a metric stands, which says nothing of what it is."""
 SOFT = _all("""
     step steps batch epoch base set total global current model lm gpt env environment num number optimizer group
     param_group default embedding preference this region used usage use process proc reduced cumulative main overall
-    gpu cuda device active allocated reserved torch l2 func metric sofar so far abs binary categorical sparse coarse
-    mean_of world sampled lifetime undiscounted adam
+    gpu cuda device active allocated reserved cached torch l2 func metric sofar so far abs binary categorical sparse
+    coarse mean_of world sampled lifetime undiscounted adam full watts celsius
 """)
 """Words that a name may have besides those of its quantity and still be that of the whole."""
 SPOILERS = _all("""
@@ -97,7 +99,7 @@ SYNONYMS = _words(
     g err: errg
     cost: costs
     accuracies:
-    accuracy: acc accu prec 准确率 正解率 정확도 точность
+    accuracy: acc accu prec 准确率 正解率 정확도 точность genauigkeit précision exactitud
     perplexity: ppl ppx
     cross entropy: crossentropy
     ce: xe
@@ -107,14 +109,15 @@ SYNONYMS = _words(
     gradient norm: gnorm gradnorm grdn
     learning:
     rate:
-    learning rate: lr lrs 学习率 学習率
+    learning rate: lr lrs lernrate 学习率 学習率
     weight: weights wt param params parameter parameters
     coefficient: coef coeff
     scale: scaler scaling
-    step: iteration iter itr minibatch
+    step: iteration iter itr minibatch schritt étape paso passo шаг 步 步数 ステップ 스텝
     steps: iterations iters its it
     time steps: timestep timesteps
     update:
+    remaining: remain
     updates: nupdates
     time: timing timings duration durations
     elapsed:
@@ -131,11 +134,11 @@ SYNONYMS = _words(
     fp16: bf16 amp
     forward: fwd
     backward: bwd
-    optimizer: opt
+    optimizer: opt optim
     adam: adamw adafactor lion sgd muon rmsprop adagrad lamb decoupledadamw
     batch: batches
     batch size: bsz
-    epoch: epochs epch
+    epoch: epochs epch epoche époque época эпоха 轮次 エポック 에폭
     ep:
     episode: episodes episodic
     round: rounds
@@ -152,11 +155,11 @@ SYNONYMS = _words(
     current: cur curr
     score: scores
     completion: completions response responses
-    prompt: prompts
+    prompt: prompts query queries
     clip: clipped
     fraction: frac ratio
     zero:
-    value: vf critic values vals
+    value: vf critic values vals vpred
     q:
     qf:
     v:
@@ -187,10 +190,10 @@ SYNONYMS = _words(
     num: number
     throughput: speed
     tokens per second: tps wps
-    steps per second: ups
+    steps per second: ups sps
     frame per second: fps
     samples per second: ips
-    flops: tflops flop flos gflops
+    flops: tflops tflop flop flos gflops gflop
     mfu: hfu
     memory: mem memories
     gpu memory: vram
@@ -224,7 +227,7 @@ SYNONYMS = _words(
     small map: aps
     medium map: apm
     large map: apl
-    iou: miou giou jaccard
+    iou: miou fwiou giou jaccard
     dice: mdice
     ndcg: dcg
     mrr:
@@ -238,7 +241,7 @@ SYNONYMS = _words(
     r2: rsquared r²
     squared: square
     r:
-    correlation: pearson spearman srcc plcc corr mcc
+    correlation: pearson pearsonr spearman spearmanr matthews kendalltau srcc plcc corr mcc
     success: win pass solve
     wer: cer uer ter
     mae:
@@ -247,7 +250,7 @@ SYNONYMS = _words(
     l2:
     rmse: rmsle
     mape: smape
-    fid:
+    fid: fid50k fid10k fid5k
     lpips:
     elbo:
     bpb: bpc bpd
@@ -258,9 +261,24 @@ SYNONYMS = _words(
 )
 """Word → what it means: one word or several."""
 
+PHRASES = {
+    ("io", "u"): "iou",
+    ("system", "memory", "usage"): "host memory",
+    ("absolute", "error"): "mae",
+    ("absolute", "percentage", "error"): "mape",
+    ("squared", "error"): "mse",
+    ("root", "mean", "squared", "error"): "rmse",
+    ("kullback", "leibler", "div"): "kl",
+}
+"""Words that stand one after another → those that they mean."""
+AXIS = frozenset({"vs", "versus"})
+"""Words after which a name says what it is drawn over: "lm loss vs samples"."""
+PLACES = frozenset({"loss", "time", "learning", "throughput", "tokens", "samples"})
+"""Words of quantities under which loggers also gather what is measured beside them: `throughput/mfu`."""
+
 NEGATED = frozenset({"objf"})
 """Words for what is maximised: Kaldi's objective function is a log-probability per frame, minus a loss."""
 SET_ASIDE = ("summary/", "epoch_mean/")
 """Where the readers put averages over a run or an epoch: they are no series of it, whatever their names say."""
-EMPTY = NAMESPACES | {"per", "of", "in", "the", "this"}
+EMPTY = NAMESPACES | {"per", "of", "in", "the", "this", "to"}
 """Words that say nothing, but for those that are part of a quantity too."""

@@ -14,6 +14,7 @@ MEANINGS: dict[frozenset[str], Q] = {
         Q.BITS: "bpb",
         Q.GRADIENT_NORM: "gradient norm, gradient weight norm, policy gradient norm, l2 gradient norm",
         Q.WEIGHT_NORM: "weight norm",
+        Q.UPDATE_RATIO: "update fraction, update weight fraction",
         Q.LEARNING_RATE: "learning rate, policy learning rate, learning rate pg",
         Q.LOSS_SCALE: "loss scale, gradient scale, fp16 scale, fp16 gradient scale",
         Q.SKIPPED_STEPS: "skipped, num skipped, skipped steps, num skipped steps, skipped step",
@@ -23,28 +24,29 @@ MEANINGS: dict[frozenset[str], Q] = {
         "total env interacts, num env steps, kimg, optimizer step, num steps sampled, num env steps sampled, "
         "num env steps sampled lifetime, num time steps",
         Q.EPOCH: "epoch",
-        Q.EPISODE: "episode, num episode, index episode",
-        Q.TOKENS_SEEN: "num tokens, tokens seen, consumed tokens, num tokens seen, num input tokens seen, total tokens",
+        Q.EPISODE: "episode, num episode, total episode, index episode",
+        Q.TOKENS_SEEN: "num tokens, n tokens seen, tokens seen, consumed tokens, num tokens seen, "
+        "num input tokens seen, total tokens",
         Q.SAMPLES_SEEN: "consumed samples, samples seen, num samples seen, total samples, num samples",
         Q.BATCH_SIZE: "batch size",
         Q.STEP_TIME: "step time, batch time, step elapsed time, batch cost, batch t, step t, update time",
         Q.DATA_TIME: "data time, data wait, data wait time, data load, data load time, data fetch, data fetch time, "
         "fetch time, fetch batch time, reader cost, reader time, data t, data cost, data stall, data stall time, "
-        "batch wait time",
-        Q.FORWARD_TIME: "forward time, forward t",
-        Q.BACKWARD_TIME: "backward time, backward t",
+        "batch wait time, load time, rank data time",
+        Q.FORWARD_TIME: "forward time, forward t, forward elapsed time",
+        Q.BACKWARD_TIME: "backward time, backward t, backward elapsed time",
         Q.OPTIMIZER_TIME: "optimizer time, optimizer step time",
         Q.EPOCH_TIME: "epoch time",
         Q.RUNTIME: "runtime",
         Q.ELAPSED: "elapsed, elapsed time, wall, wall time, total time",
         Q.TIMESTAMP: "timestamp, timestamp time",
-        Q.TIME_LEFT: "eta",
+        Q.TIME_LEFT: "eta, eta time, remaining time, time left",
         Q.THROUGHPUT: "throughput",
-        Q.FLOPS: "flops, total flops",
+        Q.FLOPS: "flops, total flops, throughput flops",
         Q.FLOPS_UTILISATION: "mfu",
         Q.DEVICE_MEMORY: "memory, gpu memory, memory reserved, memory allocated, memory active, gpu memory reserved, "
-        "gpu memory allocated, gpu memory active",
-        Q.HOST_MEMORY: "host memory",
+        "gpu memory allocated, gpu memory active, gpu memory utilisation",
+        Q.HOST_MEMORY: "host memory, host memory utilisation",
         Q.DEVICE_UTILISATION: "gpu utilisation",
         Q.HOST_UTILISATION: "host utilisation",
         Q.TEMPERATURE: "temperature, gpu temperature",
@@ -55,17 +57,17 @@ MEANINGS: dict[frozenset[str], Q] = {
         Q.VALUE: "value, q value, qf value, v value",
         Q.POLICY_LOSS: "policy loss, policy gradient loss, surrogate loss, policy surrogate loss, mu loss, pg loss, "
         "policy pg loss",
-        Q.ENTROPY: "entropy, policy entropy",
+        Q.ENTROPY: "entropy, policy entropy, approx entropy",
         Q.ENTROPY_LOSS: "entropy loss",
         Q.KL: "kl, kl div, policy kl",
         Q.APPROXIMATE_KL: "approx kl, policy approx kl",
         Q.CLIP_FRACTION: "clip fraction, policy clip fraction, pg clip fraction, policy pg clip fraction",
         Q.EXPLAINED_VARIANCE: "explained, value explained",
-        Q.ADVANTAGE: "advantage",
+        Q.ADVANTAGE: "advantage, policy advantage",
         Q.EXPLORATION: "exploration rate",
         Q.EPISODE_LENGTH: "episode length, ep length, episode steps",
-        Q.COMPLETION_LENGTH: "completion length",
-        Q.PROMPT_LENGTH: "prompt length",
+        Q.COMPLETION_LENGTH: "completion length, completion length tokens, generator tokens samples",
+        Q.PROMPT_LENGTH: "prompt length, prompt length tokens",
         Q.CLIPPED_COMPLETIONS: "completion clip fraction, completion length clip fraction",
         Q.REWARD_CHOSEN: "reward chosen",
         Q.REWARD_REJECTED: "reward rejected",
@@ -135,21 +137,30 @@ RATES: dict[str, Q] = {
 """... and what is counted per second."""
 WITH_PARTS = frozenset({
     Q.LOSS, Q.ACCURACY, Q.PERPLEXITY, Q.REWARD, Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.KL, Q.ENTROPY, Q.CLIP_FRACTION,
+    Q.UPDATE_RATIO, Q.APPROXIMATE_KL, Q.FLOPS_UTILISATION,
     Q.COMPLETION_LENGTH, Q.VALUE, Q.TOKENS_PER_SECOND, Q.SAMPLES_PER_SECOND, Q.STEPS_PER_SECOND,
     *(one for one in Q if one.higher_is_better or one.lower_is_better),
 })  # fmt: skip
 """Quantities that have parts, named by any word: `box_loss`, the F1 of a class, the norm of a layer."""
 INDEXED = frozenset({
     Q.LEARNING_RATE, Q.REWARD, Q.VALUE_LOSS, Q.ACCURACY, Q.GRADIENT_NORM, Q.DEVICE_MEMORY, Q.DEVICE_UTILISATION,
-    Q.TEMPERATURE, Q.POWER, Q.OUTPUT_ON_GENERATED,
+    Q.TEMPERATURE, Q.POWER, Q.OUTPUT_ON_GENERATED, Q.VALUE,
 })  # fmt: skip
 """... and those whose name may hold a number: of a group of parameters, of a GPU, of episodes that are averaged."""
-WHOLE_INDICES = {Q.VALUE_LOSS: "1", Q.ACCURACY: "1", Q.DEVICE_MEMORY: "0", Q.OUTPUT_ON_GENERATED: "1"}
+WHOLE_INDICES = {
+    Q.VALUE_LOSS: "1", Q.VALUE: "1", Q.ACCURACY: "1", Q.OUTPUT_ON_GENERATED: "1",
+    **dict.fromkeys((Q.DEVICE_MEMORY, Q.DEVICE_UTILISATION, Q.TEMPERATURE, Q.POWER), "0"),
+}  # fmt: skip
 """The one number that does not make a part of it: the first critic, top-1, GPU 0."""
 NOT_IN_A_LOSS = frozenset({
     Q.LEARNING_RATE, Q.ENTROPY, Q.APPROXIMATE_KL, Q.CLIP_FRACTION, Q.EXPLAINED_VARIANCE, Q.LOSS_SCALE, Q.GRADIENT_NORM,
 })  # fmt: skip
 """Quantities that `loss/` in front is only the place of."""
+
+BY_MODULE = frozenset({Q.GRADIENT_NORM, Q.WEIGHT_NORM, Q.UPDATE_RATIO})
+"""Quantities that are logged for each module or parameter of a model, by its path in it."""
+OF_ROLLOUTS = frozenset({Q.REWARD, Q.SCORE, Q.KL, Q.ADVANTAGE})
+"""Quantities that verl logs under `critic/` and that are none of the critic's own."""
 
 CONCEPTS = frozenset(word for words in MEANINGS for word in words)
 """The words that quantities are made of."""

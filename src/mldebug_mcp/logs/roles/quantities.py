@@ -15,6 +15,7 @@ class Quantity(StrEnum):
     BITS = "bits"
     GRADIENT_NORM = "grad_norm"
     WEIGHT_NORM = "weight_norm"
+    UPDATE_RATIO = "update_ratio"
     LEARNING_RATE = "learning_rate"
     LOSS_SCALE = "loss_scale"
     SKIPPED_STEPS = "skipped_iterations"
@@ -198,7 +199,7 @@ _NAMED = (
         Quantity.ELAPSED, Quantity.TIMESTAMP, Quantity.EPISODE_LENGTH, Quantity.COMPLETION_LENGTH,
         Quantity.CLIPPED_COMPLETIONS,
     }
-) - {Quantity.WEIGHT_NORM}  # fmt: skip
+) - {Quantity.WEIGHT_NORM, Quantity.UPDATE_RATIO}  # fmt: skip
 _ALSO_SETTINGS = frozenset({
     Quantity.PRECISION, Quantity.ERROR_RATE, Quantity.SUCCESS_RATE, Quantity.HIT_RATE, Quantity.CORRELATION,
     Quantity.RANK, Quantity.METEOR, Quantity.VALUE, Quantity.PROMPT_LENGTH,

@@ -17,6 +17,9 @@ _LEAST_GLUED = 3
 """Letters of a word that may be glued to others without a separator: `gradnorm`, `clipfrac`."""
 _SHORT_GLUED = frozenset({"ep", "kl", "lr"})
 
+_FIRST_LOADER = ["data", "load", "index", "0"]
+"""What Lightning adds to the names of all evaluations where there are several: the first stands for them."""
+
 PHASE, STATISTIC, UNIT, NOTHING = "phase", "statistic", "unit", "nothing"
 
 
@@ -61,8 +64,12 @@ def segments_of(name: str) -> list[list[str]]:
             segments.pop()  # RLlib: the name of the policy that it learns
         elif words := _words_of(one):
             segments.append(words)
+    if segments[-1:] == [_FIRST_LOADER]:
+        segments.pop()
     if len(segments) > 2 and segments[-1] == ["gpu"] and ["gpu"] in segments[:-1]:
         segments[-1].append("utilisation")  # Weights & Biases: `system.gpu.0.gpu`
+    if len(segments) == 4 and segments[:2] == [["system"], ["gpu"]] and segments[-1] == ["memory"]:
+        segments[-1].append("utilisation")  # ... and how busy its memory is: `system.gpu.0.memory`
     if segments and segments[-1][-1] == "per":
         segments[-1][-1] = "wer"  # the phone error rate of speech
     return segments
@@ -97,7 +104,7 @@ def _sort(words: Words, word: str, mine: list[str]) -> None:
         if words.phase not in ("", word) and mine:
             words.phases += 1  # two in one segment are two names
         words.phase = "eval" if words.phase == "eval" else word
-        words.phase_follows = bool(mine)
+        words.phase_follows = not lexicon.SOFT.issuperset(mine)
     elif kind == STATISTIC:
         words.statistic = words.statistic or word
         words.extra += 1 if word in ("mean", "median") else 2  # of two, the smoother is the metric
@@ -125,33 +132,54 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
     if number + 1 == len(segments) and position + 1 == len(segment):
         return False
     before, after = segment[max(0, position - 1) : position], segment[position + 1 : position + 2]
-    return len(segment) == 1 or after == ["per"] or before in (["time"], ["per"])
+    return (
+        (len(segment) == 1 and segment[position] in lexicon.SECONDS)
+        or after == ["per"]
+        or before in (["time"], ["per"])
+    )
 
 
 def _words_of(segment: str) -> list[str]:
     """Return the words of a segment as the lexicon knows them, in lower case where it does not."""
-    return [word for chunk in chunks_in(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))) for word in words_in(chunk)]
+    return _in_phrases(words_in(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))))
 
 
-def chunks_in(name: str) -> list[str]:
-    """Return the parts of a name between its separators, each of letters and digits."""
-    chunks: list[str] = _CHUNK.findall(name.replace("^", ""))
+def words_in(text: str) -> list[str]:
+    """Return the words of a text one by one, as the lexicon knows them, in lower case where it does not."""
+    pieces = [text] if text.isalpha() and text.islower() else pieces_of(text)
+    return [word for piece in pieces for word in _KNOWN.get(piece) or _glued(piece) or (piece,)]
+
+
+def chunks_in(text: str) -> list[str]:
+    """Return the parts of a text between its separators, each of letters and digits."""
+    chunks: list[str] = _CHUNK.findall(text.replace("^", ""))
     return chunks
 
 
-def words_in(chunk: str) -> tuple[str, ...]:
-    """Return the words of a part without separators."""
-    low = chunk.lower()
-    if low in _KNOWN:
-        return _KNOWN[low]
-    if chunk.isalpha() and chunk.islower():
-        return _glued(chunk) or (chunk,)
-    words: list[str] = []
-    for hump in _HUMP.split(chunk):
-        low = hump.lower()
-        for piece in (low,) if low in _KNOWN else _DIGITS.split(low):
-            words += _KNOWN.get(piece) or _glued(piece) or (piece,)
-    return tuple(words)
+def pieces_of(text: str) -> list[str]:
+    """Return the words of a name as they are written, in lower case: `ValRecall0` is val, recall and 0."""
+    pieces: list[str] = []
+    for chunk in _CHUNK.findall(text):
+        low = chunk.lower()
+        if low in _KNOWN:
+            pieces.append(low)
+        elif (bare := low.rstrip("0123456789")) in _KNOWN:
+            pieces += [bare, low[len(bare) :]]  # "mAP50"
+        else:
+            for hump in map(str.lower, _HUMP.split(chunk)):
+                pieces += [hump] if hump in _KNOWN else _DIGITS.split(hump)
+    return pieces
+
+
+def _in_phrases(words: list[str]) -> list[str]:
+    """Return words with phrases as what they mean, and without the axis that they are said to be drawn over."""
+    axis = next((position for position, word in enumerate(words) if word in lexicon.AXIS and position), len(words))
+    found = words[:axis]
+    for phrase, meaning in _PHRASES:
+        for start in range(len(found) - len(phrase) + 1):
+            if tuple(found[start : start + len(phrase)]) == phrase:
+                found[start : start + len(phrase)] = meaning.split()
+    return found
 
 
 def _glued(word: str) -> tuple[str, ...] | None:
@@ -172,6 +200,7 @@ def _taken_apart(word: str) -> tuple[str, ...] | None:
     return None
 
 
+_PHRASES = sorted(lexicon.PHRASES.items(), key=lambda one: -len(one[0]))
 _KNOWN: dict[str, tuple[str, ...]] = {
     **{word: tuple(meaning.split()) or (word,) for word, meaning in lexicon.SYNONYMS.items()},
     **{word: (meaning,) for word, meaning in (*lexicon.PHASES.items(), *lexicon.STATISTICS.items())},

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.levels.accuracy_at_guess import accuracy_at_guess
-from mldebug_mcp.symptoms.levels.accuracy_below_chance import accuracy_below_chance
 from mldebug_mcp.symptoms.levels.accuracy_stands_still import accuracy_stands_still
 from mldebug_mcp.symptoms.levels.minority_missed import minority_missed
 from mldebug_mcp.symptoms.levels.one_answer_for_all import one_answer_for_all
@@ -12,21 +10,6 @@ from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, question
 
 READINGS = (
-    reading(
-        accuracy_at_guess,
-        not_for=("boosting",),
-        background=0.001,
-        follows=(
-            "loss_at_chance",
-            "loss_at_clip",
-            "loss_constant",
-            "loss_negative",
-            "loss_nonfinite",
-            "loss_plateau",
-            "loss_zero",
-        ),
-    ),
-    reading(accuracy_below_chance, needs=("loss",), not_for=("pretraining", "sft"), background=0.001),
     reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
     reading(one_answer_for_all, background=0.003, not_for=("pretraining", "sft"), follows=("loss_nonfinite",)),
     reading(

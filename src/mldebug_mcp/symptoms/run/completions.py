@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -15,80 +13,73 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import counted, figure
 
 SHARE = "completions/clipped_ratio"
-LEAST_LENGTHS = 20
-FACTOR = 2.0
-NEAR_LIMIT = 0.7
-"""Growth by half is enough where it ends within this share of the limit."""
-MOST_WITH_SCORES, FEW_CUT = 4.0, 0.2
-"""Growth below this factor is a remark where every score of evaluation rises with it, the length ends below half of the
-limit and no more than this share is cut off: answers to problems that take thought grow so. Chosen by hand."""
-LEAST_SCORES = 4
-WHILE_LEARNING = 3.0
-"""... and below this factor where the reward rises instead, and the policy is known to stay near its reference."""
-CUT = 0.5
-"""... or, where the limit is not known, where this share of the completions is cut off by it in the end."""
-STEADY = 0.8
-"""Rank correlation of block medians with time: the growth is steady."""
-STAYS = 0.6
-"""... or it is over within a third of the log, and this share of it is never lost again."""
+LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
+"""Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen."""
+FACTOR, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
+"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen."""
+MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
+"""Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
+the reference; and no more than this share is cut off. Chosen: answers that take thought grow so."""
+STEADY, STAYS, SIGMAS = 0.8, 0.6, 6.0
+"""Rank correlation with time, or the share of the growth that is never lost; times the wobble of levels. Chosen."""
 SHRUNK = 0.3
-"""Of the length at the start. A policy that learns a format may well drop half of its words. Chosen by hand."""
-MOST_CUT = 0.8
-"""Axolotl, for GRPO: below 0.3 is healthy, above 0.8 most completions hit the limit."""
-LEAST_SHARES = 3
-ALL = 0.99
-NEARLY_ALWAYS = 0.95
-"""Of the records, the first among them. Under a limit that is merely low some answers are short enough. By hand."""
-LEAST_OF_ALL = 5
+"""Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
+MOST_CUT, PART = 0.8, 0.25
+"""Share of completions at the limit, for so much of the log. Source: axolotl_stability."""
+ALL, NEARLY_ALWAYS = 0.99, 0.95
+"""Share of completions, of records, the first among them. Chosen: under a low limit some are short enough."""
 
 
 @question(
     Outcome(
         "completion_length_grows",
-        cleandoc("""Completions grow toward the limit.
+        """The mean length of completions rises steadily, to a multiple or up to the limit.
 
-        The mean length of completions rises steadily, to a multiple or up to the limit.
-        Not this when: it wanders; it rises and falls back; it rises and levels off well below the limit after growth
-        of less than a factor of two; it stays clear of the limit while all scores of evaluation rise with it, or, up
-        to a factor of three, the reward beside a KL that is logged and stays low (remarks). Tasks that need
-        reasoning lengthen answers for good reason: read it with the reward. The factors were chosen by hand."""),
+        Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
+        it, or the reward near the reference (remarks), as in tasks that take thought.""",
         background=0.025,
         sources=("axolotl_stability",),
         needs=("completion_length",),
     ),
     Outcome(
         "completion_length_shrinks",
-        cleandoc("""Completions shrink to a fraction.
+        """The mean length of completions falls to less than a third of what it was, and stays there.
 
-        The mean length of completions falls to less than a third of what it was, and stays there.
         Not this when: completions lose some words as a format is learnt; they are short from the start; most hit the
-        limit at first, so that the policy only learns to end."""),
+        limit at first, so that the policy only learns to end.""",
         background=0.01,
         needs=("completion_length",),
     ),
     Outcome(
         "completions_truncated",
-        cleandoc("""Most completions hit the limit.
+        """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
 
-        More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end, without
-        having grown into it.
-        Not this when: single records do; the share is high at the start and comes down for good."""),
+        Not this when: single records do; the share is high at the start and comes down for good; it was low at the
+        start (`completions_reach_limit`).""",
         background=0.01,
         sources=("axolotl_stability",),
         needs=(SHARE,),
     ),
     Outcome(
         "completions_never_end",
-        cleandoc("""No completion ends by itself, from the first record on.
+        """No completion ends by itself, in nearly every record from the first on.
 
-        All completions run to the length limit, in nearly every record from the first on: none ends with an end
-        token.
-        Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training."""),
+        Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.""",
         background=0.05,
         sources=("axolotl_faq",),
         needs=(SHARE,),
         as_chosen=True,
         of="completions_truncated",
+    ),
+    Outcome(
+        "completions_reach_limit",
+        """Most completions ended by themselves at first, and more than 80 % run into the length limit later.
+
+        Not this when: they did from the start (`completions_truncated`); their length has grown by half
+        (`completion_length_grows`).""",
+        background=0.01,
+        sources=("axolotl_stability",),
+        needs=(SHARE,),
     ),
     any_of=("completion_length", SHARE),
     not_for=NOT_POLICY,
@@ -121,6 +112,8 @@ def _at_limit(run: Run) -> Answers:
     truncated = _truncated(run, share)
     if truncated is None:
         return {}
+    if start_level(share.value[:LEAST_SHARES]) < CUT:
+        return {"completions_reach_limit": truncated}
     never = _never_end(share)
     beside = {} if never is None else {"completions_never_end": never}
     return {"completions_truncated": truncated, **beside}
@@ -131,7 +124,7 @@ def _grows(run: Run, length: Series) -> Evidence | None:
     start, end = start_level(length.value[: max(3, len(length) // 4)]), end_level(length.value)
     limit = run.setting("max_completion_length")
     near = end >= NEAR_LIMIT * limit if limit is not None else _cut_off(run)
-    grown = end >= (1.5 if near else FACTOR) * start and end - start > 6 * cut.wobble
+    grown = end >= (NEAR_FACTOR if near else FACTOR) * start and end - start > SIGMAS * cut.wobble
     later = cut.level[len(cut.level) // 3 :]
     stays = float(later.min()) >= start + STAYS * (end - start)
     if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
@@ -153,7 +146,7 @@ def _grows(run: Run, length: Series) -> Evidence | None:
 def _shrinks(run: Run, length: Series) -> Evidence | None:
     cut = blocks(length.value, 12)
     start, end = start_level(length.value), end_level(length.value)
-    if not 0 <= end < SHRUNK * start or start - end < 6 * cut.wobble or _was_cut(run):
+    if not 0 <= end < SHRUNK * start or start - end < SIGMAS * cut.wobble or _was_cut(run):
         return None
     onset = float(length.step[departure(length.value, end)])
     return Evidence(
@@ -168,7 +161,7 @@ def _truncated(run: Run, share: Series) -> Evidence | None:
     cut = blocks(share.value, 12)
     high = cut.level > MOST_CUT
     came_down = not high[-max(1, len(high) // 4) :].any()
-    if came_down or (not high[-1] and high.mean() < 0.25):
+    if came_down or (not high[-1] and high.mean() < PART):
         return None
     first = int(cut.first[int(np.argmax(high))])
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
+from functools import partial
 
 import numpy as np
 
@@ -22,64 +22,59 @@ from mldebug_mcp.measure.rewards import TEXT_POLICIES, seems_to_learn
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import counted, figure
 
-GROWTH = 30.0
-"""The loss rises to this multiple of the lowest level before it; chosen on simulated curves."""
-UNEXPLAINED = 100.0
-"""... or passes this multiple of the squared reward, where beside it the critic explains nothing of the returns, as one
-far from them does. In 23 sound runs that log it the multiple is at most 0.2, also where little is explained; where
-targets run away, above 6,000."""
-GROWTH_ALONE = 1000.0
-"""... or to this one where no reward tells the scale of returns."""
-LEAST_RECORDS = 8
-TIMES = 10.0
-"""Times the largest value that returns explain. Scaled rewards and a bonus for entropy make some times of it. Chosen by
-hand."""
-TIMES_GROWING = 3.0
-STILL_GROWS = 1.5
-"""... or this many, where over the later half they still grow by this factor while the return does not. By hand."""
-TIMES_AT_ONCE = 100.0
-"""... or this many, for which few records are enough. By hand."""
-WORSE_THAN_CONSTANT = -0.1
-HAD_EXPLAINED = 0.4
-"""Explained variance: a critic that predicts a constant has 0. A level kept this far below it, or lost from this high
-to below it, is no noise of a few batches. Chosen by hand."""
-LASTING = 0.8
-"""The share of the records of the later half in which it is below zero."""
-LEAST_EXPLAINED = 20
+GROWTH, GROWTH_ALONE = 30.0, 1000.0
+"""Times the lowest level before it; the second where no reward tells the scale. Chosen: on simulated curves."""
+UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
+"""Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 sound runs
+stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
+LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
+"""Records of a loss or of values, and of the variance that is explained. Chosen."""
+TIMES, TIMES_GROWING, STILL_GROWS, TIMES_AT_ONCE = 10.0, 3.0, 1.5, 100.0
+"""Times the largest value that returns explain; where values still grow by the third over the later half; from few
+records. Chosen: scaled rewards and a bonus for entropy make some times of it."""
+WORSE_THAN_CONSTANT, HAD_EXPLAINED, LASTING = -0.1, 0.4, 0.8
+"""A level kept below that of a constant, or lost from the second; the share of records below zero. Chosen: no noise of
+a few batches."""
+NOTHING, ALWAYS = 0.01, 0.95
+"""An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
 
 
 @question(
     Outcome(
         "value_loss_high",
-        cleandoc("""Value loss explodes.
+        """The loss of the value function grows by orders of magnitude, past what returns or a network can explain.
 
-        The loss of the value function or critic grows by orders of magnitude, past what returns can explain.
-        Not this when: it is large because returns are large; it grows with the returns as the agent learns; it
-        wobbles and never reaches zero; it jumps within what returns can explain and comes back."""),
+        Not this when: it is large because returns are large, and they are explained; it grows with the returns as the
+        agent learns; it jumps within what returns can explain and comes back.""",
         background=0.004,
         sources=("jones_rl_debugging",),
     ),
     Outcome(
         "q_values_beyond_returns",
-        cleandoc("""Values of actions far above anything that was ever earned.
+        """Values of actions ten times what was ever earned, or three times and still growing while the return does not.
 
-        A value is a discounted return, so that it is at most about as large as the largest one, or as the reward of
-        a step over one minus the discount. The values are ten times that, or three times and still growing while the
-        return does not.
-        Not this when: they come back in the later half; rewards are scaled for the critic, which makes some times as
-        much of them."""),
+        Not this when: they come back in the later half; rewards are scaled for the critic, to some times as much.""",
         background=0.004,
     ),
     Outcome(
         "explained_variance_low",
-        cleandoc("""The critic predicts returns worse than a constant does, and goes on so.
+        """The critic predicts returns worse than a constant does, and goes on so.
 
         The explained variance stays below zero over the later half of the log, or ends there after it had been high.
         Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
-        the reward rises all the same (a remark)."""),
+        the reward rises all the same (a remark).""",
         background=0.01,
+        needs=("explained_variance",),
+    ),
+    Outcome(
+        "critic_explains_nothing",
+        """The critic explains none of the variance of returns, from the first record to the last.
+
+        Not this when: the reward rises all the same; returns do not vary; it explains something now and then.""",
+        background=0.005,
         needs=("explained_variance",),
     ),
     any_of=(Quantity.VALUE_LOSS, Quantity.LOSS, Quantity.VALUE, Quantity.EXPLAINED_VARIANCE, "*mean_q", "*avg_q"),
@@ -87,18 +82,7 @@ LEAST_EXPLAINED = 20
 )
 def critic(run: Run) -> Answers:
     """The first of the outcomes that is seen; why each one before it could not be judged."""
-    answers: dict[str, Evidence | CannotTell] = {}
-    for name, look in _LOOKS.items():
-        try:
-            seen = look(run)
-        except CannotTell as why:
-            answers[name] = why
-            continue
-        if seen is not None:
-            answers[name] = seen
-            if seen.present:
-                break
-    return answers
+    return first_seen({outcome: partial(look, run) for outcome, look in _LOOKS.items()})
 
 
 def _loss(run: Run) -> Evidence | None:
@@ -110,12 +94,24 @@ def _loss(run: Run) -> Evidence | None:
         return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
     loss, scale, worth = loss.finite, return_scale(run), explained(run)
     nothing = worth is not None and worth.nothing
+    if nothing and len(loss) >= LEAST_RECORDS and median(np.abs(loss.value)) > OUT_OF_REACH**2:
+        return _out_of_reach(run, loss)
     beyond = _beyond_returns(run, loss, scale, nothing=nothing) if len(loss) and scale is not None else None
     if len(loss) >= LEAST_RECORDS:
         return _grown(run, loss, scale) or beyond
     if beyond is None:
         raise CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
     return beyond
+
+
+def _out_of_reach(run: Run, loss: Series) -> Evidence:
+    level, first = median(np.abs(loss.value)), float(loss.step[0])
+    return Evidence(
+        f"value_loss is {figure(level)} (median of {len(loss)} records) from {run.step_name} {figure(first)} on, and "
+        "explained_variance stays at zero",
+        steps=(first,),
+        values={"level": level, "end": end_level(np.abs(loss.value))},
+    )
 
 
 def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
@@ -228,8 +224,26 @@ def _returns_vary(run: Run) -> bool:
     )
 
 
+def _explains_nothing(run: Run) -> Evidence | None:
+    worth = run["explained_variance"].finite if "explained_variance" in run else None
+    if worth is None or len(worth) < LEAST_EXPLAINED or not _returns_vary(run):
+        raise CannotTell(f"fewer than {LEAST_EXPLAINED} values of explained_variance, or returns that hardly vary")
+    share = float(np.mean(np.abs(worth.value) <= NOTHING))
+    if share < ALWAYS:
+        return None
+    learns = seems_to_learn(run)
+    return Evidence(
+        f"explained_variance is within {figure(NOTHING)} of zero in {share:.0%} of {len(worth)} records"
+        f"{'; the reward rises all the same' if learns else ''}",
+        steps=(float(worth.step[0]),),
+        values={"share": share, "records": len(worth)},
+        present=not learns,
+    )
+
+
 _LOOKS: dict[str, Callable[[Run], Evidence | None]] = {
     "value_loss_high": _loss,
     "q_values_beyond_returns": _values,
     "explained_variance_low": _explained,
+    "critic_explains_nothing": _explains_nothing,
 }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
+import numpy as np
 
 from mldebug_mcp.logs.plan import Plan, plan_of
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.beginning import has_finished
+from mldebug_mcp.symptoms.pace import RATES, step_times
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.telling import told
 from mldebug_mcp.text import figure
 
 _SAID = {
@@ -18,29 +22,44 @@ _SAID = {
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
 
 
+LAST = 6
+"""Records that are the end of a log. Chosen: what hangs does so at once, or within a few steps."""
+BEFORE = 8
+"""Records before these. Chosen: among fewer there may be no evaluation and no checkpoint."""
+SLOWER, BEYOND = 10.0, 5.0
+"""Times the usual step, and the slowest before. Chosen: evaluations and checkpoints came before as well."""
+
+
 @question(
     Outcome(
         "log_stops",
-        cleandoc("""The log ends before the number of steps or epochs that was planned.
+        """The log ends before the number of steps or epochs that was planned.
 
-        Not this when: only the last logging interval is missing; the run says that it finished, or was set to stop
-        early (remarks); the log is the state saved with a checkpoint, which ends where the checkpoint was written; its
-        clock runs on without records (`log_falls_silent`). A run that is still going looks the same, hence the high
-        background. The slack was chosen by hand.
-        """),
+        A run that is still going looks the same. Not this when: only the last logging interval is missing; the run says
+        that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
+        """,
         background=0.3,  # a run that is still going
         as_chosen=True,
         follows=_FAILURES,
     ),
     Outcome(
-        "log_falls_silent",
-        cleandoc("""The lines of the log go on with the time, but no record comes for far longer than before.
+        "last_steps_slow",
+        """Among the last steps before the log ends early are some that take far longer than any before.
 
-        Not this when: the plan was reached, or the run says that it finished or was interrupted; a fatal error stands
-        at the end; the silence is less than five minutes or ten times the usual distance of records, as for an
-        evaluation or a checkpoint (`logs.endings`). A log without times, or one in which every line stops at once,
-        cannot tell a run that hangs from one that still goes on.
-        """),
+        What hangs often stutters first, as what it waits for fails. Not this when: steps as slow came before, as for an
+        evaluation or a checkpoint; it is the first steps. Unknown where no time of a step is logged.
+        """,
+        background=0.003,
+        of="log_stops",
+        as_chosen=True,
+    ),
+    Outcome(
+        "log_falls_silent",
+        """The lines of the log go on with the time, but no record comes for far longer than before.
+
+        Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
+        silence is less than five minutes or ten times the usual distance of records. Without times it cannot be told.
+        """,
         background=0.005,
         sources=("bloom_176b_chronicles",),
         as_chosen=True,
@@ -56,7 +75,31 @@ def end_of_log(run: Run) -> Answers:
         stops = _stops(run)
     except CannotTell as why:
         return {"log_stops": why}
-    return {"log_stops": stops} if stops is not None else {}
+    if stops is None:
+        return {}
+    return {"log_stops": stops, **told({"last_steps_slow": lambda: _slow(run)})}
+
+
+def _slow(run: Run) -> Evidence | None:
+    """Return the slowest of the last steps, if none before was like it.
+
+    Raises:
+        CannotTell: the time of a step is not logged, or hardly.
+    """
+    if not any(run.with_role(Quantity.STEP_TIME, *RATES, phase="train", parts=True)):
+        raise CannotTell("not logged: how long a step takes")
+    times = step_times(run, BEFORE + LAST)
+    before, last = times.value[:-LAST], times.value[-LAST:]
+    slowest, usual = float(last.max()), median(before)
+    if slowest < max(SLOWER * usual, BEYOND * float(before.max())):
+        return None
+    step = float(times.step[-LAST:][int(np.argmax(last > BEYOND * float(before.max())))])
+    return Evidence(
+        f"from {run.step_name} {figure(step)} on, just before the log ends, steps take up to "
+        f"{figure(slowest / usual)} times as long as before",
+        steps=(step,),
+        values={"factor": slowest / usual},
+    )
 
 
 def _silent(run: Run) -> Evidence:

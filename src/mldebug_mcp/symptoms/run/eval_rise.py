@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.symptoms.evaluation import begins_late, evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.quality import all_zero
@@ -24,9 +23,6 @@ FALL = 0.1
 FAR, OF_START = 0.3, 0.1
 """Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
 as rows of another kind are met with ever surer answers. Chosen by hand."""
-EARLY = 0.7
-"""Of a pass. A minimum later than this may be the end of the first pass, after which a small set is often memorised.
-Chosen by hand."""
 
 GROWS = Outcome(
     "eval_gap_grows",
@@ -41,28 +37,6 @@ GROWS = Outcome(
     follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
     instead=("eval_gap_at_zero", "eval_gap_wide"),
 )
-SLIGHT = Outcome(
-    "eval_gap_slight",
-    """A language model's evaluation loss ends 1 to 5 % above its minimum, while the training loss goes on falling.
-
-    So much is usual in the third epoch of fine-tuning. Not this when: it rises by more, or at four evaluations in a
-    row (`eval_gap_grows`). Judged only where evaluation rises.""",
-    background=0.06,
-    sources=("axolotl_stability",),
-    as_chosen=True,
-    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
-)
-WITHIN = Outcome(
-    "eval_gap_within_epoch",
-    """The evaluation loss turns upward, while training goes on falling, before the first epoch is over.
-
-    Not this when: it turns at the end of the first epoch or later. Needs the epoch, or the rows and the batch.""",
-    background=0.03,
-    sources=("bekman_mle",),
-    of=GROWS.id,
-    needs=("loss",),
-    follows=("eval_gap_in_first_pass",),
-)
 NEVER = Outcome(
     "eval_never_improves",
     """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
@@ -75,7 +49,7 @@ NEVER = Outcome(
 )
 
 
-@question(GROWS, SLIGHT, WITHIN, NEVER, not_for=("grpo", "ppo", "rl"))
+@question(GROWS, NEVER, not_for=("grpo", "ppo", "rl"))
 def eval_rise(run: Run) -> Answers:
     """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
     rise = rise_of_evaluation(run)
@@ -83,31 +57,16 @@ def eval_rise(run: Run) -> Answers:
     if rise is None and isinstance(never, Evidence) and _is_far(run, never):
         rise = never
     if rise is None:
-        return {SLIGHT.id: CannotTell("the evaluation loss does not rise")}
+        return {}
     if rise is not never and is_slight(run, rise):
-        return {SLIGHT.id: rise}
-    told = {WITHIN.id: said_by(partial(_within_pass, run, rise)), NEVER.id: never}
-    return {GROWS.id: rise, **{name: said for name, said in told.items() if said is not None}}
+        raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
+    return {GROWS.id: rise} if never is None else {GROWS.id: rise, NEVER.id: never}
 
 
 def _is_far(run: Run, never: Evidence) -> bool:
     """Say whether an evaluation that never improves has come so far up that no scatter, however wild, explains it."""
     lowest, risen = never.values["lowest"], never.values["last"] - never.values["lowest"]
     return risen > FAR * abs(lowest) and risen > OF_START * abs(start_of(run, run["loss"].finite))
-
-
-def _within_pass(run: Run, rise: Evidence) -> Evidence | None:
-    if run.kind == "preference":
-        raise CannotTell("one pass over preference pairs is enough to know them by heart")
-    made = passes_at(run, np.array([rise.steps[0]]))
-    if made is None:
-        raise CannotTell("neither fractions of an epoch nor the steps per epoch are known")
-    epoch = float(made[0])
-    if epoch > EARLY:
-        return None
-    return Evidence(
-        f"at epoch {figure(epoch)}: {rise.summary}", steps=rise.steps, values={**rise.values, "epoch": epoch}
-    )
 
 
 def _never(run: Run) -> Evidence | None:

@@ -8,55 +8,47 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.fresh_gap import FIRST_PASS
 from mldebug_mcp.measure.score_pairs import ScorePair, score_pairs
 from mldebug_mcp.measure.statistics import median, median_of_three
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 
-LEAST = 3
-SIGMAS = 5.0
-"""Standard deviations of one gap that any of these differences has, whatever its size."""
+LEAST, SIGMAS = 3, 5.0
+"""Evaluations, and standard deviations of one gap that any difference has. Chosen: fewer show no course."""
 LEARNT, NO_GAIN, HALF = 0.5, 0.04, 0.5
-"""Training has come to the first share and evaluation gains no more than the second, and has at most half of it."""
-FIRST_PASS = 1.05
-"""Passes: up to here no row was seen twice, so that training is scored on rows as new as those of evaluation."""
+"""Training has come to the first share and evaluation gains no more than the second, and has at most half of it.
+Chosen: so does a model that serves no held-out row."""
 EARLY_PASS = 0.8
-"""Of a pass: an evaluation later than this may stand at its end."""
+"""Of a pass: an evaluation later than this may stand at its end. Chosen."""
 AT_ONCE, KEPT = 0.2, 0.6
-"""The gap at an evaluation in the first pass, and the least share of it that is left at every later one."""
+"""The gap at an evaluation in the first pass, and the least share of it at every later one. Chosen."""
 LOST, LEAST_TO_FALL = 0.05, 6
-"""Of a score that evaluation loses again, by medians of three; over so many evaluations."""
-CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
-"""The gap at first, as a share of that in the later half; that one, where training has come to the third number: rows
-are known by heart."""
-WITHIN = 0.08
-"""... or no more than that, where the whole log lies within the first pass, in which nothing can be known by heart."""
-ABOVE = 0.1
-"""By so much evaluation is the better one: augmentation and dropout, unless set high, cost less of an accuracy."""
-HEAVY_DROPOUT = 0.3
+"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen."""
+CLOSE, WIDE, KNOWN, WITHIN = 0.25, 0.3, 0.9, 0.08
+"""The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
+known by heart; or, where nothing can be known yet as the whole log lies in the first pass. Chosen."""
+ABOVE, HEAVY_DROPOUT = 0.1, 0.3
+"""By so much evaluation is the better one; a dropout that costs training more. Chosen: augmentation costs less."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "randaugment", "auto_augment", "aa", "random_erasing")
-"""Settings under which training is scored on harder inputs than evaluation. All numbers were chosen by hand, on small
-networks trained with each of these faults and without."""
-
+"""Settings under which training is scored on harder inputs than evaluation."""
 _LOSS_SAYS_SO = ("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start")
 
 STANDS = Outcome(
     "eval_score_stands",
     """A score of evaluation gains nothing while the same score of training rises far above it.
 
-    What is learnt serves no held-out row: other inputs or labels, another mode, or a metric that reads the wrong
-    column; or rows without any signal are learnt by heart. Not this when: evaluation was good at once; training has
-    not come above one half.""",
+    Not this when: evaluation was good at once; training has not come above one half; it had by the first evaluation,
+    which stands after the first pass over the data.""",
     background=0.003,
-    follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero", "eval_auc_at_chance"),
+    follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero"),
 )
 BEFORE_TWICE = Outcome(
     "eval_score_stands_at_once",
     """Training has left the score of evaluation far behind by the end of its first pass over the data.
 
-    So what it learns is no single rows known by heart, and is there to be learnt. Not this when: training comes up only
-    as rows are seen again and again; how many passes were made is not known.""",
+    Not this when: training comes up only as rows are seen again; how many passes were made is not known.""",
     background=0.3,
     as_chosen=True,
     of="eval_score_stands",
@@ -73,18 +65,17 @@ AT_FIRST = Outcome(
     "eval_score_far_below",
     """A score of evaluation is far below that of training within the first pass over the data, and stays there.
 
-    Within the first pass training is scored on rows that it has never seen, as evaluation is. Not this when: the gap
-    grows with the passes, which is memorisation; the gap closes, as when batch normalisation settles; how many passes
-    were made is not known.""",
+    Not this when: the gap grows with the passes, which is memorisation; it closes, as when batch normalisation settles;
+    how many passes were made is not known.""",
     background=0.01,
-    follows=("eval_bad_from_start", "eval_gap_steady"),
+    follows=("eval_bad_from_start",),
 )
 GROWS = Outcome(
     "eval_score_gap_grows",
     """A score of training leaves that of evaluation behind, to which it was close at first, by 0.3 and near its best.
 
-    Within the first pass over the data 0.08 is enough, wherever training has come to. Not this when: the gap was there
-    at once; rows were seen again and training is still on its way. Hard tasks of many classes end so too.""",
+    Within the first pass over the data 0.08 is enough. Not this when: the gap was there at once; rows were seen again
+    and training is still on its way.""",
     background=0.06,
     follows=_LOSS_SAYS_SO,
 )
@@ -92,8 +83,7 @@ EARLY = Outcome(
     "eval_score_gap_in_first_pass",
     """The scores of training and evaluation come apart before the data were seen once.
 
-    No row that is in the data once is known by heart by then. Not this when: the gap opens after the first pass; how
-    many passes were made is not known.""",
+    Not this when: the gap opens after the first pass; how many passes were made is not known.""",
     background=0.05,
     as_chosen=True,
     of="eval_score_gap_grows",
@@ -106,7 +96,7 @@ BEYOND = Outcome(
     Not this when: inputs are mixed, or dropout is high, as configured; the training score is the mean of an epoch of
     fast progress.""",
     background=0.04,
-    follows=("eval_below_train", "train_lags_eval", "eval_solved_from_start"),
+    follows=("eval_below_train", "train_lags_eval"),
 )
 
 
@@ -167,6 +157,10 @@ def _stands(said: _Said) -> Evidence | None:
     gained = median(pair.evaluation[pair.later]) - float(pair.evaluation[0])
     if trained < LEARNT or reached > HALF * trained or gained > NO_GAIN:
         return None
+    if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= LEARNT:
+        raise CannotTell(
+            f"the first evaluation stands at pass {figure(float(pair.passes[0]))}: rows may be known by then"
+        )
     if trained - reached < SIGMAS * pair.noise or float(median_of_three(pair.evaluation).max()) > HALF * trained:
         return None
     return said.evidence("gains nothing", 0)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.gradients import Part, parts_of, profile_of
+from mldebug_mcp.measure.gradients import Part, Profile, parts_of, profile_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
 LEAST = 3
-"""Records: with adapters whose second matrix begins at zero the first has no gradient in the first step."""
+"""Records. Chosen: with adapters whose second matrix begins at zero the first has no gradient in the first step."""
 FAR = 1000.0
-"""Between the first layer and the last. Layers of sound models differ by a factor of 100 at most. Chosen by hand."""
+"""Times between the first layer and the last. Chosen: layers of sound models differ by a factor of 100 at most."""
 ORDER = 0.9
+"""Rank correlation with depth that makes a course. Chosen: a layer or two may stand out of it."""
 MEANT = ("expert", "router", "bias", "position", "frozen")
 """Parts that may have no gradient in a sound model: experts without tokens, biases before a normalisation."""
 FREEZES = ("freeze", "frozen")
@@ -32,8 +33,7 @@ FREEZES = ("freeze", "frozen")
         "grad_fades_with_depth",
         """Gradient norms shrink steadily from the last layer to the first, to a thousandth or less.
 
-        Not this when: layers differ by less, or in no order; fewer than four layers are logged. The factor was chosen
-        by hand.
+        Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
         """,
         background=0.01,
     ),
@@ -41,8 +41,7 @@ FREEZES = ("freeze", "frozen")
         "grad_grows_with_depth",
         """Gradient norms grow steadily from the last layer to the first, a thousand times or more.
 
-        Not this when: layers differ by less, or in no order; fewer than four layers are logged. The factor was chosen
-        by hand.
+        Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
         """,
         background=0.005,
     ),
@@ -55,7 +54,7 @@ def gradient_parts(run: Run) -> Answers:
     if len(parts) < 2:
         raise CannotTell("no gradient norms of parts of the model are logged")
     zero = [part for part in parts if part.zeros == 1 and part.records >= LEAST and not _is_meant(part)]
-    alive = [part for part in parts if part.zeros < 1 and part.level > 0]
+    alive = any(part.zeros < 1 and part.level > 0 for part in parts)
     freezes = any(word in name.lower() for name in run.settings for word in FREEZES)
     if zero and alive and not freezes:
         return {"grad_part_zero": _of_zero(run, zero, len(parts))}
@@ -63,12 +62,17 @@ def gradient_parts(run: Run) -> Answers:
     if profile is None:
         why = CannotTell("the norms of too few layers are logged")
         return {"grad_fades_with_depth": why, "grad_grows_with_depth": why}
+    return _of_profile(run, profile)
+
+
+def _of_profile(run: Run, profile: Profile) -> Answers:
     ratio = profile.first.level / profile.last.level
     if abs(profile.order) < ORDER or max(ratio, 1 / ratio) < FAR:
         return {}
+    between = f", with {profile.layers - 2} layers in order between" if profile.layers > 2 else ""
     said = Evidence(
         f"the median gradient norm is {figure(profile.first.level)} in {profile.first.name} and "
-        f"{figure(profile.last.level)} in {profile.last.name}, with {profile.layers - 2} layers in order between",
+        f"{figure(profile.last.level)} in {profile.last.name}{between}",
         steps=(run.first_step,),
         values={"first": profile.first.level, "last": profile.last.level, "layers": profile.layers},
     )

@@ -3,165 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import cleandoc
+
+import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.measure.jumps import find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
-from mldebug_mcp.symptoms import forms_of_jump
-from mldebug_mcp.symptoms.forms_of_jump import Jumps
-from mldebug_mcp.symptoms.jump_evidence import jump_evidence
-from mldebug_mcp.symptoms.nats import by_nats
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.spacing import regular
+from mldebug_mcp.symptoms import jumps as forms
+from mldebug_mcp.symptoms.jumps import Jumps
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import Teller, told
 from mldebug_mcp.symptoms.terms import term_set_in
+from mldebug_mcp.text import counted, figure
 
-JUMPS = "loss_spike"
 FEW, SHARE = 5, 50
-"""More jumps than this, and than one in so many records, are noise."""
+"""More jumps than this, and than one in so many records, are noise. Chosen: on curves with heavy-tailed noise."""
+SAME_DISTANCE = 0.05
+"""Share by which distances vary that count as one. Chosen: half of what `loss_spikes_regular` bears."""
+SHOWN = 10
+"""Steps that evidence lists. Chosen: a line holds as many."""
+
+Form = Callable[[Jumps], Evidence | None]
 
 
-def _form(name: str, doc: str, background: float, *sources: str, follows: tuple[str, ...] = ()) -> Outcome:
-    """Return an attribute of a loss that jumps; its background is how often the jump of a healthy run is like that."""
-    return Outcome(name, cleandoc(doc), background, sources, of=JUMPS, follows=follows)
+def loss_spike(jumps: Jumps) -> Evidence:
+    """The training loss jumps far above its recent level and comes back.
+
+    Not this when: many points stand out, so that the curve is noisy; it stays up (`loss_divergence`); a term of the
+    loss sets in there. A jump at the very end of the log counts, and the summary says that the log ends there.
+    """
+    run, found, worst = jumps.run, jumps.found, jumps.worst
+    at, last, top = jumps.at, float(jumps.loss.step[worst.last]), float(jumps.loss.value[worst.peak])
+    gaps = np.diff(jumps.steps)
+    even = len(gaps) > 1 and float(gaps.std()) <= SAME_DISTANCE * float(gaps.mean())
+    spacing = {"spacing": float(gaps.mean())} if even else {}
+    more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
+    more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
+    others = moved(run, at, last)
+    return Evidence(
+        f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.step_name} {figure(at)} {_back(jumps)}{more}"
+        f"{_beside(run, at, last, others)}",
+        steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:SHOWN],
+        values={
+            "level_before": worst.level,
+            "peak": top,
+            "height": worst.height,
+            "factor": top / worst.level if worst.level > 0 else float("nan"),
+            "width_records": worst.last - worst.first + 1,
+            "width_steps": last - at,
+            "count": len(found),
+            "recovered": float(bool(worst.recovered)),
+            **spacing,
+            **_numbers(others),
+        },
+    )
+
+
+FORMS: tuple[tuple[Form, float, tuple[str, ...], tuple[str, ...]], ...] = (
+    (forms.loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
+    (forms.loss_spikes_recur, 0.3, ("palm_2022",), ()),
+    (forms.loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
+    (forms.loss_spike_high, 0.3, ("palm_2022",), ("accuracy_below_chance",)),
+    (forms.spike_back_at_once, 0.8, ("idefics_80b_chronicles",), ()),
+    (forms.spike_fades, 0.15, (), ()),
+    (forms.spike_leaves_mark, 0.05, (), ()),
+    (forms.spike_gradient_before, 0.1, ("bekman_mle", "glm_130b"), ()),
+    (forms.spikes_same_place_of_pass, 0.02, ("bekman_mle",), ()),
+)
+"""How a loss jumps, how often the jump of a healthy run is like that, its sources, and what it follows.
+
+Chosen: the fit counts the backgrounds anew.
+"""
 
 
 @question(
-    Outcome(
-        JUMPS,
-        cleandoc("""The training loss jumps far above its recent level and comes back.
-
-        Not this when: the curve is just noisy (many such points, or heavy tails); it stays up (`loss_divergence`); a
-        term of the loss, zero until then, sets in there. A jump at the very end of the log counts, and the summary says
-        that the log ends there. The factors were chosen on synthetic curves with normal, lognormal and heavy-tailed
-        noise (`benchmarks/symptoms.py`).
-        """),
+    outcome_of(
+        loss_spike,
         0.1,  # a large healthy run has twenty (palm_2022)
-        ("axolotl_stability",),
+        "axolotl_stability",
         instead=("logits_grow", "loss_divergence", "loss_nonfinite"),
         as_chosen=True,
     ),
-    _form(
-        "loss_spike_single",
-        """The training loss jumps once in the whole log and is back within a few records.
-
-        Not this when: it jumps again; it climbs before it jumps or takes long to come back, as instabilities do. Of a
-        log-density it cannot be told. The length was chosen by hand.
-        """,
-        0.4,
-        "idefics_80b_chronicles",
-    ),
-    _form(
-        "loss_spikes_recur",
-        """The training loss jumps far above its recent level more than once.
-
-        Not this when: the noise is heavy-tailed (`loss_noisy`).
-        """,
-        0.3,
-        "palm_2022",
-    ),
-    _form(
-        "loss_spikes_regular",
-        """The training loss jumps at even distances, as when the same data comes again.
-
-        Not this when: the distance is that of evaluations or checkpoints; the summary says whether it is that of
-        evaluations or epochs. Judged only where the loss jumps three times. One distance before the first, where the
-        loss may still fall too steeply for a jump to be told, a record above all its neighbours counts as one more.
-        """,
-        0.04,  # three distances that agree by chance
-        "bekman_mle",
-        follows=("loss_periodic",),
-    ),
-    _form(
-        "loss_spikes_grow",
-        """The loss jumps again and again, each time higher: the same rows would be better known each time.
-
-        Not this when: there are fewer than four jumps, or they are as high at first as at last. The bounds were chosen
-        by hand.
-        """,
-        0.005,
-        "stable_lowprec_clip",
-    ),
-    _form(
-        "loss_spike_high",
-        """A jump of the training loss is as high as a good part of the loss at the start of the run.
-
-        Not this when: it is lower, as hard batches and the twenty harmless spikes of a large run are. Of a log-density
-        it cannot be told.
-        """,
-        0.3,
-        "palm_2022",
-        follows=("accuracy_below_chance",),
-    ),
-    _form(
-        "loss_spike_nats",
-        """The loss of a new language model jumps by a nat per token, for several records or several times.
-
-        Not this when: one record alone jumps; the loss stays up (`loss_divergence`); the jumps are lower, as hard text
-        makes them. Judged only where the loss begins at ln(vocabulary), as that of a model trained from scratch does.
-        """,
-        0.01,
-        "palm_2022",
-        "opt_175b_logbook",
-    ),
-    _form(
-        "spike_back_at_once",
-        """From its highest jump the loss is back at the level before from one record to the next.
-
-        The weights are as good as before: those batches alone had such a loss. Not this when: it comes down over
-        several records, or the log ends before. It cannot be told where a record is a mean over many steps. The band
-        was chosen on our own runs.
-        """,
-        0.8,
-        "idefics_80b_chronicles",
-    ),
-    _form(
-        "spike_fades",
-        """From its highest jump the loss comes back over several records, each of them still above the level before.
-
-        What throws the weights off has to be learnt again. Not this when: it falls back from one record to the next,
-        which does not tell where a record is a mean over many steps. The band was chosen on our own runs.
-        """,
-        0.15,
-    ),
-    _form(
-        "spike_leaves_mark",
-        """Behind its highest jump the loss stands above the level before it.
-
-        Not this when: it is as low as before, or lower, as the loss goes on falling meanwhile. The bounds were chosen
-        on our own runs.
-        """,
-        0.05,
-    ),
-    _form(
-        "spike_gradient_before",
-        """The gradient norm leaves its level before the loss jumps: to three times its median and beyond all before.
-
-        Not this when: it is as before up to the last record, and moves at most with the loss, as one batch brings both
-        about. It cannot be told where norms are logged clipped. The factors were chosen on our own runs.
-        """,
-        0.1,
-        "bekman_mle",
-        "glm_130b",
-    ),
-    _form(
-        "spike_after_rate_jump",
-        """The learning rate rises at once, by half or more, in the few records before the loss jumps.
-
-        Not this when: the rate rises record by record, as in a warmup, or falls.
-        """,
-        0.03,
-    ),
-    _form(
-        "spikes_same_place_of_pass",
-        """Three jumps or more come at one and the same place of several passes over the data.
-
-        Not this when: they come where one pass ends and the next begins, where a batch may be a small one; or anywhere.
-        Judged only where the length of a pass is known and records are dense enough. The bound was chosen by hand.
-        """,
-        0.02,
-        "bekman_mle",
+    *(
+        outcome_of(form, background, *sources, of="loss_spike", follows=follows)
+        for form, background, sources, follows in FORMS
     ),
     needs=("loss",),
     points=3,
@@ -176,27 +103,40 @@ def loss_events(run: Run) -> Answers:
         return {}
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
-    return {JUMPS: jump_evidence(Jumps(run, loss, found)), **told(_bound(Jumps(run, loss, every)))}
+    jumps = Jumps(run, loss, every)
+    told_of = {form.__name__: _bound(form, jumps) for form, *_ in FORMS}
+    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **told(told_of)}
 
 
-FORMS: dict[str, Callable[[Jumps], Evidence | None]] = {
-    "loss_spike_single": forms_of_jump.single,
-    "loss_spikes_recur": forms_of_jump.recurring,
-    "loss_spikes_regular": regular,
-    "loss_spikes_grow": forms_of_jump.growing,
-    "loss_spike_high": forms_of_jump.high,
-    "loss_spike_nats": by_nats,
-    "spike_back_at_once": forms_of_jump.back_at_once,
-    "spike_fades": forms_of_jump.fades,
-    "spike_leaves_mark": forms_of_jump.leaves_mark,
-    "spike_gradient_before": forms_of_jump.gradient_before,
-    "spike_after_rate_jump": forms_of_jump.rate_before,
-    "spikes_same_place_of_pass": forms_of_jump.same_place_of_pass,
-}
+def _bound(form: Form, jumps: Jumps) -> Teller:
+    return lambda: form(jumps)
 
 
-def _bound(jumps: Jumps) -> dict[str, Teller]:
-    def bind(tell: Callable[[Jumps], Evidence | None]) -> Teller:
-        return lambda: tell(jumps)
+def _back(jumps: Jumps) -> str:
+    worst = jumps.worst
+    if not worst.recovered:
+        return "and the log ends before it could come back"
+    # A jump counts as over once most of its height is gone, which need not be all.
+    after = float(jumps.loss.value[worst.last + 1 : worst.last + 2].min(initial=worst.level + worst.height))
+    return f"and is down to {figure(after)} after {counted(worst.last - worst.first + 1, 'record')}"
 
-    return {name: bind(tell) for name, tell in FORMS.items()}
+
+def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
+    """Say what else was logged there: the learning rate, the gradient norm, and what moved."""
+    said = {one.metric: str(one) for one in others}
+    rate = run["learning_rate"].at(first) if "learning_rate" in run else None
+    if rate is not None:
+        said.setdefault("learning_rate", f"the learning rate there is {figure(rate)}")
+    norm = level_and_extreme(run["grad_norm"].finite, first, last) if "grad_norm" in run else None
+    if norm is not None:
+        said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
+    return "".join(f"; {part}" for part in said.values())
+
+
+def _numbers(others: list[Moved]) -> dict[str, float]:
+    numbers = {}
+    for one in others:
+        numbers[f"{one.metric}_before"], numbers[f"{one.metric}_there"] = one.before, one.there
+        if one.since is not None:
+            numbers[f"{one.metric}_moved_since"] = one.since
+    return numbers

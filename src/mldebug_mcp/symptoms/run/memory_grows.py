@@ -12,15 +12,18 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import counted, figure
 
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
-GROWTH = 0.08
-"""Of its level, over the later two thirds of the log; caches and optimizer state have settled by then."""
+GROWTH, BLOCKS = 0.08, 12
+"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
 STEADY_GROWTH, EVENNESS = 0.02, 0.5
-"""... or this much, where no block rises by less than half of the mean rise: nothing but a leak is that even."""
+"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
 RISING_BLOCKS = 0.75
+"""Share of the blocks that rise. Chosen: a half do by chance."""
+STILL = 1 / 6
+"""Share of the growth that falls into the last third. Chosen: half of what an even growth has there."""
 LEAST_RECORDS = 20
-FEW_GROWTH, STRAIGHT, STILL = 0.3, 0.99, 0.7
-"""Fewer records, six at least, tell as much where memory rises by this share of its level, along a line that explains
-so much of it, and in the last third so nearly as fast as in the first: caches that fill slow down. Chosen by hand."""
+"""Records for the blocks. Chosen: one or two to each."""
+FEW_GROWTH, STRAIGHT, FEW_STILL = 0.3, 0.99, 0.7
+"""Growth, share that a line explains, and slope at the end over the start, of fewer. Chosen: caches that fill slow."""
 FILLING = ("rl", "ppo", "grpo")
 """Kinds of run that fill a buffer in memory, up to its capacity: of them few records say nothing."""
 
@@ -30,8 +33,7 @@ def memory_grows(run: Run) -> Evidence | None:
     """Memory in use rises by a like amount again and again, up to the end of the log.
 
     Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does at a longer
-    batch; it swings; it is a handful of records, unless
-    they stand on a line that rises by a third. The shares were chosen by hand.
+    batch; it swings; it is a handful of records, unless they stand on a line that rises by a third.
     """
     logged = [one.finite for one in run.with_role(*MEMORIES, parts=True)]
     if not logged:
@@ -52,7 +54,7 @@ def _few(run: Run, series: Series) -> Evidence | None:
     growth = growth_of(series)
     if growth is None or run.kind in FILLING or _may_cache_rows(run, series):
         return None
-    if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < STILL:
+    if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < FEW_STILL:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
@@ -79,13 +81,13 @@ def _may_cache_rows(run: Run, series: Series) -> bool:
 
 def _growth(run: Run, series: Series) -> Evidence | None:
     late = series.value[len(series) // 3 :]
-    level = blocks(late, 12).level
+    level = blocks(late, BLOCKS).level
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
     still = float(level[-1] - level[-1 - len(level) // 3])
     even = float(rises.min()) >= EVENNESS * float(rises.mean())
     least = STEADY_GROWTH if even else GROWTH
-    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < grown / 6:
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     onset = float(series.step[departure(series.value, float(level[-1]))])

@@ -12,12 +12,13 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import figure
 
 TINY = 1e-12
-"""Usual are 1e-8 to 1e-6, and 1e-10 in some language models; splatting takes 1e-15. Chosen by hand."""
+"""Epsilon. Chosen: usual are 1e-8 to 1e-6, and 1e-10 in some language models; splatting takes 1e-15."""
 LARGE = 1e-3
+"""Epsilon where the gradient is not known. Chosen: a thousand times the largest usual one."""
 OUTWEIGHS = 3.0
-"""Times the gradient of a typical weight: the step is then at most a quarter of the rate."""
+"""Times the gradient of a typical weight. Chosen: the step is then at most a quarter of the rate."""
 LONG_MEMORY = 0.9999
-"""A second moment that remembers 10,000 steps; usual are .95 to .999. Chosen by hand."""
+"""A second moment that remembers 10,000 steps. Chosen: usual are .95 to .999."""
 NAMED = ("adam", "opti")
 """Parts of the key of an epsilon that is the optimizer's: normalisation layers and policies have others."""
 
@@ -46,8 +47,8 @@ NAMED = ("adam", "opti")
         "adam_betas_odd",
         """Adam's beta1 is not below the root of beta2, or beta2 remembers 10,000 steps.
 
-        Below the root Adam converges, above it need not (Zhang et al. 2022, "Adam can converge without any
-        modification on update rules"). Not this when: beta1 is 0 or 0.5, as in adversarial training.
+        Below the root Adam converges, above it need not (Zhang et al. 2022). Not this when: beta1 is 0 or 0.5, as in
+        adversarial training.
         """,
         background=0.005,
         as_chosen=True,

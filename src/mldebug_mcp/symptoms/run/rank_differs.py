@@ -19,10 +19,11 @@ _LAST = re.compile(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
 _TIME = re.compile(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
 _LOSS = re.compile(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
 SLOWER = 1.2
-"""A rank that takes this many times as long as the median of the others; shares of a batch differ by less. Chosen."""
-SIGMAS = 6.0
-"""... by this many times the noise from record to record."""
+"""Times the slowest of the others. Chosen: shares of a batch differ by less."""
+SIGMAS = 3.0
+"""Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
 LEAST_RANKS, LEAST_RECORDS = 3, 5
+"""Ranks, and records of each. Chosen: of two nobody knows which is unlike, and a median needs some records."""
 
 
 @symptom(
@@ -35,7 +36,7 @@ LEAST_RANKS, LEAST_RECORDS = 3, 5
 def rank_differs(run: Run) -> Evidence | None:
     """One of several ranks takes longer than the others step after step, or alone has a loss that is not finite.
 
-    Not this when: all ranks are slow, or slow in turn; there are but two of them. The factor was chosen by hand.
+    Not this when: all ranks are slow, or slow in turn; there are but two of them.
     """
     judged = [(metric, ranks) for metric, ranks in _by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
@@ -79,7 +80,7 @@ def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
     slowest = max(level, key=lambda rank: level[rank])
     others = [value for rank, value in level.items() if rank != slowest]
     usual, spread = median(np.array(others)), max(noise(series.value) for series in times.values())
-    if usual <= 0 or level[slowest] < SLOWER * max(others) or level[slowest] - usual < SIGMAS * spread / 2:
+    if usual <= 0 or level[slowest] < SLOWER * max(others) or level[slowest] - usual < SIGMAS * spread:
         return None
     series = times[slowest]
     slow = series.value > (usual + level[slowest]) / 2

@@ -7,19 +7,34 @@ from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import reach_of
 from mldebug_mcp.symptoms.beginning import epoch_at
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.tuning import GENEROUS_ABOVE, GENEROUS_BELOW, Range, peak_rate, unjudged, usual_rates
+from mldebug_mcp.symptoms.tuning import (
+    ADAPTERS,
+    GENEROUS_ABOVE,
+    GENEROUS_BELOW,
+    Range,
+    peak_rate,
+    tuning,
+    unjudged,
+    usual_rates,
+)
 from mldebug_mcp.text import figure
 
 EXTREME = 15.0
-"""Times the upper end of what is usual: three times the margin that makes a rate high. Chosen by hand."""
+"""Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
 SMALLEST_MODELS = 3e-3
-"""... and above this: a model of a few layers, trained from scratch, takes a rate far too high for a large one."""
+"""... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
 WARMUP = 0.1
-"""Of the first epoch: where warmups end as a rule."""
+"""Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
 REACH = {"pretraining": 1e-4, "supervised": 1e-4, "sft": 1e-5}
+"""Distance that Adam has to carry a weight, by kind of run. Chosen: a thousandth of what weights begin at."""
 LEAST_REACH = 1e-6
-"""Distances that Adam has to carry a weight, by kind of run, or else: weights begin at about 0.02 to 0.1, and what is
-tuned moves by a thousandth of that where it learns at all; policies by less. Chosen by hand, an order below."""
+"""... of any other kind. Chosen: policies move by less."""
+TYPICAL = 0.02
+"""Size of a typical weight. Source: transformers_docs, `initializer_range`."""
+HALF_SPACING = {"bf16": 2.0**-9, "fp16": 2.0**-12}
+"""Half the distance between neighbours over the number. Source: IEEE 754, 8 and 11 bits of precision."""
+KEPT = ("kahan", "stochastic", "master", "anyprecision")
+"""Parts of names of optimizers that keep what rounding loses."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
 
 
@@ -59,11 +74,21 @@ _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playboo
         as_chosen=True,
     ),
     Outcome(
+        "updates_below_rounding",
+        """Weights are kept in bf16 or fp16, and Adam's step at the peak rate is below the rounding of a typical weight.
+
+        By itself this says little: the smallest weights still learn. Not this when: only activations are in half
+        precision (autocast), adapters are trained, or an engine keeps weights in fp32 beside them.
+        """,
+        background=0.1,
+        as_chosen=True,
+    ),
+    Outcome(
         "lr_reach_small",
         """The planned steps are too few, at their rate, for Adam to move a weight by a thousandth of its size.
 
         Adam moves a weight by about the rate in a step, so that the sum of the rates bounds the way. Not this when: the
-        plan is not known; the optimizer is of another family. The bounds were chosen by hand.
+        plan is not known; the optimizer is of another family.
         """,
         background=0.01,
         as_chosen=True,
@@ -71,21 +96,59 @@ _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playboo
     not_for=("diffusion",),
 )
 def rate_level(run: Run) -> Answers:
-    """Compare the peak rate with the ranges that are usual for such a run, and the way that it carries a weight."""
-    ranges = usual_rates(run)
+    """Compare the peak rate with the ranges that are usual for such a run, then what it does to a weight."""
     peak, step = peak_rate(run)
-    high = _far_above(run, ranges, peak, step)
+    try:
+        ranges: tuple[Range, ...] | CannotTell = usual_rates(run)
+    except CannotTell as why:
+        ranges = why
+    high, low = _far_above(run, ranges, peak, step), _far_below(run, ranges, peak, step)
     if isinstance(high, Evidence):
         extreme = high.values["factor"] > EXTREME and peak > SMALLEST_MODELS
         return {"lr_high": high, "lr_extreme": high} if extreme else {"lr_high": high}
-    low = _far_below(run, ranges, peak, step)
     if isinstance(low, Evidence):
         return {"lr_low": low}
-    answers = {"lr_high": high, "lr_low": low, "lr_reach_small": _reach(run, peak)}
-    return {name: said for name, said in answers.items() if said is not None}
+    reach = _reach(run, peak)
+    rounding = None if isinstance(reach, Evidence) else _below_rounding(run, peak, step)
+    said = {"lr_high": high, "lr_low": low, "lr_reach_small": reach, "updates_below_rounding": rounding}
+    return {name: one for name, one in said.items() if one is not None}
 
 
-def _far_above(run: Run, ranges: tuple[Range, ...], peak: float, step: float) -> Evidence | CannotTell | None:
+def _below_rounding(run: Run, peak: float, step: float) -> Evidence | CannotTell | None:
+    kept, name = _weights(run), (run.facts.optimizer.name or "").lower()
+    if kept is None:
+        return CannotTell("the configuration does not tell in which type weights are kept")
+    if kept == "fp32":
+        return None
+    if tuning(run) is ADAPTERS or run.setting("zero_stage") is not None or any(part in name for part in KEPT):
+        return CannotTell("adapters, or an engine or optimizer that may keep weights in fp32 as well")
+    if family_of(run) not in (Family.ADAM, Family.LION):
+        return CannotTell("how far a step goes is known for Adam and Lion only")
+    bound = TYPICAL * HALF_SPACING[kept]
+    if not 0 < peak < bound:
+        return None
+    return Evidence(
+        f"weights are kept in {kept}, and learning_rate peaks at {figure(peak)}; below {figure(bound)} a step is less "
+        f"than half the distance between two such numbers at {figure(TYPICAL)}",
+        steps=(step,),
+        values={"peak": peak, "bound": bound},
+    )
+
+
+def _weights(run: Run) -> str | None:
+    """Return the type in which weights are kept, None where the settings speak of computing only."""
+    words = (run.settings.text("torch_dtype"), run.settings.text("precision"))
+    for name, spellings in (("bf16", ("bfloat16", "bf16-true")), ("fp16", ("float16", "16-true", "half"))):
+        if any(spelling in word for word in words for spelling in spellings):
+            return name
+    return "fp32" if any("32" in word for word in words) else None
+
+
+def _far_above(
+    run: Run, ranges: tuple[Range, ...] | CannotTell, peak: float, step: float
+) -> Evidence | CannotTell | None:
+    if isinstance(ranges, CannotTell):
+        return ranges
     exceeded = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
     if not exceeded:
         return unjudged(ranges, peak)
@@ -97,7 +160,11 @@ def _far_above(run: Run, ranges: tuple[Range, ...], peak: float, step: float) ->
     return _beside(run, peak, step, ranges[-1], peak / ranges[-1].high)
 
 
-def _far_below(run: Run, ranges: tuple[Range, ...], peak: float, step: float) -> Evidence | CannotTell | None:
+def _far_below(
+    run: Run, ranges: tuple[Range, ...] | CannotTell, peak: float, step: float
+) -> Evidence | CannotTell | None:
+    if isinstance(ranges, CannotTell):
+        return ranges
     if run.setting("learning_rate") is None and _still_rising(run):
         return CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
     missed = [one for one in ranges if peak < one.low / GENEROUS_BELOW]

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
-from mldebug_mcp.measure.rate import Reach, peak_of, reach_of
+from mldebug_mcp.measure.rate import peak_of, reach_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
 USUAL = 0.1
-"""Axolotl: 0.01 is usually fine, values above 0.1 can suppress learning; large pretraining runs use 0.1."""
+"""Weight decay: 0.01 is usually fine, above 0.1 learning may suffer. Source: axolotl_stability."""
 FACTOR = 2.0
+"""Times the usual. Chosen: the least that is clearly above."""
 PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
+"""The share of itself that a weight may lose in a step, of families that take more. Chosen: several times the usual."""
 LEAST_PER_STEP = 0.005
-"""Rate times decay is the share of itself that a weight loses in a step: at 0.005 it forgets what it learnt 200 steps
-ago. Usual are 1e-6 to 1e-4, and 1e-3 in runs that want to see grokking. Chosen by hand, several times above."""
+"""... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
 LEAST_DECAY = 0.02
-"""A decay below this is usual whatever the rate: where the product is large the rate is."""
+"""A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
 SHRINKS = 3.0
-"""Left to itself a weight would shrink to exp(-3), a twentieth, within the run."""
-DROPOUT, SMOOTHING = 0.7, 0.5
-"""Dropout is 0.5 at most where it is used; label smoothing 0.1 to 0.2. Chosen by hand."""
+"""Left to itself a weight would shrink to exp(-3) within the run. Chosen: a twentieth is next to nothing."""
+DROPOUT = 0.7
+"""Dropout. Chosen: 0.5 is the most that is usual."""
 DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
 
 
@@ -30,7 +31,7 @@ DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
         """The configured weight decay is twice what is usual, or outweighs a step at the rate of the run.
 
         Not this when: the optimizer takes larger values by design (Lion, Muon) and rate times decay is small, or the
-        configuration does not say. The factors were chosen by hand.
+        configuration does not say.
         """,
         background=0.02,
         sources=("axolotl_stability",),
@@ -50,37 +51,21 @@ DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
         "dropout_high",
         """The configured dropout drops seven tenths of the activations, or more.
 
-        Not this when: it is one half or less, as in old and in small networks. The bound was chosen by hand.
+        Not this when: it is one half or less, as in old and in small networks.
         """,
         background=0.005,
-        as_chosen=True,
-    ),
-    Outcome(
-        "label_smoothing_high",
-        """The configured label smoothing gives half of the target's weight, or more, to the other classes.
-
-        Not this when: it is 0.1 to 0.2, as is usual. The bound was chosen by hand.
-        """,
-        background=0.003,
         as_chosen=True,
     ),
     whole_run=True,
     not_for=("diffusion",),
 )
 def regularisation(run: Run) -> Answers:
-    """Judge the configured weight decay, on its own and by what it takes in a step and in the run; then the others."""
+    """Judge the configured weight decay, on its own and by what it takes in a step and in the run; then dropout."""
     decay = _decay(run)
     if isinstance(decay, Evidence):
         far = decay.values.get("shrinks", 0.0) >= SHRINKS
         return {"weight_decay_high": decay, **({"weight_decay_outweighs": decay} if far else {})}
-    answers: dict[str, Evidence | CannotTell] = {} if decay is None else {"weight_decay_high": decay}
-    dropout = _highest(run, "dropout_high", DROPOUTS, DROPOUT)
-    smoothing = _highest(run, "label_smoothing_high", ("label_smoothing_factor",), SMOOTHING)
-    return {**answers, **(dropout if _is_seen(dropout) else {**smoothing, **dropout})}
-
-
-def _is_seen(answers: Answers) -> bool:
-    return any(isinstance(one, Evidence) for one in answers.values())
+    return {**({} if decay is None else {"weight_decay_high": decay}), **_dropout(run)}
 
 
 def _decay(run: Run) -> Evidence | CannotTell | None:
@@ -90,17 +75,16 @@ def _decay(run: Run) -> Evidence | CannotTell | None:
     family, peak = family_of(run), _peak(run)
     per_step = decay * (peak or 0.0)
     is_high = decay >= FACTOR * USUAL and family not in PER_STEP
-    least = PER_STEP.get(family, LEAST_PER_STEP) if family is not None else LEAST_PER_STEP
+    least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
     if not is_high and (per_step < least or decay < LEAST_DECAY):
         return None
-    reach: Reach | None = None if peak is None else reach_of(run, peak)
-    values = {"weight_decay": decay, **({} if peak is None else {"per_step": per_step})}
-    said = (
-        "" if peak is None else f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
-    )
-    if reach is not None:
-        values["shrinks"] = decay * reach.distance
-    return Evidence(f"weight_decay is {figure(decay)}; 0.01 to {figure(USUAL)} is usual{said}", values=values)
+    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; 0.01 to {figure(USUAL)} is usual"
+    if peak is not None:
+        values["per_step"] = per_step
+        said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
+        reach = reach_of(run, peak)
+        values |= {} if reach is None else {"shrinks": decay * reach.distance}
+    return Evidence(said, values=values)
 
 
 def _peak(run: Run) -> float | None:
@@ -108,11 +92,11 @@ def _peak(run: Run) -> float | None:
     return run.facts.schedule.peak or (None if logged is None else logged.value)
 
 
-def _highest(run: Run, outcome: str, names: tuple[str, ...], bound: float) -> Answers:
-    known = {name: number for name in names if (number := run.setting(name)) is not None}
+def _dropout(run: Run) -> Answers:
+    known = {name: number for name in DROPOUTS if (number := run.setting(name)) is not None}
     if not known:
-        return {outcome: CannotTell(f"not in the configuration: {' or '.join(names)}")}
+        return {"dropout_high": CannotTell(f"not in the configuration: {' or '.join(DROPOUTS)}")}
     name, number = max(known.items(), key=lambda item: item[1])
-    if not bound <= number <= 1:
+    if not DROPOUT <= number <= 1:
         return {}
-    return {outcome: Evidence(f"{name} is {figure(number)}", values={name: number})}
+    return {"dropout_high": Evidence(f"{name} is {figure(number)}", values={name: number})}

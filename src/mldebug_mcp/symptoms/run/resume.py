@@ -15,22 +15,22 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
-SHARE = 0.05
-SIGMAS = 5.0
-"""A jump is this share of the level, and so many standard errors. Both chosen by hand."""
+SHARE, SIGMAS = 0.05, 5.0
+"""A jump is this share of the level, and so many standard errors. Chosen: no sound resume of our runs comes near."""
 DIP_SHARE, DIP_SIGMAS = 0.06, 5.0
-"""... and a dip this share, pooled over all resumes of the run, with so many standard errors. Chosen by hand."""
+"""... and a dip this share, pooled over all resumes of the run. Chosen: as for jumps."""
 CUT = 0.8
-"""A rate that is below this share of that before the resume lowers the loss by itself."""
-BACK = 0.5
-"""Of a jump: what must be made up again. Chosen by hand."""
-LEAST, LATER = 6, 5
-"""Records after a jump that tell whether it is made up, and those at the end that stand for where it ends."""
-GRADIENT = 1.5
-"""Times by which the gradient norm changes, four standard errors at least. Chosen by hand."""
-GRADIENT_SIGMAS = 4.0
+"""Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
+BACK, LEAST, LATER = 0.5, 6, 5
+"""Share of a jump that is made up, records after it, and those at the end. Chosen: by halves it shows."""
+GRADIENT, GRADIENT_SIGMAS = 1.5, 3.0
+"""Times by which the gradient norm changes, and standard errors. Chosen: judged only where the loss jumps as well."""
 LEAST_POINTS = 40
-"""Records in which a fall that no resume marks can be told from noise."""
+"""Records in which a fall that no resume marks can be told. Chosen: fewer have falls by chance."""
+NEAR = 3
+"""Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
+SHOWN = 10
+"""Steps that evidence lists. Chosen: a line holds as many."""
 
 
 @question(
@@ -38,12 +38,11 @@ LEAST_POINTS = 40
         "loss_jump_at_resume",
         cleandoc("""The loss jumps where the run was resumed, by its steps or its words, or across a gap in the steps.
 
-        It goes up, or also down for good where the same steps were run again. Not this when: the second stretch starts
-        from the beginning (another run); the jump is within the noise, or no more than the trend on either side; the
-        loss falls and climbs back (`loss_falls_back`). The share and the number of standard errors were chosen by hand.
+        Not this when: the jump is within the noise or the trend; the second stretch starts from the beginning; the loss
+        falls and climbs back (`loss_falls_back`). Where the same steps were run again, a fall for good counts too.
         """),
         # One run in ten is resumed in its log, of which one in fifty jumps so. It is judged in resumed runs alone, so
-        # that the priors of causes, which are shares of all runs, come too low for them. Chosen by hand.
+        # that the priors of causes, which are shares of all runs, come too low for them.
         background=0.002,
         sources=("bekman_mle",),
         as_chosen=True,
@@ -52,8 +51,7 @@ LEAST_POINTS = 40
         "loss_settles_after_resume",
         cleandoc("""After a jump up at a resume the loss comes back by half of the jump or more.
 
-        The weights are those of before, and what moves them has to settle anew. Not this when: the loss falls at the
-        resume, or stays up.
+        Not this when: the loss falls at the resume, or stays up.
         """),
         background=0.25,
         sources=("bekman_mle",),
@@ -64,8 +62,7 @@ LEAST_POINTS = 40
         "gradient_jumps_at_resume",
         cleandoc("""Where the loss jumps at a resume, the gradient norm changes its level as well.
 
-        Not this when: it changes by less than half, or within its own noise; single records stand out. The factor was
-        chosen by hand.
+        Not this when: it changes by less than half, or within its own noise; single records stand out.
         """),
         background=0.1,
         of="loss_jump_at_resume",
@@ -76,11 +73,8 @@ LEAST_POINTS = 40
         "loss_falls_back",
         cleandoc("""The training loss falls at one step to a lower level, and climbs back from there over many steps.
 
-        This happens where the data start over, with rows that were seen before or are easier. Where the log shows a
-        resume, less of a fall is needed, and several resumes count together. Not this when: the learning rate is cut
-        there, or comes back later, with which the loss climbs; the fall is the end of a spike or of a stretch of bad
-        data; it is at an epoch boundary (`loss_epoch_steps`), as where each record is the mean of one; the loss stays
-        low. Unknown where a term of the loss sets in during the run. The numbers were chosen by hand.
+        So do rows that were seen before. Not this when: the rate is cut there; a spike or a bad stretch ends; an epoch
+        does (`loss_epoch_steps`); the loss stays low. At resumes less of a fall is needed, and several count together.
         """),
         background=0.01,
         sources=("bekman_mle",),
@@ -145,11 +139,11 @@ def _fell(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
         "loss_falls_back": Evidence(
             f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.step_name} "
             f"{figure(first.step)} and climbs back{more}",
-            steps=tuple(one.step for one in falls[:10]),
+            steps=tuple(one.step for one in falls[:SHOWN]),
             values={"before": first.before, "after": first.after, "falls": len(falls)},
         )
     }
-    near = 3 * median(np.abs(np.diff(run["loss"].finite.step)))
+    near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
     at = [fall for fall in falls if any(join.told and abs(join.step - fall.step) <= near for join in joins)]
     return {**answers, **(_at_resumes(run, [one.step for one in at]) if at else {})}
 
@@ -174,7 +168,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
         "loss_falls_back": Evidence(
             f"loss falls from {figure(join.before)} to {figure(dip.low)} at {run.step_name} {figure(join.step)} for "
             f"about {dip.records} records and climbs back to {figure(dip.back)}{more}",
-            steps=tuple(steps[:10]),
+            steps=tuple(steps[:SHOWN]),
             values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
         ),
         **_at_resumes(run, steps),
@@ -184,7 +178,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
 def _at_resumes(run: Run, steps: list[float]) -> Answers:
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
     said = f"the fall of the loss at {run.step_name} {figure(steps[0])}{more} begins where the run was resumed"
-    return {"falls_back_at_resume": Evidence(said, steps=tuple(steps[:10]), values={"resumes": len(steps)})}
+    return {"falls_back_at_resume": Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})}
 
 
 def _jumps(join: Join) -> bool:
@@ -205,7 +199,7 @@ def _jumped(run: Run, jumps: list[Join], joins: tuple[Join, ...]) -> Answers:
     jump = Evidence(
         f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
         f"{where}{more}{rate}",
-        steps=(worst.step, *(join.step for join in jumps if join is not worst))[:10],
+        steps=(worst.step, *(join.step for join in jumps if join is not worst))[:SHOWN],
         values={
             "before": worst.before,
             "after": worst.after,

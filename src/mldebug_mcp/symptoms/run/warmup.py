@@ -12,13 +12,15 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import figure
 
 NEAR_PEAK = 0.95
-EARLY = 0.01
+"""Share of the peak at which a rate is at it. Chosen: a schedule decays by less in its first records."""
+EARLY, FIRST_STEPS, FIRST_SHARE = 0.01, 2.0, 0.05
+"""Share of the run, and steps, in which the log must begin, and records that hold the peak. Chosen: short warm-ups."""
 LEAST = 5
-"""Rates that must be logged to tell where the peak is."""
+"""Rates that must be logged to tell where the peak is. Chosen: fewer show no course."""
 MOST = 0.55
-"""Share of the plan: warm-ups are 1 to 10 % of it as a rule, and one cycle has its peak at 30 to 50 %. By hand."""
+"""Share of the plan. Chosen: warm-ups are 1 to 10 % of it as a rule, and one cycle has its peak at 30 to 50 %."""
 HALF = 0.5
-"""Of the warm-up: a rate that is at its peak sooner than this did not warm up as configured."""
+"""Of the warm-up. Chosen: a rate that is at its peak sooner did not warm up as configured."""
 
 
 @question(
@@ -27,7 +29,6 @@ HALF = 0.5
         """The configured warm-up takes as many steps as are planned, or more: the peak rate is never reached.
 
         Not this when: the plan leaves steps behind the warm-up; unknown where the configuration does not give both.
-        Shares and passes are turned into steps first. The bound is arithmetic.
         """,
         background=0.01,
         sources=("tuning_playbook",),
@@ -38,7 +39,7 @@ HALF = 0.5
         """The configured warm-up takes more than half of the planned steps, but not all.
 
         Not this when: the schedule is a cycle that goes up and down; unknown where the configuration does not give
-        both. The share was chosen by hand.
+        both.
         """,
         background=0.015,
         as_chosen=True,
@@ -57,8 +58,8 @@ HALF = 0.5
         "lr_no_warmup",
         """The learning rate is at its peak from the first steps on.
 
-        Not this when: a warm-up is configured; the log begins after warmup, or is too coarse to show it. Many healthy
-        fine-tunes have no warmup: by itself this says little. The shares were chosen by hand.
+        Many healthy fine-tunes have no warm-up: by itself this says little. Not this when: a warm-up is configured; the
+        log begins after it, or is too coarse to show it.
         """,
         background=0.3,
         sources=("goyal_2017", "tuning_playbook"),
@@ -107,10 +108,10 @@ def _unwarmed(run: Run, rate: Series) -> Answers:
     first, peak = float(rate.step[0]), float(rate.value.max())
     if run.kind == "rl":
         return {"lr_no_warmup": CannotTell("agents are trained without a warm-up as a rule")}
-    if is_late(run, first, EARLY, 2.0) and run.setting("warmup_steps") is None:
+    if is_late(run, first, EARLY, FIRST_STEPS) and run.setting("warmup_steps") is None:
         why = f"the first learning rate is logged at {run.step_name} {figure(first)}: a warmup before it would not show"
         return {"lr_no_warmup": CannotTell(why)}
-    if float(rate.value[0]) < NEAR_PEAK * peak or int(np.argmax(rate.value)) > len(rate) // 20 + 1:
+    if float(rate.value[0]) < NEAR_PEAK * peak or int(np.argmax(rate.value)) > FIRST_SHARE * len(rate) + 1:
         return {}
     said = f"learning_rate is {figure(float(rate.value[0]))} at {run.step_name} {figure(first)}; its peak is"
     values = {"first": float(rate.value[0]), "peak": peak}
@@ -119,22 +120,19 @@ def _unwarmed(run: Run, rate: Series) -> Answers:
 
 def _skipped(run: Run, rate: Series, configured: float) -> Answers:
     """Say whether the rate is at its peak at two records before half of the configured warm-up is over."""
-    shape = shape_of(run)
-    ignored = shape is Shape.CONSTANT and "warm" not in (run.facts.schedule.kind or "")
+    ignored = shape_of(run) is Shape.CONSTANT and "warm" not in (run.facts.schedule.kind or "")
     if run.step_name != "step" or ignored or family_of(run) is Family.SELF_SET or run.resumes:
         return {"lr_skips_warmup": CannotTell("the schedule, or where the log begins, does not tell")}
     early = rate.where(rate.step <= HALF * configured)
     if len(early) < 2 or run.last_step < configured:
         return {"lr_skips_warmup": CannotTell("fewer than two rates of the first half of the warm-up are logged")}
-    peak = float(rate.value.max())
+    peak, at, value = float(rate.value.max()), float(early.step[1]), float(early.value[1])
     if float(early.value[:2].min()) < NEAR_PEAK * peak:
         return {}
-    at, value = float(early.step[1]), float(early.value[1])
-    return {
-        "lr_skips_warmup": Evidence(
-            f"learning_rate is {figure(value)} at {run.step_name} {figure(at)}, its peak {figure(peak)}; a warm-up of "
-            f"{figure(configured)} steps is configured",
-            steps=(float(early.step[0]),),
-            values={"rate": value, "peak": peak, "warmup": configured},
-        )
-    }
+    skipped = Evidence(
+        f"learning_rate is {figure(value)} at {run.step_name} {figure(at)}, its peak {figure(peak)}; a warm-up of "
+        f"{figure(configured)} steps is configured",
+        steps=(float(early.step[0]),),
+        values={"rate": value, "peak": peak, "warmup": configured},
+    )
+    return {"lr_skips_warmup": skipped}

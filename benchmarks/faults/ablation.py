@@ -1,0 +1,109 @@
+"""What a question earns: how often the diagnosis is right without it.
+
+Each question is taken away in turn, with all of its outcomes, and the runs are ranked anew with the numbers that ship.
+A question that changes no answer here is either one that these runs do not ask, or one that others answer as well.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from benchmarks.faults.figures import Rows
+from benchmarks.faults.fit import findings
+from benchmarks.faults.report import REFUSED, Judged
+from mldebug_mcp.diagnose.calibrate import fitted
+from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
+from mldebug_mcp.diagnose.ranking import not_too_sure, rank
+from mldebug_mcp.diagnose.weighing import Candidate, weigh
+from mldebug_mcp.models import Finding, State
+from mldebug_mcp.symptoms import symptoms
+
+
+@dataclass(frozen=True)
+class Without:
+    """How the runs are answered without a question.
+
+    Args:
+        seen: Runs in which one of its outcomes is present, by task.
+        first, three, healthy: Right answers; see `ablate` for how they count.
+    """
+
+    seen: Mapping[str, int]
+    first: int
+    three: int
+    healthy: int
+
+
+def ablate(judged: Sequence[Judged], processes: int) -> Rows:
+    """Return what is lost without each question, what loses most first.
+
+    Runs whose log does not show their fault are left out.
+
+    Args:
+        judged: Labelled runs with their findings.
+        processes: How many work side by side.
+    """
+    ones = [
+        one
+        for one in judged
+        if one.causes != [REFUSED] and (one.label.shows or one.label.cause == "healthy")
+    ]  # fmt: skip
+    outcomes: dict[str, set[str]] = {}
+    for symptom in symptoms().values():
+        outcomes.setdefault(symptom.question.id, set()).add(symptom.id)
+    counted = [findings(one) for one in ones]
+    whole = _without(ones, counted, frozenset())
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        rest = dict(
+            zip(outcomes, pool.map(partial(_without, ones, counted), outcomes.values(), chunksize=4), strict=True)
+        )
+    losses = sorted(rest, key=lambda name: (rest[name].first - whole.first, rest[name].three - whole.three, name))
+    return [_row(name, len(outcomes[name]), whole, rest[name]) for name in losses]
+
+
+def _row(name: str, outcomes: int, whole: Without, rest: Without) -> dict[str, str]:
+    return {
+        "question": name,
+        "outcomes": f"{outcomes}",
+        "runs that show one": f"{sum(rest.seen.values())}",
+        "tasks": f"{len(rest.seen)}",
+        "first": f"{rest.first - whole.first:+d}",
+        "first three": f"{rest.three - whole.three:+d}",
+        "healthy": f"{rest.healthy - whole.healthy:+d}",
+    }
+
+
+def _without(ones: Sequence[Judged], counted: Sequence[Sequence[Finding]], outcomes: Collection[str]) -> Without:
+    seen: dict[str, int] = {}
+    for one in ones:
+        if any(one.states.get(outcome) is State.PRESENT for outcome in outcomes):
+            seen[one.task] = seen.get(one.task, 0) + 1
+    again = [replace(one, causes=_causes(one, found, outcomes)) for one, found in zip(ones, counted, strict=True)]
+    faulty = [one for one in again if one.label.cause != "healthy"]
+    return Without(
+        seen,
+        sum(one.right(1) for one in faulty),
+        sum(one.right(3) for one in faulty),
+        sum(one.right(1) for one in again if one.label.cause == "healthy"),
+    )
+
+
+def _causes(one: Judged, counted: Sequence[Finding], without: Collection[str]) -> list[str]:
+    causes, numbers = _candidates(one.kind), fitted()
+    found = [finding for finding in counted if finding.symptom not in without]
+    evidence = [*weigh(causes, found, _backgrounds(), numbers.trust), *one.evidence]
+    ranked = rank({cause.id: cause.prior for cause in causes}, evidence, numbers.sharpness)
+    return [item.id for item in not_too_sure(ranked, evidence)]
+
+
+@cache
+def _candidates(kind: str) -> list[Candidate]:
+    return candidates(kind)
+
+
+@cache
+def _backgrounds() -> Mapping[str, float]:
+    return backgrounds()

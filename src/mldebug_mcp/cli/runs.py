@@ -1,0 +1,98 @@
+"""The commands on many runs: `runs`, the sick ones of a folder, and `compare`, two kinds of runs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from mldebug_mcp.cli.commands import DONE, FOUND
+from mldebug_mcp.cli.progress import shown_progress
+from mldebug_mcp.errors import InputError
+
+if TYPE_CHECKING:
+    from mldebug_mcp.models.runs import Runs
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_runs(verbs: Commands) -> None:
+    """Add both commands."""
+    says = "say which runs of a folder are sick, and what those share"
+    runs = verbs.add_parser("runs", help=says, description=f"{says[0].upper()}{says[1:]}.")
+    runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep")
+    runs.add_argument("--all", action="store_true", help="all rows, not only the first ones")
+    runs.add_argument("--csv", metavar="FILE", help="also write the rows as CSV")
+    runs.add_argument("--json", action="store_true", help="print JSON")
+    runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
+    runs.add_argument("--no-cache", action="store_true", help="read every run anew, and keep nothing")
+    runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
+    runs.set_defaults(command=do_runs)
+
+    says = "say whether one kind of runs is better than another, or the difference is what seeds do"
+    compare = verbs.add_parser("compare", help=says, description=f"{says[0].upper()}{says[1:]}.")
+    compare.add_argument("a", nargs="+", metavar="A", help="logs or run folders of the first kind, then --b")
+    compare.add_argument("--b", nargs="+", metavar="B", required=True, help="those of the second kind")
+    compare.add_argument("--metric", default="", metavar="NAME", help="default: evaluation loss, reward or score")
+    compare.add_argument("--best", action="store_true", help="each run's best value instead of its last level")
+    compare.add_argument("--json", action="store_true", help="print JSON")
+    compare.set_defaults(command=do_compare)
+
+
+def do_runs(options: argparse.Namespace) -> int:
+    """Diagnose all runs of a folder."""
+    from mldebug_mcp.diagnose.runs import diagnose_runs
+
+    if options.processes < 1:
+        raise InputError("--processes: at least 1")
+    with shown_progress():
+        cache = None if options.no_cache else _cache_of(options.path)
+        answer = diagnose_runs(options.path, processes=options.processes, cache=cache)
+    if options.csv:
+        _write_csv(answer, Path(options.csv))
+    if options.json:
+        print(answer.to_json(indent=2))
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.runs_terminal import MOST_ROWS, print_runs
+
+        print_runs(console_for(), answer, len(answer.rows) if options.all else MOST_ROWS)
+    sick = any(one.cause not in ("", "healthy", "unknown") for one in answer.rows)
+    return FOUND if options.check and sick else DONE
+
+
+def do_compare(options: argparse.Namespace) -> int:
+    """Compare two kinds of runs."""
+    from mldebug_mcp.cli.several import matching
+    from mldebug_mcp.diagnose.contest import compare_runs, told
+
+    with shown_progress():
+        answer = compare_runs(matching(options.a), matching(options.b), options.metric, best=options.best)
+    print(answer.to_json(indent=2) if options.json else "\n".join([told(answer), *answer.notes]))
+    return DONE
+
+
+def _cache_of(path: str) -> Path:
+    """Return the file in the user's cache that keeps the answers about a folder."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    name = hashlib.blake2b(os.path.realpath(path).encode(errors="surrogateescape"), digest_size=12).hexdigest()
+    return Path(home) / "mldebug-mcp" / f"runs-{name}.jsonl"
+
+
+def _write_csv(answer: Runs, file: Path) -> None:
+    rows = [one.model_dump(mode="json") | {"seen": " ".join(one.seen)} for one in answer.rows]
+    try:
+        with file.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            writer.writerows({name: _harmless(value) for name, value in row.items()} for row in rows)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror}); name another file") from None
+
+
+def _harmless(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

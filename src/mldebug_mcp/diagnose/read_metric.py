@@ -1,0 +1,142 @@
+"""The verb `read_metric`: the values of curves, thinned so that their extremes survive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.diagnose.next_call import is_sendable
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import Run, Series, read_run
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.measure.course import course_of
+from mldebug_mcp.measure.thinned import thinned
+from mldebug_mcp.models import Call
+from mldebug_mcp.models.metric import MetricReading, MetricValues
+from mldebug_mcp.text import figure, shorten
+
+POINTS = 60
+"""Points of a curve by default: what a reader takes in."""
+MOST_NAMES, LEAST_POINTS, MOST_POINTS = 20, 4, 2000
+MOST_OTHERS = 40
+CLOSE = 0.5
+
+
+def read_metric(
+    path: str | Path,
+    names: Sequence[str],
+    first: float | None = None,
+    last: float | None = None,
+    *,
+    points: int = POINTS,
+    run: str = "",
+    meanings: Mapping[str, str] | None = None,
+) -> MetricReading:
+    """Return the values of one or several curves of a run.
+
+    Args:
+        path: A log file or a run folder.
+        names: What to read: names as logged (train/loss) or roles (loss, grad_norm, eval_loss).
+        first: The first step; by default that of the log.
+        last: The last step; by default that of the log.
+        points: About how many points of each curve; the lowest and highest of each stretch are among them.
+        run: Which run to read, if the path holds several.
+        meanings: What names of the log mean that do not say it, as `names` of `diagnose_run`.
+
+    Raises:
+        InputError: the path cannot be used, a name is not in the log, or the stretch holds nothing of it; the message
+            names the nearest names.
+    """
+    require_points(points)
+    return read_curves(read_run(path, None, run, meanings), names, first, last, points)
+
+
+def require_points(points: int) -> None:
+    """Raise InputError if a curve cannot be told in so many points."""
+    if not LEAST_POINTS <= points <= MOST_POINTS:
+        raise InputError(f"points is {points}; use {LEAST_POINTS} to {MOST_POINTS}")
+
+
+def read_curves(
+    run: Run, names: Sequence[str], first: float | None = None, last: float | None = None, points: int = POINTS
+) -> MetricReading:
+    """Return the values of curves of a run that has been read; see `read_metric`."""
+    if not names or len(names) > MOST_NAMES:
+        raise InputError(f"name one to {MOST_NAMES} of what {shorten(run.path, 200)} has: {_listed(_names(run))}")
+    chosen = list({one.name: one for name in names for one in _found(run, name)}.values())
+    told = [_values(run, one, first, last, points) for one in chosen]
+    others = [name for name in _names(run) if name not in {one.name for one in told}]
+    return MetricReading(
+        path=run.path,
+        step_name=run.step_name,
+        series=told,
+        others=others[:MOST_OTHERS],
+        next_step=Call(tool="diagnose_run", arguments={"path": run.path}, why="what all of the log tells")
+        if is_sendable(run.path)
+        else None,
+    )
+
+
+def _found(run: Run, name: str) -> Iterator[Series]:
+    """Yield the series of a name: as logged, canonical, or of a role; of a role all that have it."""
+    wanted = name.strip().lower()
+    exact = [one for key, one in run.series.items() if wanted in (key.lower(), (one.logged_as or key).lower())]
+    if exact:
+        yield exact[0]
+        return
+    evaluated, quantity = wanted.startswith("eval_"), wanted.removeprefix("eval_")
+    if quantity in {str(one) for one in Quantity}:
+        phase = "eval" if evaluated else "train"
+        of_role = list(run.with_role(Quantity(quantity), phase=phase)) or list(
+            run.with_role(Quantity(quantity), phase=phase, parts=True)
+        )
+        if of_role:
+            yield from (run[one.name] for one in of_role)
+            return
+    raise InputError(
+        f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; the nearest: {_nearest(run, wanted)}"
+    )
+
+
+def _nearest(run: Run, wanted: str) -> str:
+    """Return the names nearest to one, those that hold it first."""
+    known = {one.lower(): one for one in (*run.series, *_names(run))}
+    holding = [known[one] for one in known if wanted in one or one in wanted]
+    close = [known[one] for one in get_close_matches(wanted, known, n=5, cutoff=CLOSE)]
+    return _listed(list(dict.fromkeys([*close, *holding])) or _names(run))
+
+
+def _names(run: Run) -> list[str]:
+    return [one.logged_as or name for name, one in run.series.items()]
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(shorten(one, 60) for one in names[:most]) + (", …" if len(names) > most else "")
+
+
+def _values(run: Run, series: Series, first: float | None, last: float | None, points: int) -> MetricValues:
+    """Return the values of a curve between two steps."""
+    begin, end = -math.inf if first is None else first, math.inf if last is None else last
+    inside = series.between(begin, end)
+    if not len(inside):
+        span = f"{figure(float(series.step[0]))} to {figure(float(series.step[-1]))}" if len(series) else "nowhere"
+        raise InputError(
+            f"{series.logged_as or series.name} was logged from {run.step_name} {span}, and nothing of it in the "
+            "stretch that was asked for; change first and last"
+        )
+    with np.errstate(all="ignore"):
+        course = course_of(inside)
+    fewer = thinned(inside, max(1, points // 4))
+    role = series.role
+    return MetricValues(
+        name=series.logged_as or series.name,
+        metric=series.name,
+        role="" if role is None else " ".join(part for part in (role.phase, str(role.quantity), role.part) if part),
+        records=len(inside),
+        course="" if course is None else str(course),
+        points=list(zip(fewer.step.tolist(), fewer.value.tolist(), strict=True)),
+    )

@@ -1,0 +1,133 @@
+"""The verb `diagnose_runs`: every run of a folder in a line, the ones that need attention first."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from mldebug_mcp.access import require
+from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.diagnose.rests_on import speaks_first
+from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
+from mldebug_mcp.diagnose.shared_settings import shared_settings
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.folder import runs_of
+from mldebug_mcp.logs.run_folders import RunFolder, runs_in
+from mldebug_mcp.logs.settings import Scalar
+from mldebug_mcp.measure.run_result import result_of
+from mldebug_mcp.models.runs import RunRow, Runs
+from mldebug_mcp.paths import expanded
+from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.text import shorten
+
+SOUND, OTHER = "healthy", "unknown"
+BROKEN = ("error", "silence", "interrupted", "cut")
+"""Ways to end that need a look even where no cause leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A run among many: its line, and its settings by canonical name."""
+
+    row: RunRow
+    settings: Mapping[str, Scalar]
+
+
+def diagnose_runs(
+    path: str | Path, *, processes: int = 1, cache: str | Path | None = None, most: int | None = None
+) -> Runs:
+    """Diagnose every run of a folder, and say what those share in which the same cause leads.
+
+    Args:
+        path: A folder of runs, up to four levels deep.
+        processes: How many work side by side.
+        cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
+        most: Read only so many runs, those with the newest files; by default all.
+
+    Raises:
+        InputError: it is no folder, or holds no run.
+    """
+    folder = expanded(path)
+    require(folder)
+    if not folder.is_dir():
+        raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
+    notes: list[str] = []
+    places = runs_in(folder, notes)
+    if not places:
+        raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
+    if most is not None and len(places) > most:
+        notes.append(f"only the newest {most} of {len(places):,} runs were read; `mldebug-mcp runs` reads them all")
+        places = sorted(places, key=_newest, reverse=True)[:most]
+    kept = RunCache(expanded(cache) if cache is not None else None)
+    answers = list(_answers(places, kept, processes))
+    kept.write()
+    rows = sorted((one.row for one in answers), key=_attention)
+    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), notes=notes)
+
+
+def answered(place: RunFolder) -> list[Answered]:
+    """Diagnose the runs of one place; what cannot be read has a row that says why."""
+    try:
+        return [Answered(_row(run, place), run.config) for run in runs_of(place)]
+    except (InputError, OSError) as error:
+        unread = RunRow(name=place.name, path=str(place.folder), ending="unread", note=str(error))
+        return [Answered(unread, {})]
+
+
+def _answers(places: Sequence[RunFolder], cache: RunCache, processes: int) -> Iterator[Answered]:
+    prints = [fingerprint(place) for place in places]
+    fresh = [(place, mark) for place, mark in zip(places, prints, strict=True) if mark not in cache]
+    for number, (mark, found) in enumerate(_diagnosed(fresh, processes), start=1):
+        checkpoint(f"{number} of {len(fresh)} runs diagnosed")
+        cache.keep(mark, found)
+    for mark in prints:
+        yield from cache.answers(mark)
+
+
+def _diagnosed(fresh: Sequence[tuple[RunFolder, str]], processes: int) -> Iterator[tuple[str, list[Answered]]]:
+    places, marks = [place for place, _ in fresh], [mark for _, mark in fresh]
+    if processes < 2 or len(fresh) < 2:
+        yield from zip(marks, map(answered, places), strict=True)
+        return
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+
+
+def _row(run: Run, place: RunFolder) -> RunRow:
+    told = diagnose(run)
+    leader, result = told.hypotheses[0], result_of(run)
+    fault = leader.cause not in (SOUND, OTHER)
+    return RunRow(
+        name=run.path,
+        path=str(place.folder),
+        kind=run.kind,
+        ending=run.ending.how,
+        step=run.last_step,
+        step_name=run.step_name,
+        metric="" if result is None else result.metric,
+        last=None if result is None else result.last,
+        best=None if result is None else result.best,
+        best_step=None if result is None else result.best_step,
+        cause=leader.cause,
+        probability=leader.probability,
+        onset=speaks_first(told.present, leader) if fault else None,
+        seen=[one.symptom for one in told.present],
+    )
+
+
+def _attention(row: RunRow) -> tuple[int, float, str]:
+    """Return the order of rows: faults, the surest first, then broken ends, the unclear, the sound and the unread."""
+    if row.ending == "unread":
+        return 4, 0.0, row.name
+    if row.cause not in (SOUND, OTHER):
+        return 0, -row.probability, row.name
+    broken = 1 if row.ending in BROKEN else 2 if row.cause == OTHER else 3
+    return broken, -row.probability if row.cause == OTHER else row.probability, row.name
+
+
+def _newest(place: RunFolder) -> float:
+    return max(file.stat().st_mtime for file in place.files)

@@ -1,0 +1,88 @@
+"""The verbs that Python offers beyond those of the server: they take data in memory as well as paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.diagnose.outcomes import Outcome
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import Run, folder
+from mldebug_mcp.logs.in_memory import Data, run_of_data
+from mldebug_mcp.logs.plan import concluded
+from mldebug_mcp.logs.settings import Settings
+from mldebug_mcp.logs.settings.files import read_settings
+from mldebug_mcp.models import Finding
+from mldebug_mcp.paths import expanded
+from mldebug_mcp.report.run_diagnosis import RunDiagnosis
+
+
+def diagnose_run(
+    path: str | Path | Data,
+    config: str | Path | None = None,
+    reference: str | Path | Data | None = None,
+    findings: Sequence[Finding] = (),
+    run: str = "",
+    *,
+    settings: Mapping[str, Any] | None = None,
+    outcomes: Mapping[str, Outcome] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> RunDiagnosis:
+    """Say what is seen in a training log, which causes fit it, and what to check next.
+
+    Args:
+        path: A log file or a run folder; or what was logged, in memory: a DataFrame of pandas or polars, a dict of
+            lists, or records such as {"step": 1, "loss": 2.3}. A step is found by its name, as in files.
+        config: The training configuration (JSON or YAML), if it is not beside the log.
+        reference: A run that went well, to compare with, in any of these forms.
+        findings: What other verbs found on the same run; they replace findings on the same symptom.
+        run: Which run to read, if the path holds several; by default the one with most records.
+        settings: The training configuration as a dict, such as {"learning_rate": 3e-4}; it stands before what is
+            found beside the log.
+        outcomes: How checks of an earlier diagnosis turned out: by the id of a next step (such as "lr_too_high.1")
+            whether it "confirms" or "refutes".
+        names: What names of the log mean that do not say it: column → metric, such as {"L": "loss"}.
+
+    Returns:
+        Every symptom with its state, every cause with its probability (0 to 1), best first, and the next steps in
+        order. A notebook shows it with its curves.
+
+    Raises:
+        InputError: a path or data cannot be used, or a check does not exist; the message says why and what to do.
+    """
+    good = read_run(reference) if reference is not None else None
+    own = read_run(path, config, run, names, settings=settings)
+    return RunDiagnosis.of(diagnose(own, good, findings, outcomes), own, good)
+
+
+def read_run(
+    path: str | Path | Data,
+    config: str | Path | None = None,
+    run: str = "",
+    names: Mapping[str, str] | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+) -> Run:
+    """Read a log, a run folder or data in memory; see `diagnose_run` for the arguments.
+
+    Raises:
+        InputError: it cannot be used; the message says why and what to do.
+    """
+    if isinstance(path, str | PathLike):
+        read = folder.read_run(path, config, run, names)
+    elif run:
+        raise InputError("run= names one of several runs of a folder or a file; for data in memory leave it out")
+    else:
+        read = run_of_data(path, names)
+        if config is not None:
+            read = _with(read, read_settings(expanded(config)))
+    return read if settings is None else _with(read, Settings.of(settings, "settings="))
+
+
+def _with(run: Run, settings: Settings) -> Run:
+    """Return a run with more settings, and with what follows from them."""
+    return concluded(replace(run, settings=Settings.merged(settings, run.settings)))

@@ -1,0 +1,74 @@
+"""Many runs as a table for a terminal, and what the sick ones share."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mldebug_mcp.models.runs import RunRow, Runs, SharedSetting
+from mldebug_mcp.report.console import bullets, print_section
+from mldebug_mcp.text import counted, figure, percent, shorten
+
+MOST_ROWS = 40
+LONGEST_NAME = 40
+LONGEST_NOTE = 60
+
+
+def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
+    """Print the runs that need attention first, and what they share.
+
+    Args:
+        console: Where to.
+        answer: The runs.
+        most: Rows that are shown.
+    """
+    console.print(Text(headline(answer), style="bold"))
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    for title in ("run", "ends", "step", "result", "may be", "since"):
+        table.add_column(title, justify="right" if title in ("step", "since") else "left", no_wrap=title != "may be")
+    for row in answer.rows[:most]:
+        table.add_row(*_cells(row))
+    console.print(table)
+    left = len(answer.rows) - most
+    if left > 0:
+        console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
+    print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
+    print_section(console, "Notes", bullets(answer.notes))
+
+
+def headline(answer: Runs) -> str:
+    """Return how many runs there are, and in how many a fault leads."""
+    unread = sum(one.ending == "unread" for one in answer.rows)
+    sick = sum(one.cause not in ("", "healthy", "unknown") for one in answer.rows)
+    sound = sum(one.cause == "healthy" for one in answer.rows)
+    rest = len(answer.rows) - unread - sick - sound
+    parts = [f"a fault leads in {sick}", f"nothing stands out in {sound}"]
+    parts += [f"{rest} unclear"] if rest else []
+    parts += [f"{unread} could not be read"] if unread else []
+    return f"{counted(len(answer.rows), 'run')}: {', '.join(parts)}"
+
+
+def shared_line(one: SharedSetting) -> str:
+    """Return a setting that goes with a cause, in counts."""
+    return (
+        f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
+        f"{one.others_with} of {one.others} others (p {figure(one.p)})"
+    )
+
+
+def _cells(row: RunRow) -> tuple[Text, ...]:
+    if row.ending == "unread":
+        return Text(shorten(row.name, LONGEST_NAME)), Text("unread", style="dim"), *[Text("")] * 2, Text(
+            shorten(row.note, LONGEST_NOTE), style="dim"
+        ), Text("")  # fmt: skip
+    sick = row.cause not in ("healthy", "unknown")
+    said = f"{row.cause} {percent(row.probability)}"
+    return (
+        Text(shorten(row.name, LONGEST_NAME)),
+        Text(row.ending, style="red" if row.ending == "error" else ""),
+        Text("" if row.step is None else figure(row.step)),
+        Text("" if row.last is None else f"{row.metric} {figure(row.last)}"),
+        Text(said, style="bold red" if sick else "green" if row.cause == "healthy" else "yellow"),
+        Text("" if row.onset is None else figure(row.onset)),
+    )

@@ -1,0 +1,126 @@
+"""Do activations stay apart and in range: do logits grow until the loss fails, do embeddings come together?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import blocks, median
+from mldebug_mcp.symptoms.readings import first_of, reading
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.turning import fails_at
+from mldebug_mcp.text import figure
+
+GROWS = 1.4
+"""Growth of logits up to where the loss fails. Chosen: those of sound runs grow as long as something is learnt."""
+RISING = 0.6
+"""Share of the later blocks that rise. Chosen: a half do by chance."""
+LEAST_LOGITS, BLOCKS = 20, 10
+"""Records, and the blocks that they are cut into. Chosen: two to a block."""
+LEAST = 8
+"""Records of a spread. Chosen: half of them are a level."""
+LEFT, GONE = 0.1, 0.003
+"""A spread is gone at this share of its highest and below this. Chosen: 2048 even dimensions have 0.022 each."""
+ALIKE, SOON = 0.002, 0.25
+"""So near to 1, within this share of the run, a mean cosine is of one embedding for all. Chosen: images stay apart."""
+_LOGITS = re.compile(
+    r"(?:.*[_/])?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:[_/](?:max|norm|abs_max))?)", re.IGNORECASE
+)
+_NOT = re.compile(r"chosen|rejected|scale|eval", re.IGNORECASE)
+_SPREAD = re.compile(
+    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
+    r"[_/]std(?:_mean|_avg)?",
+    re.IGNORECASE,
+)
+POLICIES = ("grpo", "ppo", "rl")
+
+
+def logits_grow(run: Run) -> Evidence | None:
+    """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
+
+    Not this when: the loss goes on falling, because logits grow as long as something is learnt.
+    """
+    names = [name for name in run.series if _LOGITS.fullmatch(name) and not _NOT.search(name)]
+    if not names:
+        raise CannotTell("not logged: the logits, their maximum or their log Z")
+    end = fails_at(run["loss"])
+    if end is None:
+        return None
+    found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
+    return max(found, key=lambda one: one.values["factor"], default=None)
+
+
+def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
+    before = logits.finite.where(logits.finite.step <= end)
+    if len(before) < LEAST_LOGITS:
+        return None
+    level = np.abs(blocks(before.value, BLOCKS).level)
+    late, early = float(level[-1]), median(level[len(level) // 4 : len(level) // 2])
+    if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
+        return None
+    return Evidence(
+        f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.step_name} {figure(end)}, where the "
+        "loss fails",
+        steps=(end,),
+        values={"from": early, "to": late, "factor": late / early},
+    )
+
+
+def embedding_spread_gone(run: Run) -> Evidence | None:
+    """The standard deviation of embeddings falls to nearly zero, or a negative cosine similarity to exactly -1.
+
+    All inputs then have one embedding. Not this when: the spread was as small from the start; the loss comes near -1
+    only late, as an overlap (Dice) may that is nearly perfect.
+    """
+    spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
+    found = next((evidence for one in spreads if (evidence := _vanishes(run, one)) is not None), None)
+    if found is not None:
+        return found
+    loss = run["loss"].finite if "loss" in run else None
+    if loss is not None and len(loss) >= LEAST and -1 - ALIKE <= float(loss.value.min()) < 0:
+        return _alike(run, loss)
+    if not spreads:
+        raise CannotTell("neither a spread of embeddings nor a negative cosine similarity is logged")
+    return None
+
+
+def _vanishes(run: Run, spread: Series) -> Evidence | None:
+    later, highest = spread.value[len(spread) // 2 :], float(spread.value.max())
+    if not 0 <= median(later) < min(GONE, LEFT * highest) or float(later.max()) > LEFT * highest:
+        return None
+    since = float(spread.step[int(np.argmax(spread.value < LEFT * highest))])
+    return Evidence(
+        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from {run.step_name} "
+        f"{figure(since)} on",
+        steps=(since,),
+        values={"highest": highest, "later": median(later)},
+    )
+
+
+def _alike(run: Run, loss: Series) -> Evidence | None:
+    apart = np.flatnonzero(loss.value > -1 + ALIKE)
+    since = int(apart[-1]) + 1 if len(apart) else 0
+    if since > SOON * len(loss) or since == len(loss):
+        return None
+    level, first = median(loss.value[since:]), float(loss.step[since])
+    return Evidence(
+        f"loss is {figure(level)} from {run.step_name} {figure(first)} to the end: a negative cosine similarity that "
+        "is -1, its least value, for all",
+        steps=(first,),
+        values={"level": level},
+    )
+
+
+READINGS = (
+    # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
+    reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
+    reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+)
+
+
+@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*"), not_for=POLICIES)
+def activations(run: Run) -> Answers:
+    """Look at the logits, then at the spread of embeddings."""
+    return first_of(run, READINGS)

@@ -1,0 +1,218 @@
+"""Does the training loss tell the order of the data: a period, a pattern of each pass, steps between passes?"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.cycles import rate_comes_back
+from mldebug_mcp.measure.pass_profile import UNKNOWN_EPOCHS, epochs_of, profile_of, whole_passes
+from mldebug_mcp.measure.periods import period_of
+from mldebug_mcp.measure.statistics import last_decimal, median, noise
+from mldebug_mcp.symptoms.readings import first_of, reading
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.text import counted, figure
+
+AGAIN, DIFFERENT = 6, 3
+"""Losses in a row that come again, and how many of them differ. Chosen: by chance not even three digits do so."""
+MAX_POINTS = 20_000
+"""Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
+EVENLY, UNEVEN = 0.5, 0.05
+"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
+SAME = 0.1
+"""Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
+ROUNDED = 2.0
+"""Units of the last digit up to which a pattern is that of rounding. Chosen: a smooth curve falls like stairs."""
+PARTS, PER_PART = 8, 2
+"""Stretches of an epoch that compare with the next, and records of each. Chosen: eight levels tell an order."""
+FEW_PARTS, MANY_EPOCHS = 5, 6
+"""Records of a short epoch, and how many such epochs. Chosen: more epochs make up for fewer stretches."""
+ALIKE = 0.85
+"""Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
+STARTS_OVER = 0.5
+"""Of that swing: how far the step to the next epoch may be from that which starts it over. Chosen: a climb has none."""
+SWING = 0.15
+"""Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
+LEAST_PER_EPOCH, SIDE = 8, 3
+"""Records of an epoch, and on either side of its boundary. Chosen: a median of fewer is noise."""
+MOST_CLEAR, SHARE, LEAST_DROP, SIGMAS = 0.6, 0.5, 0.04, 4.0
+"""Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
+curves.
+"""
+MUCH, MUCH_OF_PAIRS = 0.125, 0.4
+"""Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
+CUT = 0.67
+"""Times the rate before. Chosen: step schedules cut it by a half or more."""
+
+
+def loss_repeats(run: Run) -> Evidence | None:
+    """The training losses of one epoch come again in the next, each the same number: nothing in them changes.
+
+    Not this when: the loss is one number throughout. Unknown in a log without steps, which may hold one run twice.
+    """
+    if run.step_name == "record":
+        raise CannotTell("without a step or an epoch, one run may have been logged twice")
+    loss = run["loss"].finite
+    found = _repeat(loss.value[-MAX_POINTS:])
+    if found is None:
+        return None
+    lag, again = found
+    first = float(loss.step[-again])
+    return Evidence(
+        f"the last {again} losses are those of {lag} records before, number by number (from {run.step_name} "
+        f"{figure(first)} on)",
+        steps=(first,),
+        values={"records": again, "period": lag},
+    )
+
+
+def _repeat(values: Floats) -> tuple[int, int] | None:
+    """Return after how many records losses come again, and how many of the last ones do; None if they do not."""
+    for at in np.flatnonzero(values[:-DIFFERENT] == values[-1])[::-1].tolist():
+        lag = len(values) - 1 - at
+        same = values[lag:] == values[: len(values) - lag]
+        again = len(same) if same.all() else int(np.argmin(same[::-1]))
+        if again >= AGAIN and again >= min(lag, len(same)):
+            return (lag, again) if len(np.unique(values[-again:])) >= DIFFERENT else None
+    return None
+
+
+def loss_pattern_by_epoch(run: Run) -> Evidence | None:
+    """The training loss goes through the same ups and downs in each epoch, apart from how far it has come.
+
+    Not this when: the pattern is small beside the loss; rows of like length are put together on purpose (a remark).
+    """
+    loss = run["loss"].finite
+    epoch = epochs_of(run, loss)
+    if epoch is None:
+        raise CannotTell(UNKNOWN_EPOCHS)
+    found = profile_of(loss, epoch, _parts(loss.value, epoch), STARTS_OVER)
+    if found is None:
+        raise CannotTell("the log does not hold two whole epochs")
+    least = float(found.alike.min())
+    if found.swing < SWING * found.level or not least > ALIKE or not found.begins_anew:
+        return None
+    by_length = run.settings.flag("group_by_length") is True
+    meant = "; rows of like length are put together, as configured" if by_length else ""
+    return Evidence(
+        f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
+        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at {run.step_name} "
+        f"{figure(found.second)}{meant}",
+        steps=(found.second,),
+        values={"swing": found.swing, "correlation": least, "epochs": found.passes},
+        present=not by_length,
+    )
+
+
+def _parts(values: Floats, epoch: NDArray[np.int64]) -> int:
+    """Return into how many parts epochs are cut; CannotTell if they have too few records, for as many as there are."""
+    whole = whole_passes(values, epoch)
+    fewest = min(map(len, whole), default=0)
+    if fewest >= PARTS * PER_PART:
+        return PARTS
+    if fewest < FEW_PARTS or len(whole) < MANY_EPOCHS:
+        raise CannotTell(f"an epoch has fewer than {PARTS * PER_PART} records, and there are {len(whole)}")
+    return min(PARTS, fewest)
+
+
+def loss_periodic(run: Run) -> Evidence | None:
+    """The training loss goes up and down with a fixed period, four times or more.
+
+    Not this when: it only steps down once a period; the learning rate has that period; records are uneven.
+    """
+    loss = run["loss"].finite
+    values, gaps = loss.value[-MAX_POINTS:], np.diff(loss.step[-MAX_POINTS:])
+    spacing = median(gaps)
+    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
+        raise CannotTell("the records are not evenly spaced: a period cannot be told")
+    found = period_of(values)
+    if found is None:
+        return None
+    length, turns = found.lag * spacing, np.diff(rate_comes_back(run))
+    if len(turns) and abs(median(turns) - length) <= SAME * length:
+        raise CannotTell("the learning rate comes back with the same period, which the loss follows")
+    if found.swing <= ROUNDED * last_decimal(values):
+        return None
+    return Evidence(
+        f"loss repeats every {figure(length)} {run.step_name}s ({found.lag} records; autocorrelation "
+        f"{found.correlation:.2f} over {found.times} periods)",
+        steps=(float(loss.step[-len(values)]),),
+        values={"period": length, "autocorrelation": found.correlation, "swing": found.swing},
+    )
+
+
+def loss_epoch_steps(run: Run) -> Evidence | None:
+    """The training loss falls in a step at each epoch boundary and is flat in between; small steps are a remark.
+
+    Not this when: it falls evenly; the learning rate is cut there; the records are means over whole epochs.
+    """
+    loss = run["loss"].finite
+    bounds, side = _boundaries(run)
+    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
+    after = np.array([median(loss.value[at : at + side]) for at in bounds])
+    drops, level = before - after, median(before)
+    error = noise(loss.value[side:]) * np.sqrt(np.pi / side)
+    fall = median(loss.value[2 * side : 3 * side]) - median(loss.value[-side:])
+    typical, clear = median(drops), drops > max(SIGMAS * error, LEAST_DROP / 2 * level)
+    if clear.mean() < MOST_CLEAR or typical < LEAST_DROP * level or drops.sum() < SHARE * fall:
+        return None
+    if _rate_is_cut(run, loss.step[bounds]):
+        return None
+    first = int(np.argmax(clear))
+    return Evidence(
+        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(bounds)} epoch boundaries, first from "
+        f"{figure(float(before[first]))} to {figure(float(after[first]))} at {run.step_name} "
+        f"{figure(float(loss.step[bounds[first]]))}; that is {min(1.0, drops.sum() / fall if fall > 0 else 1.0):.0%} "
+        "of the fall since the middle of the first epoch",
+        steps=tuple(loss.step[bounds[clear]].tolist()),
+        values={"drop": typical, "boundaries": len(bounds), "clear": int(clear.sum())},
+        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * level,
+    )
+
+
+def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
+    """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
+    loss = run["loss"].finite
+    epoch = epochs_of(run, loss)
+    if epoch is None:
+        raise CannotTell(UNKNOWN_EPOCHS)
+    bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
+    if not len(bounds):
+        raise CannotTell("the log does not reach a second epoch")
+    length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
+    bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(SIDE, LEAST_PER_EPOCH // 2))]
+    if length < LEAST_PER_EPOCH or not len(bounds):
+        raise CannotTell(f"about {counted(length, 'record')} per epoch; {LEAST_PER_EPOCH} are needed")
+    return bounds, max(SIDE, length // 4)
+
+
+def _rate_is_cut(run: Run, steps: NDArray[np.float64]) -> bool:
+    """Say whether the learning rate falls by a third or more at most of the boundaries."""
+    if "learning_rate" not in run or run.step_name != "step":
+        return False
+    rate = run["learning_rate"].finite
+    if len(rate) < 4:
+        return False
+    at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
+    return bool(np.mean(rate.value[at] < CUT * rate.value[at - 1]) * 2 > 1)
+
+
+READINGS = (
+    reading(loss_repeats, points=AGAIN + DIFFERENT, needs=("loss",), background=0.001),
+    reading(
+        loss_pattern_by_epoch,
+        needs=("loss",),
+        sources=("smol_playbook",),
+        points=FEW_PARTS * MANY_EPOCHS,
+        background=0.004,
+    ),
+    reading(loss_periodic, needs=("loss",), points=30, background=0.01),
+    reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
+)
+
+
+@question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))
+def data_order(run: Run) -> Answers:
+    """Does the training loss tell the order of the data: a period, a pattern of each pass, steps between passes?"""
+    return first_of(run, READINGS)

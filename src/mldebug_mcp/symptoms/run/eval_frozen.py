@@ -1,0 +1,267 @@
+"""Do the numbers of evaluation change at all, and can they be what they are said to be?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
+from mldebug_mcp.measure.statistics import end_level, median
+from mldebug_mcp.symptoms.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
+from mldebug_mcp.symptoms.evaluation import evaluation_losses
+from mldebug_mcp.symptoms.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.text import figure
+
+LEAST, MORE, BOXES = 3, 5, 10
+"""Evaluations of a loss or an accuracy, of another metric, of a detector until its first hit. Chosen."""
+SAME, DIGITS = 1e-6, 5
+"""Share of a loss that rounding leaves of one model, and digits; fewer may hide a change. Chosen: float32 has seven."""
+SATURATED, BY_HEART = 0.85, 0.999
+"""An accuracy that is near its best, at evaluation and in training throughout. Chosen."""
+MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
+"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen."""
+NOT_GONE = 0.1
+"""A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen."""
+PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
+"""A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
+a score that cannot get better beside answers that do."""
+FEW, OF_FEW, OF_MANY, GAIN = 6, 2, 3, 0.05
+"""Evaluations whose accuracy has so few different numbers, the last of twice as many, and does not rise. Chosen: a
+model that learns never comes back to one of two."""
+SMALL_SET, TOLERANCE = 50, 1e-4
+"""Rows, of which there are few shares to choose from, as accuracies to four digits tell. Chosen."""
+OF_NONE = -1.0
+"""What COCO's evaluation says of objects of a size that there are none of."""
+MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
+"""Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
+OF_BOXES = (
+    "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
+)  # fmt: skip
+_RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
+
+NOT_FINITE = Outcome(
+    "eval_nonfinite",
+    """The evaluation loss is NaN or infinite.
+
+    Not this when: a metric is NaN by definition, such as the average precision of a class without samples.""",
+    background=0.003,
+    sources=("axolotl_stability",),
+    follows=("loss_nonfinite", "loss_drops_to_zero"),
+)
+LOSS = Outcome(
+    "eval_loss_constant",
+    """The evaluation loss is the same number at every evaluation, to all its digits, as that of one and the same model.
+
+    Not this when: it changes however little; it is logged with too few digits to tell.""",
+    background=0.002,
+    sources=("karpathy_recipe",),
+    follows=(*_RUINS, "loss_at_clip"),
+)
+ZERO = Outcome(
+    "eval_metric_zero",
+    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
+
+    So is a loss of zero beside one of training that is not. Not this when: it is constant but above zero; the training
+    loss is still on its way, for scores of whole texts.""",
+    background=0.004,
+    sources=("slavv_37",),
+    follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
+)
+PERFECT_SCORE = Outcome(
+    "eval_score_perfect",
+    """A score of evaluation is at its bound from the first evaluation on, while what it measures still gets better.
+
+    Not this when: training is as good at the first evaluation; the losses do not fall any more.""",
+    background=0.002,
+)
+CONSTANT = Outcome(
+    "eval_metric_constant",
+    """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
+
+    Not this when: it is near its best, or that of training is throughout; most other metrics move (a remark).""",
+    background=0.02,
+    sources=("remote_gpu_trainer",),
+    follows=("loss_plateau", *_RUINS),
+)
+FEW_VALUES = Outcome(
+    "eval_accuracy_few_values",
+    """The accuracy at the evaluations is one of two or three numbers, again and again, and does not rise.
+
+    Not this when: it is always the same number; it is good; the set has few rows.""",
+    background=0.02,  # so is an accuracy that was reached before the first evaluation
+    as_chosen=True,
+    follows=("loss_plateau", "loss_at_chance", *_RUINS),
+)
+
+
+@question(
+    NOT_FINITE, LOSS, ZERO, PERFECT_SCORE, CONSTANT, FEW_VALUES, not_for=("grpo", "ppo", "rl"), whole_run=True
+)  # fmt: skip
+def eval_frozen(run: Run) -> Answers:
+    """No number, one and the same model, no right answer, no wrong one, one number, few numbers."""
+    judges = {
+        NOT_FINITE.id: _not_finite,
+        LOSS.id: _loss,
+        ZERO.id: _zero,
+        PERFECT_SCORE.id: _perfect,
+        CONSTANT.id: _constant,
+        FEW_VALUES.id: _few_values,
+    }
+    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
+
+
+def _evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
+    first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
+    return Evidence(
+        f"{series.name} is {what} of {len(series)} evaluations, {run.step_name} {figure(first)} to {figure(last)}",
+        steps=(first,),
+        values={"value": float(series.value[0]), "evaluations": float(len(series))},
+    )
+
+
+def _not_finite(run: Run) -> Evidence | None:
+    bad = [one for one in evaluation_losses(run) if not np.isfinite(one.value).all()]
+    if not bad:
+        return None
+    at = [int(np.argmax(~np.isfinite(one.value))) for one in bad]
+    first, series = min(zip(at, bad, strict=True), key=lambda pair: float(pair[1].step[pair[0]]))
+    train = run["loss"].at(float(series.step[first])) if "loss" in run else None
+    beside = "" if train is None else f" (the training loss there is {figure(train)})"
+    kind = "NaN" if np.isnan(series.value[first]) else "infinite"
+    count = int((~np.isfinite(series.value)).sum())
+    return _evidence(run, series, f"{kind} first{beside}, and not finite at {count}", float(series.step[first]))
+
+
+def _loss(run: Run) -> Evidence | None:
+    losses = [one for one in (series.finite for series in evaluation_losses(run)) if len(one) >= LEAST]
+    if not losses:
+        raise CannotTell(f"no evaluation loss has {LEAST} finite values")
+    evaluation = losses[0]
+    level = float(evaluation.value[0])
+    if float(np.ptp(evaluation.value)) > SAME * abs(level) or all_zero(evaluation):
+        return None
+    if _digits(level) + sum(map(_digits, _also_constant(run))) < DIGITS:
+        raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
+    return _evidence(run, evaluation, f"{level:.8g} at all")
+
+
+def _digits(value: float) -> int:
+    return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
+
+
+def _also_constant(run: Run) -> list[float]:
+    """Return the values of the other metrics of evaluation if all of them stand still."""
+    others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
+    still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
+    return [float(one.value[0]) for one in others] if still else []
+
+
+def _metrics(run: Run) -> list[Series]:
+    try:
+        return quality_metrics(run)
+    except CannotTell:
+        return []
+
+
+def _zero(run: Run) -> Evidence | None:
+    least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, BOXES)
+    shares = [one.finite for one in _metrics(run) if one.name in least]
+    if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
+        shares.append(run["eval_loss"].finite)
+    shares = [one for one in shares if len(one) >= least[one.name]]
+    ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= MORE]
+    if ranked and not any(one.value[1:].any() for one in ranked):  # the first may hold a hit by chance
+        shares = [one.where(one.step > one.step[0]) for one in ranked]
+    zero = next((one for one in shares if all_zero(one)), None)
+    if zero is not None:
+        return _evidence(run, zero, "0 at all")
+    wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
+    if wrong is None:
+        if not shares and not ranked:
+            raise CannotTell(f"no accuracy or loss of evaluation has {LEAST} values")
+        return None
+    if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
+        raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
+    return _evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
+
+
+def _perfect(run: Run) -> Evidence | None:
+    perfect = [one for one in evaluation_scores(run) if len(one) >= LEAST and float(one.value.min()) >= PERFECT]
+    if not perfect or "eval_loss" not in run:
+        return None
+    loss, score = run["eval_loss"].finite.value, perfect[0]
+    trained = next((one for one in score_pairs(run) if one.evaluated == score.name), None)
+    imperfect = trained is not None and float(trained.train[0]) < IMPERFECT
+    falls = len(loss) >= LEAST and float(loss[-1]) < FALLS * float(loss[0])
+    return _evidence(run, score, "as good as can be at all") if imperfect and falls else None
+
+
+def _constant(run: Run) -> Evidence | None:
+    metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
+    metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
+    if not metrics:
+        raise CannotTell(f"no metric of evaluation has {MORE} finite values")
+    still = [one for one in metrics if (_still(one) or _hardly_moves(run, one)) and not _by_heart(run, one)]
+    if not still:
+        return None
+    values, counts = np.unique(still[0].value, return_counts=True)
+    value, times = float(values[int(np.argmax(counts))]), int(counts.max())
+    seen = _evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
+    said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
+    more = {"value": value, "constant": len(still), "of": len(metrics)}
+    return Evidence(said, seen.steps, {**seen.values, **more}, present=2 * len(still) >= len(metrics))
+
+
+def _still(series: Series) -> bool:
+    value = float(series.value[0])
+    if not is_error_rate(series) and SATURATED <= as_share(value) <= 1:
+        return False
+    return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
+
+
+def _hardly_moves(run: Run, series: Series) -> bool:
+    """Say whether an accuracy of evaluation keeps to one value, which that of training does not leave behind."""
+    if series.name != MEASURES[0] or len(series) < MANY or "accuracy" not in run:
+        return False
+    share, trained = as_shares(series.value), as_shares(run["accuracy"].finite.value)
+    values, counts = np.unique(share, return_counts=True)
+    value = float(values[int(np.argmax(counts))])
+    near = float(np.abs(share - value).max()) <= WITHIN and len(trained) > 0 and end_level(trained) <= value + BEYOND
+    return near and counts.max() >= MOSTLY * len(share) and value < SATURATED
+
+
+def _by_heart(run: Run, series: Series) -> bool:
+    """Say whether training had the best of such a score from its first record: it is done, and changes nothing."""
+    name = series.name.removeprefix("eval_")
+    trained = run[name].finite.value if name in run and name != series.name else np.empty(0)
+    return bool(len(trained)) and bool(series.value.any()) and as_share(float(trained.min())) >= BY_HEART
+
+
+def _few_values(run: Run) -> Evidence | None:
+    accuracy = run[MEASURES[0]].finite if MEASURES[0] in run else None
+    if accuracy is None or len(accuracy) < FEW or run.kind == "preference":
+        raise CannotTell(f"no accuracy of evaluation has {FEW} finite values")
+    share = as_shares(accuracy.value)
+    values, times = np.unique(share, return_counts=True)
+    most = OF_MANY if len(share) >= 2 * FEW else OF_FEW
+    if not 2 <= len(values) <= most or times.max() == len(share) - 1 or float(values[-1]) >= SATURATED:
+        return None
+    if float(share.max()) > float(share[0]) + GAIN:
+        return None
+    if (rows := _fewest_rows(values)) < SMALL_SET:
+        raise CannotTell(f"the accuracies are those of a set of {rows} rows, which has few shares to choose from")
+    said = ", ".join(f"{figure(float(one))} at {count}" for one, count in zip(values, times, strict=True))
+    return _evidence(run, accuracy, said)
+
+
+def _fewest_rows(shares: Floats) -> int:
+    """Return the least number of rows, up to `SMALL_SET`, of which all these can be shares."""
+    for rows in range(1, SMALL_SET):
+        right = shares * rows
+        if float(np.abs(right - np.round(right)).max()) <= TOLERANCE * rows:
+            return rows
+    return SMALL_SET

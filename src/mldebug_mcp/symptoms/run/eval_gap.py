@@ -1,0 +1,249 @@
+"""How far above the training loss does the evaluation loss lie, and was it there before a row was seen twice?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.measure.fresh_gap import FIRST_PASS, fresh_gap
+from mldebug_mcp.measure.passes import passes_at
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
+from mldebug_mcp.symptoms.evaluation import (
+    EXPLODED,
+    Compared,
+    begins_late,
+    beside_training,
+    compared,
+    evaluation_losses,
+    refuse_after_explosion,
+    refuse_another_scale,
+)
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
+from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.text import figure
+
+LEAST = 4
+"""Evaluations. Chosen: both halves then hold two."""
+AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
+"""Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
+just begun to generalise worse is some per cent off."""
+NATS_OF_TOKENS, STEADY = 0.5, 0.35
+"""Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
+Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
+KEPT, OPENED = 0.5, 0.65
+"""Of the first training loss, kept at the first evaluation: rows are not known by heart then. Of a gap, what was there
+at the first evaluation at most. Chosen: half and two thirds."""
+OF_TRAIN, OF_START, ERRORS = 0.3, 0.03, 5.0
+"""A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
+healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
+FACTOR, FACTOR_OF_BEST, AT_BEST = 1.4, 3.0, 1.05
+"""Times the training loss throughout the later half; the second where evaluation has improved and ends within the third
+times its lowest, as what is learnt serves it too. Chosen: networks on small tables and pictures end at 1.9 and 2.5."""
+IMPROVED, SHARE_OF_START = 0.85, 0.1
+"""Of the first training loss: what evaluation has improved to; the least gap, and what is not near zero.
+Chosen: no healthy run of benchmarks/faults comes near."""
+ABOVE = 1.25
+"""Times the first training loss, for evaluation to be above it. Chosen: beyond the scatter of batches."""
+GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
+"""Of the first training loss: what counts as gone, and how far above it evaluation stays; by the third where the
+training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
+FALLS = 0.05
+"""Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
+NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
+_RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
+
+BAD = Outcome(
+    "eval_bad_from_start",
+    """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
+
+    Not this when: both were close at first; rows were seen twice by then, or much was learnt and the passes over the
+    data are not known; both fall by the same factor all the way.""",
+    background=0.015,
+    sources=("slavv_37",),
+    follows=_RUINS[:4],
+)
+OPENS = Outcome(
+    "eval_gap_in_first_pass",
+    """The evaluation loss leaves the training loss behind before the training data were seen once.
+
+    Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
+    first evaluation; rows were seen twice; how many passes were made is not known.""",
+    background=0.004,
+    follows=("loss_divergence", "loss_nonfinite"),
+)
+WIDE = Outcome(
+    "eval_gap_wide",
+    """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
+
+    Not this when: the training loss is near zero; both fall by the same factor all the way, as sums do; evaluation has
+    improved, stays at its best, and is less than three times the training loss.""",
+    background=0.01,
+    sources=("slavv_37",),
+    follows=_RUINS,
+)
+ABOVE_START = Outcome(
+    "eval_above_start",
+    """The evaluation loss lies far above the training loss, and above what the training loss was at first.
+
+    Not this when: the training loss is near zero; the evaluation loss stays below where training began.""",
+    background=0.1,
+    sources=("slavv_37",),
+    of=WIDE.id,
+    follows=_RUINS,
+)
+AT_ZERO = Outcome(
+    "eval_gap_at_zero",
+    """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
+
+    Not this when: both are near zero; the evaluation loss still falls, or rises, which says more.""",
+    background=0.01,
+    sources=("goodfellow_ch11",),
+    follows=("loss_divergence", "loss_nonfinite"),
+)
+
+
+@question(BAD, OPENS, WIDE, ABOVE_START, AT_ZERO, needs=("loss",), not_for=("grpo", "ppo", "rl"), whole_run=True)
+def eval_gap(run: Run) -> Answers:
+    """Look at the first evaluations, then at the first pass, then at the later half."""
+    judges = {BAD.id: _bad, OPENS.id: _opens, WIDE.id: _wide, AT_ZERO.id: _at_zero}
+    answers = first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
+    wide = answers.get(WIDE.id)
+    above = _above_start(run, wide) if isinstance(wide, Evidence) else None
+    return answers if above is None else {**answers, ABOVE_START.id: above}
+
+
+def _bad(run: Run) -> Evidence | None:
+    loss = run["loss"].finite
+    pairs = [pair for pair in (beside_training(loss, one) for one in evaluation_losses(run)) if len(pair[0])]
+    if not pairs:
+        raise CannotTell("no training loss was logged before an evaluation")
+    refuse_after_explosion(run, evaluation_losses(run)[0])
+    steps, train, evaluation = max(pairs, key=lambda pair: len(pair[0]))
+    refuse_another_scale(train, evaluation)
+    if not (_far_at_first(train, evaluation) or _alike_in_tokens(run, train, evaluation)):
+        return None
+    _refuse_if_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    return Evidence(
+        f"at the first evaluation ({run.step_name} {figure(float(steps[0]))}) the evaluation loss is "
+        f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(steps)} the "
+        f"medians are {figure(median(evaluation))} and {figure(median(train))}",
+        steps=(float(steps[0]),),
+        values={"first_eval": float(evaluation[0]), "first_train": float(train[0]), "evaluations": len(steps)},
+    )
+
+
+def _far_at_first(train: Floats, evaluation: Floats) -> bool:
+    """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
+    far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > NATS)
+    far |= (evaluation < -EXPLODED * train) & (train > NATS)  # such as the cross-entropy of targets above 1
+    gap = evaluation - train
+    widens = len(gap) > LEAST - 2 and gap[-1] > 0 and gap[0] < (1 - OPENED) * gap[-1]
+    return bool(far[0] and far.mean() >= OFTEN and not widens)
+
+
+def _alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
+    """Say whether a language model is as many nats worse at every evaluation, which is less than its training loss."""
+    if len(train) < LEAST or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
+        return False
+    gap, half = evaluation - train, len(train) // 2
+    alike = abs(median(gap[half:]) - median(gap[:half])) <= STEADY * median(gap)
+    return bool(gap.min() >= NATS_OF_TOKENS) and alike and median(train[half:]) >= median(gap[half:])
+
+
+def _refuse_if_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
+    """Raise CannotTell if training rows may be known by heart at the first evaluation."""
+    passes = passes_at(run, np.array([step]))
+    if run.kind == "boosting" and step > 1:
+        raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
+    if passes is not None and float(passes[0]) > PASSES:
+        raise CannotTell(
+            f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then"
+        )
+    fresh = passes is not None and float(passes[0]) <= FIRST_PASS
+    if train < KEPT * start and not fresh:
+        raise CannotTell(
+            f"at the first evaluation ({run.step_name} {figure(step)}) the training loss had already gone from "
+            f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
+        )
+
+
+def _opens(run: Run) -> Evidence | None:
+    gap = fresh_gap(run)
+    if gap is None:
+        raise CannotTell("no four evaluations are known to stand within the first pass over the data")
+    least = max(OF_TRAIN * abs(gap.train), OF_START * abs(gap.start), ERRORS * gap.error)
+    if gap.last < least or gap.first > OPENED * gap.last:
+        return None
+    return Evidence(
+        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.step_name} "
+        f"{figure(gap.step)}, over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the "
+        f"training loss is {figure(gap.train)}",
+        steps=(gap.step,),
+        values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
+    )
+
+
+def _later(run: Run) -> Compared:
+    """Compare the later halves of evaluation and training; raise CannotTell where that says nothing."""
+    if run.kind in ("preference", "boosting"):
+        raise CannotTell(f"in a run of kind {run.kind} training rows are always known better")
+    if "eval_loss" not in run:
+        raise CannotTell("not logged: eval_loss")
+    both = compared(run, LEAST)
+    if both.start <= 0 or not (both.evaluation[both.later] > 0).all():
+        raise CannotTell("a loss is not above zero, so there are no shares of it")
+    return both
+
+
+def _wide(run: Run) -> Evidence | None:
+    both = _later(run)
+    refuse_another_scale(both.train, both.evaluation)
+    begin = epoch_at(run, float(run["loss"].finite.step[0]))
+    late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
+    if late:
+        raise CannotTell(f"the log begins at {run.step_name} {figure(run.first_step)}: how training began is not known")
+    at_best = both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
+    far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
+    if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
+        return None
+    if at_best and both.eval_level < min(IMPROVED * both.start, FACTOR_OF_BEST * both.train_level):
+        return None
+    first = float(both.steps[len(far) - int(np.argmin(far[::-1])) if not far.all() else 0])
+    return _evidence(run, both, first, "the evaluation loss is far above the training loss")
+
+
+def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
+    start, train, reached = both.start, both.train_level, both.eval_level
+    return Evidence(
+        f"from {run.step_name} {figure(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
+        f"{len(both.steps)} evaluations; training began at {figure(start)}",
+        steps=(since,),
+        values={"start": start, "train": train, "eval": reached, "factor": reached / train if train else float("nan")},
+    )
+
+
+def _above_start(run: Run, wide: Evidence) -> Evidence | CannotTell | None:
+    if run.kind == "sft":
+        return CannotTell("a model that is fine-tuned knows something already, and may forget it")
+    return wide if wide.values["eval"] >= ABOVE * wide.values["start"] else None
+
+
+def _at_zero(run: Run) -> Evidence | None:
+    both = _later(run)
+    rise = rise_of_evaluation(run)
+    if rise is not None and not is_slight(run, rise):
+        raise CannotTell("the evaluation loss rises, which says more")
+    left = LEFT if both.train_level < GONE * both.start else LEFT_BY_FAR
+    near = SHARE_OF_START * both.start
+    if not 0 <= both.train_level < near or both.eval_level - both.train_level < left * both.start:
+        return None
+    later = both.evaluation[both.later]
+    if median(later[-2:]) < (1 - FALLS) * later[0]:
+        raise CannotTell("the evaluation loss still falls: held-out rows are served by what is learnt")
+    since = float(both.steps[int(np.argmax(both.train < near))])
+    return _evidence(run, both, since, "the training loss is near zero, and the evaluation loss is not")

@@ -1,0 +1,225 @@
+"""Did an error end the run, and of what kind is it?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from mldebug_mcp.knowledge.errors import match
+from mldebug_mcp.logs.run import Message, Run
+from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.telling import told
+from mldebug_mcp.text import figure
+
+_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
+    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
+    re.IGNORECASE,
+)
+_OF_DEVICE = re.compile(
+    r"\bXid\b(?! \([^)]{1,60}\): (?:13|31|43|45|68|69)\b)|ECC error|ECCUncorrectable|fallen off the bus|"
+    r"NVLink.*(?:error|fault)|hardware error|unspecified launch failure|GPU is lost|ibv_\w+.*(?:error|fail)|row remapp|"
+    r"(?:CUDA|HIP) error: (?:unknown error|hardware stack error)",
+    re.IGNORECASE,
+)
+_OF_COLLECTIVE = re.compile(
+    r"Watchdog caught collective|\bNCCL\b.*(?:timeout|timed out|abort)|collective operation timeout|"
+    r"Gloo.*(?:timeout|timed out)|DistBackendError|DistStoreError.*tim(?:eout|ed out)",
+    re.IGNORECASE,
+)
+_EXCEPTION = re.compile(
+    r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
+    r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
+    r"\bterminate called after|: terminating due to|\(core dumped\)",
+    re.IGNORECASE,
+)
+_ANY = re.compile("")
+_SIZE = r"([\d.]+) ?([KMGT])i?B"
+REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
+UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
+ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
+RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
+FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
+"""Not where the process may have a part of the device only."""
+_BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
+"""Bytes of a unit. Source: IEC 80000-13."""
+LEAST_SHARE = 0.07
+"""Of all that is reserved. Chosen: a process that is full has a little unused as well."""
+
+
+@question(
+    Outcome(
+        "error_message",
+        """A known error message ended the run.
+
+        Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
+        a warning or a retry; the log is in a format that holds no messages (then it is unknown).
+        """,
+        background=0.006,
+        sources=("axolotl_stability", "nccl_troubleshooting"),
+        follows=("out_of_memory_error", "collective_timeout", "device_error"),
+    ),
+    Outcome(
+        "out_of_memory_error",
+        """The error that ended the run is an allocation that failed for lack of memory.
+
+        Not this when: training went on after it, or another error ended the run.
+        """,
+        background=0.001,
+        sources=("axolotl_stability",),
+        of="error_message",
+    ),
+    Outcome(
+        "memory_reserved_unused",
+        """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
+
+        Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
+        The message is read in PyTorch's wordings, old and new.
+        """,
+        background=0.001,
+        sources=("bekman_mle", "pytorch_docs_notes"),
+        of="error_message",
+    ),
+    Outcome(
+        "device_error",
+        """The error that ended the run is a fault that a device, its memory or a link reported.
+
+        Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
+        31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
+        """,
+        background=0.001,
+        sources=("llama3", "mai_thinking_1"),
+        of="error_message",
+    ),
+    Outcome(
+        "collective_timeout",
+        """The error that ended the run says that ranks waited for each other until a timeout.
+
+        Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
+        first error is given.
+        """,
+        background=0.001,
+        sources=("axolotl_faq", "coreweave_nccl"),
+        of="error_message",
+    ),
+    Outcome(
+        "ends_in_error",
+        """The last thing in the log is an exception or error that no known message explains.
+
+        Not this when: training went on after it; a known message says more (`error_message`); the user interrupted the
+        run.
+        """,
+        background=0.01,
+    ),
+    whole_run=True,
+)
+def failure(run: Run) -> Answers:
+    """Look for a known message among the errors that ended the run, then for any exception."""
+    matching(run, _ANY)
+    known = [one for one in run.fatal if _is_known(one)]
+    if known:
+        kinds = {name: _teller(run, tell) for name, tell in _KINDS.items()}
+        return {"error_message": _message(run, known[0], "a known error message", known=len(known)), **told(kinds)}
+    ended = [one for one in run.fatal if _EXCEPTION.search(one.text)]
+    if ended:
+        said = f"the log ends in an error, in {quoted(ended[-1])}"
+        values = {"line": ended[-1].line, "records_after": run.records - ended[-1].records}
+        return {"ends_in_error": Evidence(said, steps=(run.last_step,), values=values)}
+    if not run.messages:
+        return {}
+    return {"error_message": _message(run, run.messages[0], "a line that reads like an error", known=0)}
+
+
+def _teller(run: Run, tell: Callable[[Run], Evidence | None]) -> Callable[[], Evidence | None]:
+    return lambda: tell(run)
+
+
+def _is_known(one: Message) -> bool:
+    of_a_kind = any(pattern.search(one.text) for pattern in (_OF_MEMORY, _OF_DEVICE, _OF_COLLECTIVE))
+    return of_a_kind or bool(match(one.text, code=one.code))
+
+
+def _message(run: Run, shown: Message, kind: str, *, known: int) -> Evidence:
+    more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
+    went_on = "" if known or shown in run.fatal else "; training went on after it"
+    return Evidence(
+        f"{kind} stands in {quoted(shown)}{more}{went_on}",
+        values={"line": shown.line, "known": known, "messages": len(run.messages)},
+        present=bool(known),
+    )
+
+
+def _first(run: Run, pattern: re.Pattern[str]) -> Message | None:
+    return next((one for one in run.fatal if pattern.search(one.text)), None)
+
+
+def _of_memory(run: Run) -> Evidence | None:
+    found = _first(run, _OF_MEMORY)
+    if found is None:
+        return None
+    return Evidence(f"an allocation failed in {quoted(found)}", values={"line": found.line})
+
+
+def _of_device(run: Run) -> Evidence | None:
+    found = _first(run, _OF_DEVICE)
+    if found is None:
+        return None
+    return Evidence(f"a device or link reported a fault in {quoted(found)}", values={"line": found.line})
+
+
+def _of_collective(run: Run) -> Evidence | None:
+    found, first = _first(run, _OF_COLLECTIVE), run.messages[0]
+    if found is None:
+        return None
+    before = f"; the first error is {quoted(first)}" if first.line < found.line else ""
+    return Evidence(
+        f"a collective operation timed out or was aborted in {quoted(found)}{before}",
+        values={"line": found.line, "first_error_line": first.line},
+    )
+
+
+def _of_unused(run: Run) -> Evidence | None:
+    """Say whether more was unallocated than an allocation that failed had asked for.
+
+    Raises:
+        CannotTell: no message tells both.
+    """
+    requests = [one for one in run.fatal if REQUEST.search(one.text)]
+    if not requests:
+        raise CannotTell("no message of a failed allocation that ended the run and names its size")
+    message, unused = next(((one, size) for one in requests if (size := _unallocated(one))), (requests[0], None))
+    if unused is None:
+        raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
+    asked, allocated = _bytes(REQUEST, message), _bytes(ALLOCATED, message) or 0.0
+    if asked is None or unused < max(asked, LEAST_SHARE * (allocated + unused)):
+        return None
+    return Evidence(
+        f"an allocation of {figure(asked / _BYTES['G'])} GiB failed while {figure(unused / _BYTES['G'])} GiB were "
+        f"reserved but unallocated, or free, in {quoted(message)}",
+        values={"requested_bytes": asked, "unused_bytes": unused, "line": message.line},
+    )
+
+
+def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
+    found = pattern.search(message.text)
+    try:
+        return float(found[1]) * _BYTES[found[2].upper()] if found else None
+    except ValueError:
+        return None
+
+
+def _unallocated(message: Message) -> float | None:
+    """Return the bytes that are reserved without an allocation or, where they are more, free on the device."""
+    stated, reserved, allocated, free = (_bytes(one, message) for one in (UNUSED, RESERVED, ALLOCATED, FREE))
+    if stated is None and reserved is not None and allocated is not None:
+        stated = reserved - allocated
+    return None if stated is None else max(stated, free or 0.0)
+
+
+_KINDS: Mapping[str, Callable[[Run], Evidence | None]] = {
+    "out_of_memory_error": _of_memory,
+    "memory_reserved_unused": _of_unused,
+    "device_error": _of_device,
+    "collective_timeout": _of_collective,
+}

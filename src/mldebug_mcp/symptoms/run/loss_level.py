@@ -1,0 +1,89 @@
+"""Where does the training loss stand, beside what it can be?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.symptoms.forms import NO_PROGRESS
+from mldebug_mcp.symptoms.levels import loss_by_accuracy, loss_by_guess, loss_exact
+from mldebug_mcp.symptoms.readings import first_of, reading
+from mldebug_mcp.symptoms.registry import Answers, question
+
+LOSS = ("loss",)
+POLICIES = ("grpo", "ppo", "rl")
+NOT_CLASSES = (*POLICIES, "preference", "diffusion")
+READINGS = (
+    reading(
+        loss_exact.loss_huge, needs=LOSS, sources=("axolotl_stability",), background=0.002, follows=("loss_nonfinite",)
+    ),
+    reading(loss_exact.loss_drops_to_zero, needs=LOSS, points=2, not_for=(*POLICIES, "preference"), background=0.001),
+    reading(loss_exact.loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
+    reading(loss_exact.loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
+    reading(loss_exact.loss_at_clip, needs=LOSS, points=loss_exact.LEAST, not_for=NOT_CLASSES, background=0.0005),
+    reading(
+        loss_by_accuracy.loss_at_softmax_floor,
+        needs=LOSS,
+        points=6,
+        not_for=(*NOT_CLASSES, "boosting"),
+        background=0.003,
+        follows=("loss_falls_back", "loss_nonfinite"),
+    ),
+    reading(
+        loss_by_guess.loss_at_unit_variance,
+        needs=LOSS,
+        points=loss_by_guess.LEAST,
+        not_for=(*POLICIES, "preference", "pretraining", "sft"),
+        background=0.003,
+        follows=("loss_divergence", "loss_constant", "loss_plateau"),
+        instead=NO_PROGRESS,
+    ),
+    reading(
+        loss_by_guess.loss_at_chance,
+        needs=LOSS,
+        sources=("karpathy_recipe",),
+        points=4,
+        settled=True,
+        not_for=(*POLICIES, "preference"),
+        background=0.002,
+        instead=NO_PROGRESS,
+    ),
+    reading(
+        loss_by_accuracy.loss_above_accuracy,
+        needs=LOSS,
+        points=6,
+        not_for=NOT_CLASSES,
+        follows=("loss_falls_back", "train_lags_eval"),
+    ),
+    reading(
+        loss_by_accuracy.loss_below_accuracy,
+        needs=LOSS,
+        points=loss_by_accuracy.LEAST,
+        not_for=(*POLICIES, "preference", "pretraining", "sft"),
+        background=0.003,
+    ),
+    reading(
+        loss_by_guess.loss_at_collapse,
+        sources=("triplet_reid_issue_30",),
+        not_for=(*POLICIES, "preference"),
+        background=0.002,
+    ),
+    reading(
+        loss_exact.box_loss_zero,
+        not_for=(*POLICIES, "preference", "pretraining", "sft", "boosting"),
+        background=0.001,
+    ),
+    reading(
+        loss_exact.loss_gone_by_epochs,
+        needs=LOSS,
+        sources=("goodfellow_ch11",),
+        points=4,
+        not_for=(*POLICIES, "diffusion"),
+        background=0.1,
+        follows=("loss_constant",),
+    ),
+)
+
+
+@question(*(one.outcome for one in READINGS))
+def loss_level(run: Run) -> Answers:
+    """Where does the training loss stand, beside what it can be?"""
+    return first_of(run, READINGS)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, state
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fall_that_stops_near_a_guess_by_frequency_is_present(seed: int) -> None:
+    run = run_of(loss=noisy(decay(300, 10.8, 7.0, 40), 0.005, seed), config={"vocab_size": 50257})
+    assert state("loss_stall", run) is State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_plateau_at_a_low_level_is_absent(seed: int) -> None:
+    run = run_of(loss=noisy(decay(300, 2.0, 1.2, 40), 0.05, seed), config={"vocab_size": 50257})
+    assert state("loss_stall", run) is State.ABSENT
+
+
+def test_without_the_number_of_classes_it_cannot_be_told() -> None:
+    assert state("loss_stall", run_of(loss=noisy(decay(300, 2.3, 1.9, 40), 0.005))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_level_that_only_noise_sets_apart_from_the_first_records_is_absent(seed: int) -> None:
+    run = run_of(loss=noisy([0.66, *[0.63] * 199], 0.06, seed), config={"num_labels": 2})
+    assert state("loss_stall", run) is not State.PRESENT

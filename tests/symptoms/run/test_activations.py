@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+NAME = "logits_grow"
+STEPS = np.arange(200)
+FALLING = 0.5 + 2 * np.exp(-STEPS / 40)
+GROWING = 3 + STEPS / 10
+FAILS = np.where(STEPS < 160, FALLING, np.nan)
+
+
+def test_growth_up_to_a_loss_that_is_no_number_is_seen() -> None:
+    assert state(NAME, run_of({"loss": FAILS, "logits/max": GROWING})) is State.PRESENT
+
+
+def test_growth_up_to_a_loss_that_turns_is_seen() -> None:
+    loss = np.where(STEPS < 140, FALLING, FALLING + (STEPS - 140) / 20)
+    assert state(NAME, run_of(loss=loss, log_z=GROWING)) is State.PRESENT
+
+
+def test_growth_while_the_loss_falls_is_learning() -> None:
+    assert state(NAME, run_of({"loss": FALLING, "logits/max": GROWING})) is State.ABSENT
+
+
+def test_level_logits_before_the_loss_fails_are_not_it() -> None:
+    level = 5 + 0.1 * np.random.default_rng(0).standard_normal(200)
+    assert state(NAME, run_of(loss=FAILS, log_z=level)) is State.ABSENT
+
+
+def test_without_logits_it_cannot_be_told() -> None:
+    assert state(NAME, run_of(loss=FAILS)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_loss_that_falls_steeply_to_its_end_has_not_failed(seed: int) -> None:
+    loss = noisy(np.concatenate([np.full(20, 2.3), np.linspace(2.3, 1.4, 20)]), 0.02, seed)
+    run = run_of({"logits/max": np.geomspace(0.2, 3.2, 40)}, loss=loss)
+    assert state("logits_grow", run) is State.ABSENT
+
+
+NAME_EMBEDDING_SPREAD_GONE = "embedding_spread_gone"
+
+
+@pytest.mark.parametrize("name", ["feature_std", "train/embedding_std", "z_std", "proj/std_mean"])
+def test_a_spread_that_vanishes_is_present(name: str) -> None:
+    finding = seen(NAME_EMBEDDING_SPREAD_GONE, run_of({name: decay(60, 0.1, 1e-4, 40)}))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] < 10
+
+
+@pytest.mark.parametrize("spread", [decay(60, 0.02, 0.0218), np.full(60, 0.0006), decay(60, 0.17, 0.05)])
+def test_a_spread_that_holds_or_was_always_small_is_absent(spread: np.ndarray) -> None:
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(feature_std=spread)) is State.ABSENT
+
+
+def test_a_cosine_similarity_at_its_bound_early_and_to_the_end_is_present() -> None:
+    loss = -1 + 0.7 * np.exp(-np.arange(100) / 2.0)
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=loss)) is State.PRESENT
+
+
+def test_one_that_ends_short_of_it_or_comes_there_late_is_absent() -> None:
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=noisy(decay(100, -0.1, -0.92), 0.005))) is State.ABSENT
+    assert (
+        state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=np.maximum(np.linspace(-0.1, -1.1, 100), -0.9995)))
+        is State.ABSENT
+    )
+
+
+def test_without_either_it_cannot_be_told() -> None:
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=decay(100), reward_std=decay(100, 0.1, 0.0))) is State.UNKNOWN
