@@ -10,6 +10,7 @@ import pytest
 from benchmarks.fuzz.meter import Cost, metered
 
 from mldebug_mcp.errors import MLDebugError
+from mldebug_mcp.knowledge.errors import is_fragmented
 from mldebug_mcp.server.calls import CALLS
 from tests.hostile.new_kinds import KINDS
 
@@ -48,3 +49,8 @@ def answer_of(tool: str, arguments: dict[str, Any]) -> str:
     except MLDebugError as error:
         return str(error)
     return f"leading cause: {reply['structuredContent']['hypotheses'][0]['cause']}"
+
+
+def test_digits_without_end_behind_a_message_of_memory_hold_up_no_answer() -> None:
+    with metered(Cost()):
+        assert not is_fragmented(f"CUDA out of memory. Tried to allocate 2.00 GiB. {'9' * 200_000}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import ROOT
 
@@ -67,3 +70,28 @@ def test_the_bill_of_materials_lists_what_is_required_with_versions() -> None:
     listed = {one["bom-ref"] for one in bill["components"]} | {bill["metadata"]["component"]["bom-ref"]}
     assert {one["ref"] for one in bill["dependencies"]} == listed
     assert {need for one in bill["dependencies"] for need in one["dependsOn"]} <= listed
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_provenance_names_what_was_built_of_which_commit_with_which_packages(tmp_path: Path) -> None:
+    (tmp_path / "packaging").mkdir()
+    for name in ("packaging/provenance.py", "requirements.lock", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        subprocess.run([*git, *command], check=True)
+    wheel = tmp_path / "a.whl"
+    wheel.write_bytes(b"wheel")
+
+    told = json.loads(ran(tmp_path / "packaging" / "provenance.py", str(wheel)).stdout)
+
+    assert told["subject"] == [{"name": "a.whl", "digest": {"sha256": hashlib.sha256(b"wheel").hexdigest()}}]
+    source, lock, _ = told["predicate"]["buildDefinition"]["resolvedDependencies"]
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    assert source["digest"] == {"gitCommit": commit}
+    assert lock["digest"]["sha256"] == hashlib.sha256((ROOT / "requirements.lock").read_bytes()).hexdigest()
+
+    (tmp_path / "requirements.lock").write_text("changed")
+    refused = ran(tmp_path / "packaging" / "provenance.py", str(wheel))
+    assert refused.returncode == 1
+    assert "commit first" in refused.stderr

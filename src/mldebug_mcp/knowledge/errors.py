@@ -25,7 +25,7 @@ FILE = "errors.jsonl"
 MAX_TEXT = 4_000
 """Characters of a message that the patterns see."""
 
-_SIZE = r"(\d+(?:\.\d+)?) ?([KMG])(?:i?B|b)"
+_SIZE = r"(?<![\d.])(\d{1,15}(?:\.\d{1,15})?) ?([KMG])(?:i?B|b)"
 _UNITS = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30}
 LEAST_UNUSED = 0.07
 """Of all that a process has reserved; with less unused, the process is full. As for snapshots: chosen."""
