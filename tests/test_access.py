@@ -67,6 +67,7 @@ async def ask(root: Path, tool: str, **arguments: Any) -> tuple[bool, str]:
 ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("diagnose_run", "path", {}),
     ("diagnose_run", "config", {"path": "train.jsonl"}),
+    ("read_metric", "path", {}),
     ("diagnose_run", "reference", {"path": "train.jsonl"}),
     ("update_diagnosis", "path", {}),
     ("update_diagnosis", "config", {"path": "train.jsonl"}),
@@ -93,6 +94,8 @@ async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_
     inside: dict[str, object] = {name: str(root / value) for name, value in others.items()}
     if tool == "update_diagnosis":
         inside["outcomes"] = {}
+    if tool == "read_metric":
+        inside["names"] = ["loss"]
     told = []
     for name in ("secret.jsonl", "nothing_there.jsonl"):
         path = str(root.parent / "outside" / name)

@@ -64,9 +64,22 @@ def test_search_prints_quotes_and_entries(capsys: pytest.CaptureFixture[str]) ->
     assert "cause " in said or "menu " in said or "symptom " in said
 
 
-def test_the_evidence_is_checked_without_a_network(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evidence", "verify", "--offline", "--check"]) == 0
+@pytest.mark.parametrize("option", [[], ["--offline"]])
+def test_the_evidence_is_checked_without_a_network_unless_one_is_asked_for(
+    option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def fetch(_: object, url: str) -> str:
+        asked.append(url)
+        raise OSError
+
+    monkeypatch.setattr("mldebug_mcp.knowledge.verification._PoliteFetch.get", fetch)
+    assert main(["evidence", "verify", "--check", *option]) == 0
     assert "agree with each other" in capsys.readouterr().out
+    assert not asked
+    assert main(["evidence", "verify", "--online"]) == 0
+    assert asked
 
 
 def test_a_copy_that_differs_is_reported_and_fails_the_check(

@@ -17,6 +17,7 @@ from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose import inspect_batch
 from mldebug_mcp.diagnose.batch_pass import BatchPass, pass_over
 from mldebug_mcp.models import BatchInspection
+from mldebug_mcp.report.batch_concise import concise_inspection
 
 EOS, PAD = 2, 0
 MODEL = '{"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}'
@@ -234,12 +235,29 @@ def test_splits_in_one_folder_have_to_be_named(tmp_path: Path) -> None:
     assert inspect_batch(tmp_path / "both" / "train", made.tokenizer).findings == []
 
 
+def test_a_sample_is_called_one_in_every_form_of_the_answer(
+    tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, page = as_parquet(random_rows(30), tmp_path / "train.parquet"), tmp_path / "page.html"
+    assert main(["batch", str(path), "--model", str(config), "--sample", "10", "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    told = inspect_batch(path, None, config, sample=10)
+
+    assert "Found in a sample of 10 rows" in printed
+    assert "rows of the sample" in printed
+    assert "Found in a sample of 10 rows" in page.read_text(encoding="utf-8")
+    assert told.batch.sampled
+    assert told.notes[0].startswith("only a sample of 10 rows was looked at")
+    assert concise_inspection(told).notes[0] == told.notes[0]
+    assert "sample" not in str(inspect_batch(path, None, config).notes)
+
+
 def test_the_command_line_takes_a_sample_and_another_split(
     tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = as_parquet(random_rows(30), tmp_path / "train.parquet")
     arguments = ["batch", str(path), "--model", str(config), "--sample", "10", "--against", str(path), "--check"]
     assert main(arguments) == 1
-    assert "are here too" in " ".join(capsys.readouterr().out.split())
+    assert "are in the sample too" in " ".join(capsys.readouterr().out.split())
     assert main(["batch", str(path), "--sample", "0"]) == 2
     assert "ask for 1 or more" in capsys.readouterr().err

@@ -96,3 +96,49 @@ def test_runs_without_common_steps_are_not_compared(tmp_path: Path) -> None:
     comparison = compared(late, write_run(tmp_path / "early"))
     assert comparison.partings == []
     assert comparison.alike == []
+
+
+def test_rates_that_only_the_logs_tell_are_compared_as_settings(tmp_path: Path) -> None:
+    def log(name: str, rate: float) -> Path:
+        path = tmp_path / name
+        rows = [{"step": step, "loss": 3 - step / 200, "learning_rate": rate} for step in range(1, 60)]
+        path.write_text("\n".join(map(json.dumps, rows)))
+        return path
+
+    comparison = compared(log("bad.jsonl", 0.1), log("good.jsonl", 0.001))
+    (one,) = comparison.settings
+    assert (one.setting, one.run, one.reference) == ("learning_rate", 0.1, 0.001)
+    assert one.factor == pytest.approx(100)
+
+
+def test_settings_that_are_known_to_matter_come_first_the_largest_factor_before_others(tmp_path: Path) -> None:
+    bad = write_run(tmp_path / "bad", learning_rate=0.1, weight_decay=0.02, zoom=1, seed=2)
+    good = write_run(tmp_path / "good", learning_rate=0.001, weight_decay=0.01, zoom=1000, seed=3)
+    assert [one.setting for one in compared(bad, good).settings] == ["learning_rate", "weight_decay", "zoom"]
+
+
+def test_a_few_evaluations_that_end_worse_are_no_likeness(tmp_path: Path) -> None:
+    def log(name: str, losses: list[float]) -> Path:
+        path = tmp_path / name
+        path.write_text("\n".join(json.dumps({"step": 100 * at, "eval_loss": one}) for at, one in enumerate(losses)))
+        return path
+
+    comparison = compared(log("bad.jsonl", [2.3, 2.2, 2.2]), log("good.jsonl", [2.3, 1.1, 0.6]))
+    (one,) = comparison.partings
+    assert (one.metric, one.ends) == ("eval_loss", "worse")
+    assert comparison.alike == []
+
+
+def test_timing_and_memory_are_no_results(tmp_path: Path) -> None:
+    def log(name: str, seconds: float) -> Path:
+        path = tmp_path / name
+        rows = [
+            {"step": step, "loss": 3 - step / 200, "step_time": seconds, "gpu_memory_gb": seconds, "eta": seconds}
+            for step in range(1, 100)
+        ]
+        path.write_text("\n".join(map(json.dumps, rows)))
+        return path
+
+    comparison = compared(log("slow.jsonl", 2.0), log("fast.jsonl", 0.5))
+    assert comparison.partings == []
+    assert comparison.alike == ["loss"]

@@ -59,6 +59,7 @@ def logs(folder: Path) -> list[Case]:
         ("diagnose_run", {"path": csv, "config": args, "run": PAYLOAD}),
         ("diagnose_run", {"path": state, "config": plain}),
         ("diagnose_run", {"path": other}),
+        ("read_metric", {"path": plain, "names": ["loss", "eval_loss"]}),
         ("diagnose_run", {"path": str(folder / "runs")}),
         ("diagnose_run", {"path": error}),
         ("update_diagnosis", {"path": plain, "outcomes": {"lr_too_high.1": "refutes"}, "error": PAYLOAD}),

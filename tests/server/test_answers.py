@@ -42,6 +42,10 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
     runs = [{"path": str(examples / name)} for name in ("loss_spike", "nan_loss", "overfit", "divergence", "healthy")]
     return {
         "diagnose_run": [*runs, {**runs[0], "reference": runs[4]["path"]}],
+        "read_metric": [
+            {"path": runs[0]["path"], "names": ["loss", "grad_norm"]},
+            {"path": runs[0]["path"], "names": ["loss"], "first": 240, "last": 260},
+        ],
         "update_diagnosis": [
             {"findings": {"loss_spike": "present"}, "outcomes": {"lr_too_high.1": "refutes"}, "path": "runs/7"},
             {"findings": {}, "outcomes": {}},
@@ -79,7 +83,7 @@ async def answers_to(client: Client, calls: Calls, detail: str) -> list[tuple[st
 
 async def test_every_tool_takes_detail_and_is_concise_by_default(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert len(tools) == len(TOOLS) == 9
+    assert len(tools) == len(TOOLS) == 10
     for tool in tools:
         detail = tool.input_schema["properties"]["detail"]
         assert (detail["enum"], detail["default"]) == (["concise", "full"], "concise")

@@ -23,6 +23,7 @@ from mldebug_mcp.text import LONGEST_ERROR, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.access import Access
+    from mldebug_mcp.cli.alarm import Alarm
     from mldebug_mcp.logs import Run
     from mldebug_mcp.models import Diagnosis, Model
 
@@ -153,8 +154,9 @@ def do_read(options: argparse.Namespace) -> int:
 def do_watch(options: argparse.Namespace) -> int:
     """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
     from mldebug_mcp.diagnose.watch import Watch
-    from mldebug_mcp.report.watch_terminal import print_news, what_now
+    from mldebug_mcp.report.watch_terminal import print_news, print_status, what_now
 
+    alarms = _alarms(options)
     watch = Watch(options.path, options.config, options.run, names=options.names)
     until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
     try:
@@ -163,6 +165,10 @@ def do_watch(options: argparse.Namespace) -> int:
             show_line("")
             for one in news:
                 print(one.to_json(), flush=True) if options.json else print_news(one)
+                for alarm in alarms if one.alarm else ():
+                    alarm(one)
+            if watch.has_grown and not options.json and not sys.stderr.isatty():
+                print_status(watch.status)
             if options.until_alarm and any(one.alarm for one in news):
                 if not options.json:
                     print(what_now(options.path))
@@ -173,6 +179,14 @@ def do_watch(options: argparse.Namespace) -> int:
             time.sleep(options.every)
     finally:
         show_line("")
+
+
+def _alarms(options: argparse.Namespace) -> list[Alarm]:
+    """Return what is done at an alarm."""
+    from mldebug_mcp.cli.alarm import notifying, running
+
+    commands = [running(options.on_alarm, options.path)] if options.on_alarm else []
+    return [*commands, *([notifying(options.path)] if options.notify else [])]
 
 
 def do_open(options: argparse.Namespace) -> int:
@@ -276,7 +290,8 @@ def do_verify(options: argparse.Namespace) -> int:
     from mldebug_mcp.knowledge.verification import verify
 
     with shown_progress():
-        answer = verify(Path(options.copies) if options.copies else None, offline=options.offline)
+        copies = Path(options.copies) if options.copies else None
+        answer = verify(copies, offline=options.offline or (copies is None and not options.online))
     if options.json:
         _print_json(answer)
     else:

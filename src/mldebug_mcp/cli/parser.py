@@ -146,8 +146,14 @@ def _add_watch(verbs: Commands) -> None:
     )
     watch.add_argument("--for", type=_positive, metavar="MINUTES", dest="minutes", help="stop after so many minutes")
     watch.add_argument(
-        "--until-alarm", action="store_true", help="exit with 1 once another cause than `healthy` leads at two looks"
-    )
+        "--until-alarm", action="store_true",
+        help="exit with 1 once another cause than `healthy` leads at two looks, or no loss is found at two",
+    )  # fmt: skip
+    watch.add_argument(
+        "--on-alarm", metavar="COMMAND",
+        help="run this command of the shell at an alarm; it gets the alarm as JSON on its input and in MLDEBUG_TEXT",
+    )  # fmt: skip
+    watch.add_argument("--notify", action="store_true", help="show an alarm on the desktop, too")
     watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
     watch.set_defaults(command=commands.do_watch)
 
@@ -207,11 +213,15 @@ def _add_search(verbs: Commands) -> None:
 def _add_evidence(verbs: Commands) -> None:
     evidence = _verb(verbs, "evidence", "check the records that all quotes come from")
     actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
-    verify = actions.add_parser("verify", help="compare each quote with its source; changes nothing")
+    verify = actions.add_parser(
+        "verify", help="check the records against each other, or each quote against its source; changes nothing"
+    )
     verify.add_argument(
         "--copies", metavar="DIR", help="a folder with copies of the originals, read instead of the web"
     )
-    verify.add_argument("--offline", action="store_true", help="only check the records against each other")
+    network = verify.add_mutually_exclusive_group()
+    network.add_argument("--online", action="store_true", help="fetch each source, and look for the quote in it")
+    network.add_argument("--offline", action="store_true", help="only check the records against each other (default)")
     verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
     _add_json(verify)
     verify.set_defaults(command=commands.do_verify)

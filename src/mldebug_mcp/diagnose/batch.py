@@ -20,9 +20,10 @@ from mldebug_mcp.diagnose.batch_summary import BatchCounts
 from mldebug_mcp.diagnose.next_call import after_inspection
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models.base import GRAVEST_FIRST
-from mldebug_mcp.models.batch import BatchFinding, BatchInspection, Leak, RoleSpan, TemplateView
+from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, Leak, RoleSpan, TemplateView
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch.registry import BatchCheck
+from mldebug_mcp.text import counted
 
 MAX_CITATIONS = 2
 MAX_EXAMPLES = 10
@@ -80,7 +81,7 @@ def inspect_batch(
         template=_template(first),
         leakage=_leak(overlap),
         next_step=after_inspection(str(path), findings, summary.trained_tokens if first.words is None else None),
-        notes=[*passed.notes, *_advice(first, passed.prints.thinned, counts)],
+        notes=[*_of_sample(summary), *passed.notes, *_advice(first, passed.prints.thinned, counts)],
     )
 
 
@@ -137,6 +138,16 @@ def _template(batch: Batch) -> TemplateView | None:
     found = spans(template.example, template.family)
     roles = [RoleSpan(role=one.role, start=one.start, stop=one.stop) for one in found]
     return TemplateView(text=template.example, spans=roles)
+
+
+def _of_sample(batch: BatchSummary) -> list[str]:
+    """Return the note that only a sample was looked at, which no number and no finding is to be read without."""
+    if not batch.sampled:
+        return []
+    return [
+        f"only a sample of {counted(batch.rows, 'row')} was looked at: all counts are of the sample, and what is rare "
+        "may not be in it"
+    ]
 
 
 def _advice(batch: Batch, thinned: bool, counts: BatchCounts) -> list[str]:

@@ -15,7 +15,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.roles.quantities import THROUGHPUTS
 from mldebug_mcp.logs.run import Floats, Scalar
 from mldebug_mcp.measure.rate import peak_of
-from mldebug_mcp.measure.statistics import noise
+from mldebug_mcp.measure.statistics import noise, noise_on_slope
 from mldebug_mcp.models import Comparison, Parting, SettingDifference
 
 BINS = 60
@@ -28,6 +28,8 @@ MOST_SIGMAS = 1000.0
 """What is said of values without noise, such as learning rates."""
 LASTING = 3
 """Stretches in a row that have to differ: a difference that goes away is a spike."""
+FEW = 8
+"""Records of a curve below which only its end is compared. Chosen by hand: their noise is hardly known."""
 WORSE = 0.05
 """A result is worse at the end by this share of the reference and of what the reference gained (two seeds of one recipe
 differ by about a percent): training losses near zero differ by a lot, and mean little."""
@@ -182,7 +184,8 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     distance = np.abs(level - other)
     apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
     seen = np.flatnonzero(np.isfinite(distance))
-    starts = [at for at in range(len(seen) - LASTING + 1) if apart[seen[at : at + LASTING]].all()]
+    short = min(len(run), len(reference)) < FEW
+    starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
     last = seen[-max(1, len(seen) // 10) :]
     end, other_end = float(np.median(level[last])), float(np.median(other[last]))
     ends = _ends(end, other_end, float(other[seen[0]]), better)
@@ -227,7 +230,7 @@ def _levels(series: Series, edges: Floats) -> tuple[Floats, Floats]:
     which = np.searchsorted(edges, series.step, side="right") - 1
     which[series.step == edges[-1]] = BINS - 1
     level, spread = np.full(BINS, np.nan), np.full(BINS, np.nan)
-    around = noise(series.value)
+    around = noise_on_slope(series.value) if len(series) < FEW else noise(series.value)
     for at in range(BINS):
         inside = series.value[which == at]
         if len(inside):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mldebug_mcp.diagnose.answered import with_answers
 from mldebug_mcp.diagnose.calibrate import fitted
 from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, judge_causes
@@ -93,7 +94,8 @@ def diagnose(
     known = gather(run, reference, findings)
     seen = known.findings
     told = [*known.evidence, *told_by_checks(checked)]
-    hypotheses = with_what_separates(without_made(judge_causes(seen, run.kind, told, run.path), checked))
+    hypotheses = judge_causes(seen, run.kind, told, run.path)
+    hypotheses = with_what_separates(with_answers(run, without_made(hypotheses, checked)))
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)

@@ -74,8 +74,8 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
 
     A check is worth the entropy, in bits, of the answer to "is it one of the causes that this check is about?",
     divided by its cost. Checks that make the same call are one check about several causes. One that looks up an error
-    message comes late where the log can hold none. What to do if nothing is
-    wrong, or nothing fits, is included only if that leads.
+    message comes late where the log can hold none. What to do if nothing is wrong, or nothing fits, is included only
+    if that leads, and what the log has answered is not asked.
     """
     merged: dict[str, NextStep] = {}
     mass: dict[str, float] = {}
@@ -92,5 +92,6 @@ def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextS
     """Yield every hypothesis with its checks; two checks of one hypothesis that make the same call count once."""
     for place, hypothesis in enumerate(hypotheses):
         if hypothesis.cause not in ("healthy", "unknown") or place == 0:
-            for step in {step.call or step.action: step for step in reversed(hypothesis.next_steps)}.values():
+            open_ones = [step for step in hypothesis.next_steps if not step.answer]
+            for step in {step.call or step.action: step for step in reversed(open_ones)}.values():
                 yield hypothesis, step

@@ -22,7 +22,7 @@ from mldebug_mcp.text import figure, shorten
 POINTS = 60
 """Points of a curve by default: what a reader takes in."""
 MOST_NAMES, LEAST_POINTS, MOST_POINTS = 20, 4, 2000
-MOST_OTHERS = 40
+MOST_OTHERS, MOST_NOTES = 40, 3
 CLOSE = 0.5
 
 
@@ -78,6 +78,7 @@ def read_curves(
         next_step=Call(tool="diagnose_run", arguments={"path": run.path}, why="what all of the log tells")
         if is_sendable(run.path)
         else None,
+        notes=list(run.notes[:MOST_NOTES]),
     )
 
 

@@ -10,7 +10,7 @@ from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.text import shorten
 
 LEADING = 5
-LONGEST = 140
+LONGEST = 120
 
 
 def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
@@ -24,15 +24,11 @@ def with_what_separates(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 def _told(one: Hypothesis, other: Hypothesis) -> str:
     shared = {step.call or step.action for step in other.next_steps}
     own = [step for step in one.next_steps if (step.call or step.action) not in shared]
-    if own:
-        step = min(own, key=lambda step: COST[step.cost])
-        return f"{step.id}: {_check(step)}"
-    if other.next_steps:
-        step = min(other.next_steps, key=lambda step: COST[step.cost])
-        return f"{step.id}: {_check(step)}"
-    return ""
+    asked = own or list(other.next_steps)
+    return _check(min(asked, key=lambda step: (not step.answer, COST[step.cost]))) if asked else ""
 
 
 def _check(step: NextStep) -> str:
-    """Return the first sentence of a check."""
-    return shorten(step.action.split(". ")[0].rstrip("."), LONGEST)
+    """Return the first sentence of a check, and what the log says to it."""
+    told = f"{step.id}: {shorten(step.action.split('. ')[0].rstrip('.'), LONGEST)}"
+    return f"{told}; the log says: {shorten(step.answer, LONGEST)}" if step.answer else told

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mldebug_mcp.diagnose.answered import with_answers
 from mldebug_mcp.diagnose.diagnosis import Known, gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.known_errors import told_by_error
@@ -57,9 +58,11 @@ def update_diagnosis(
     """
     checked = told_by_checks(outcomes)
     known, notes = Known(kind, _findings(findings), []), [] if path or findings or error else [OUTCOMES_ALONE]
+    logged: Run | None = None
     if path:
         try:
-            known = _of_run(known, read_run(path, config, run), read_run(reference) if reference is not None else None)
+            logged = read_run(path, config, run)
+            known = _of_run(known, logged, read_run(reference) if reference is not None else None)
         except InputError as unreadable:
             if not findings:
                 raise
@@ -67,7 +70,8 @@ def update_diagnosis(
     told = [*known.evidence, *told_by_error(error)]
     before = judge_causes(known.findings, known.kind, told, str(path) or "LOG")
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
-    remaining = with_what_separates(without_made(after, outcomes))
+    remaining = without_made(after, outcomes)
+    remaining = with_what_separates(remaining if logged is None else with_answers(logged, remaining))
     next_steps = order_next_steps(remaining)
     return Update(
         hypotheses=remaining,

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.diagnose.results import without_result
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.followed import FollowedRun
@@ -24,6 +25,8 @@ SILENT, TIMES = 300.0, 10.0
 """Seconds without a new record, and times the usual interval, after which a run is called silent. Chosen by hand: an
 evaluation or a checkpoint may take minutes."""
 SHOWN = 3
+SURE = 2
+"""Looks in a row at which no result is found before that is told: the first records may come before any."""
 SOUND = ("healthy", "unknown")
 GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
 """The log of a run that is watched ends before its plan because it is not over."""
@@ -77,6 +80,9 @@ class Watch:
         self._told: dict[str, float] = {}
         self._leader = self._candidate = ""
         self._last = ""
+        self._without_result = 0
+        self.has_grown = False
+        """Whether the last look found something new in the log."""
         self.finished = False
         """Whether the log says that training ended."""
         self.status = ""
@@ -89,8 +95,9 @@ class Watch:
         except InputError as error:
             return self._once(News(what="waiting", text=str(error)))
         come = (run.records, run.last_step)
-        if come == self._come:
-            return self._silence(run)
+        self.has_grown = come != self._come
+        if not self.has_grown:
+            return [*self._result(run), *self._silence(run)]
         if self._began_anew(run):
             self._told, self._leader, self._candidate, self._come = {}, "", "", None
         self._resumes = len(run.resumes)
@@ -102,6 +109,7 @@ class Watch:
         news = [_read_so_far(run, diagnosis)] if first else []
         news += self._findings(run, diagnosis)
         news += self._leading(run, diagnosis, at_once=first)
+        news += self._result(run)
         if has_finished(run):
             self.finished = True
             news.append(News(what="finished", text="the closing record of a finished run", **_where(run)))
@@ -127,6 +135,14 @@ class Watch:
         self._last = "silent"
         before = f", where records had come every {_duration(usual)}" if intervals else ""
         return [News(what="silent", text=f"nothing was written for {_duration(quiet)}{before}", **_where(run))]
+
+    def _result(self, run: Run) -> list[News]:
+        """Return, at the second look in a row or the last, that nothing in the log is a result."""
+        told = without_result(run)
+        self._without_result = self._without_result + 1 if told else 0
+        if self._without_result != (1 if has_finished(run) else SURE):
+            return []
+        return [News(what="no_result", text=told[0], **_where(run), alarm=True)]
 
     def _findings(self, run: Run, diagnosis: Diagnosis) -> list[News]:
         """Return the findings that are new, or begin after what was known when they were told."""

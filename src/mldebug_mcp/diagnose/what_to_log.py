@@ -97,10 +97,10 @@ def _lacks(symptom: Symptom, run: Run) -> str | None:
     settings = [name for name, judges in SETTINGS.items() if symptom.id in judges and name not in run.config]
     if settings and not (set(settings) & set(run.series)):
         lacking.append(settings[0] if run.config else CONFIGURATION)
-    if not lacking and symptom.question.points > 1:
+    if not lacking and symptom.points > 1:
         metric = symptom.needs[0]
         stretch = run.last_step - run.first_step + 1
-        if len(run[metric].finite) < symptom.question.points <= stretch:
+        if len(run[metric].finite) < symptom.points <= stretch:
             return metric
     return lacking[0] if len(lacking) == 1 else None
 

@@ -95,6 +95,8 @@ _OF_HELD_OUT = "|".join(_HELD_OUT)
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
+_OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
+"""What agents alone log."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
@@ -134,10 +136,14 @@ def named_loss(columns: Columns) -> str | None:
 
 
 def mean_reward(columns: Columns) -> str | None:
-    """`reward_mean` beside its spread, in the log of a policy that has no other reward, is the reward."""
+    """`reward_mean` is the reward where there is no other, in the log of an agent, or of a policy beside its spread.
+
+    Elsewhere it may be that of a reward model.
+    """
     mean = next((name for name in columns if normal(name) in _MEAN_REWARDS), None)
     roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
-    if mean is None or Quantity.REWARD in roles or Quantity.REWARD_SPREAD not in roles or _POLICY.isdisjoint(roles):
+    of_a_policy = Quantity.REWARD_SPREAD in roles and not _POLICY.isdisjoint(roles)
+    if mean is None or Quantity.REWARD in roles or not (of_a_policy or not _OF_AGENTS.isdisjoint(roles)):
         return None
     columns["reward"] = columns.pop(mean)
     return f"{mean!r} is read as the reward"

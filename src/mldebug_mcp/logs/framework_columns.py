@@ -25,7 +25,6 @@ _SCORES = (
     "r",
 )
 """What episodes are said to bring where nothing is called their reward, the smoothest first."""
-_OF_AGENTS = ("explained_variance", "policy_loss", "value_loss")
 _BOOSTED = re.compile(
     r"(?:(?P<train>d?train(?:ing)?)|d?(?:eval|val|valid|validation|test)(?:_\d+)?)(?:'s |-|/)(?P<measure>[\w@.-]+)"
 )
@@ -229,15 +228,6 @@ def moments(columns: Columns) -> str | None:
     return "each metric is logged as num, mean and std: the mean is read" if names else None
 
 
-def reward_of_an_agent(columns: Columns) -> str | None:
-    """Beside what only agents log, a mean of the rewards is the reward; elsewhere it may be that of a reward model."""
-    known, names = {canonical(name) for name in columns}, {normal(name): name for name in columns}
-    if "reward" in known or "reward_mean" not in names or known.isdisjoint(_OF_AGENTS):
-        return None
-    columns["reward"] = columns.pop(names["reward_mean"])
-    return f"{names['reward_mean']!r} is read as the reward"
-
-
 def sum_of_parts(columns: Columns) -> str | None:
     """Ultralytics logs the parts of a detector's loss, weighted as they are trained, and not their sum."""
     told = []
@@ -274,7 +264,6 @@ def cross_entropy(columns: Columns) -> str | None:
 
 OF_FRAMEWORKS: tuple[Callable[[Columns], str | None], ...] = (
     gym_monitor,
-    reward_of_an_agent,
     episodes,
     boosted_trees,
     boosted_scores,

@@ -30,9 +30,10 @@ MOST_CLASSES = 20
 APART = 0.02
 """A balanced accuracy or macro F1 lies so far below the accuracy, or it says no more than the accuracy does."""
 OF_THE_MEAN = (-0.02, 0.003)
-"""R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen by hand."""
+"""R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen: by
+hand."""
 NEAR_ENTROPY = 0.02
-"""Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen by hand."""
+"""Of the entropy: so near is the loss of an answer by frequency, where the accuracy has 3 digits. Chosen: by hand."""
 _MEANS = frozenset({"macro", "balanced", "unweighted"})
 _NO_CLASS = frozenset({*_MEANS, "micro", "weighted", "mean", "avg", "average", "top", "at", "per", "samples"})
 

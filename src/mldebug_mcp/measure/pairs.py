@@ -14,7 +14,7 @@ DEFAULT_BETA = 0.1
 LEAST_RECORDS, EARLY = 8, 0.05
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
-largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen by hand."""
+largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
 NO_REWARD = 1e-6
 REWARDS = ("rewards/chosen", "rewards/rejected")
 LOGPS = ("logps/chosen", "logps/rejected")

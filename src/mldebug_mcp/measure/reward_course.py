@@ -24,7 +24,7 @@ SHARE_OF_LEVEL = 0.05
 SHARE_OF_SPREAD = 0.25
 """A move below a quarter of the spread within groups of completions is not progress."""
 SWINGS = 1.25
-"""A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen by hand."""
+"""A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
 MOSTLY_NOISE = 0.7
 """A share of the variance that makes rewards those of single episodes; chosen on simulated rises under noise."""
 STEADY = -0.6

@@ -10,7 +10,8 @@ from mldebug_mcp.logs.run import Floats
 
 MOST_ROWS = 2000
 CHANCE = 1e-3
-"""How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen."""
+"""How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
+hand."""
 LEAST_DECIMALS, MOST_DECIMALS = 2, 6
 """Digits that shares are printed with; single precision has no more that can be relied on."""
 

@@ -120,7 +120,17 @@ def _jumps(series: Series) -> list[Change]:
     if len(series) < FEWEST or float(series.value.min()) == float(series.value.max()):
         return []
     found = [*_one_way(series, +1), *_one_way(series, -1)]
-    return sorted(found, key=lambda one: one.step)
+    return _without_returns(sorted(found, key=lambda one: one.step))
+
+
+def _without_returns(changes: list[Change]) -> list[Change]:
+    """Return the moves of a curve without those that only end the one before, at the level from which it began."""
+    kept: list[Change] = []
+    for one in changes:
+        ended = kept and kept[-1].back is not None and one.step <= kept[-1].back
+        if not ended or abs(one.there - kept[-1].before) > abs(kept[-1].there - kept[-1].before) / 3:
+            kept.append(one)
+    return kept
 
 
 def _one_way(series: Series, sign: int) -> list[Change]:

@@ -49,6 +49,7 @@ class NextStep(Model):
     refutes: Text = Field("", description="What you would see if it is not.")
     call: Text | None = Field(None, description="The tool call that does it, if one of our tools can.")
     for_causes: list[str] = Field(default_factory=list, description="The hypotheses that it bears on.")
+    answer: Text = Field("", description="What the log says to it by itself; such a check is not asked for.")
 
 
 class Hypothesis(Model):

@@ -12,9 +12,10 @@ from mldebug_mcp.models.base import Model, Number, Text
 class News(Model):
     """Something new in a run that is watched."""
 
-    what: Literal["waiting", "reading", "finding", "leader", "silent", "finished"] = Field(
+    what: Literal["waiting", "reading", "finding", "leader", "no_result", "silent", "finished"] = Field(
         description="waiting: there is no log to read yet. reading: what the log holds at first. finding: a symptom "
-        "is present that was not, or begins anew. leader: another hypothesis leads, at two looks in a row. silent: "
+        "is present that was not, or begins anew. leader: another hypothesis leads, at two looks in a row. no_result: "
+        "no loss, score or reward is among what is logged, at two looks in a row. silent: "
         "nothing was written for long. finished: the log says that training ended."
     )
     text: Text = Field(description="In one sentence.")
@@ -24,4 +25,7 @@ class News(Model):
     causes: dict[str, float] = Field(
         default_factory=dict, description="The leading hypotheses and their probabilities, best first."
     )
-    alarm: bool = Field(False, description="Whether a cause leads: neither `healthy` nor `unknown`.")
+    alarm: bool = Field(
+        False,
+        description="Whether a cause leads that is neither `healthy` nor `unknown`, or there is no result to judge.",
+    )

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView, TokenView
-from mldebug_mcp.report.batch_numbers import numbers, row_heading
+from mldebug_mcp.report.batch_numbers import in_sample, nothing_wrong, numbers, row_heading
 from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.report.web_page import prose, web_page
 from mldebug_mcp.report.writing import write_file
@@ -36,11 +36,13 @@ def write_page(inspection: BatchInspection, path: str | Path) -> None:
 def page(inspection: BatchInspection) -> str:
     """Return the page. All text from the batch is escaped."""
     batch = inspection.batch
-    findings = "".join(map(_finding, quoted_once(inspection.findings))) or "<p>Nothing wrong.</p>"
+    findings = (
+        "".join(map(_finding, quoted_once(inspection.findings))) or f"<p>{nothing_wrong(batch).capitalize()}.</p>"
+    )
     parts = [
         f"<h1>{escape(batch.path)}</h1>",
         _table(batch),
-        f"<h2>Found</h2>{findings}",
+        f"<h2>{in_sample('Found', batch)}</h2>{findings}",
         "<h2>Rows</h2><p class=legend><span class=trained>trained on</span> · <span class=masked>masked</span> · "
         "<span class=special>special</span> · <span class=padding>padding</span></p>",
         *(_row(row, batch.unit) for row in inspection.rows),

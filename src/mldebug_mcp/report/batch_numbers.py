@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.models.batch import BatchSummary, RowView
-from mldebug_mcp.text import figure
+from mldebug_mcp.text import counted, figure
 
 BAR = 30
 """Blocks of the longest bar of the histogram."""
@@ -12,7 +12,7 @@ BAR = 30
 def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
     """Return the table's lines: what each number is, and the number."""
     lengths = batch.lengths
-    lines = [("rows", f"{batch.rows:,}"), (batch.unit, f"{batch.tokens:,}")]
+    lines = [("rows of the sample" if batch.sampled else "rows", f"{batch.rows:,}"), (batch.unit, f"{batch.tokens:,}")]
     if batch.trained_tokens is not None:
         lines.append(("trained on", f"{batch.trained_tokens:,} ({float(batch.trained_share or 0):.1%})"))
     lines.append(("padding", f"{batch.padding_tokens:,} ({float(batch.padding_share):.1%} of all positions)"))
@@ -40,6 +40,16 @@ def numbers(batch: BatchSummary) -> list[tuple[str, str]]:
         if len(lengths.histogram) > 1
     ]
     return lines
+
+
+def nothing_wrong(batch: BatchSummary) -> str:
+    """Return what stands in place of findings where there is none."""
+    return "nothing wrong in this sample" if batch.sampled else "nothing wrong"
+
+
+def in_sample(title: str, batch: BatchSummary) -> str:
+    """Return the title of what was found, which says so where only a sample was looked at."""
+    return f"{title} in a sample of {counted(batch.rows, 'row')}" if batch.sampled else title
 
 
 def row_heading(row: RowView, unit: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.models.batch import BatchFinding, BatchInspection, BatchSummary, RowView, TemplateView
-from mldebug_mcp.report.batch_numbers import numbers, row_heading
+from mldebug_mcp.report.batch_numbers import in_sample, nothing_wrong, numbers, row_heading
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.quotes import quoted_once
 
@@ -30,14 +30,14 @@ def print_inspection(console: Console, inspection: BatchInspection) -> None:
     """Print what was found, the numbers of the batch, and the decoded rows."""
     _print_summary(console, inspection.batch)
     found = [_finding(one) for one in quoted_once(inspection.findings, most=1)]
-    print_section(console, "Found", found or [Text("nothing wrong")])
+    print_section(console, in_sample("Found", inspection.batch), found or [Text(nothing_wrong(inspection.batch))])
     _print_rows(console, inspection.rows, inspection.batch.unit)
     if inspection.template is not None:
         print_section(console, "The chat template on two exchanges", [_template(inspection.template)])
     if inspection.leakage is not None:
-        leak = inspection.leakage
+        leak, here = inspection.leakage, "in the sample" if inspection.batch.sampled else "here"
         console.print(
-            f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} are here too, and {leak.near} more nearly so"
+            f"\nOf {leak.rows} rows of {leak.against}, {leak.exact} are {here} too, and {leak.near} more nearly so"
         )
     for note in bullets(inspection.notes):
         console.print(note)

@@ -203,8 +203,8 @@ class Panel {
     }
     let end = -Infinity;
     for (const mark of this.data.marks) {
-      const x = this.x(mark.step), half = 4 * mark.number.length + 5, kind = mark.worst ? "mark worst" : "mark";
-      const group = element("g", { class: kind });
+      const x = this.x(mark.step), half = 4 * mark.number.length + 5;
+      const group = element("g", { class: "mark" });
       group.append(element("title", {}, mark.text));
       group.append(element("line", { x1: x, x2: x, y1: TOP - 4, y2: TOP + HEIGHT }));
       if (x - half > end) {
@@ -213,6 +213,12 @@ class Panel {
         group.append(element("text", { x, y: 13, "text-anchor": "middle" }, mark.number));
       }
       picture.append(group);
+    }
+    if (this.data.worst !== null) {
+      const x = this.x(this.data.worst), bottom = TOP + HEIGHT;
+      const arrow = element("path", { class: "worst", d: `M${x},${bottom - 12} l7,12 h-14 z` });
+      arrow.append(element("title", {}, `worst: at ${shown(this.data.worst)}`));
+      picture.append(arrow);
     }
   }
 

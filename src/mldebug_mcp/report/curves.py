@@ -14,6 +14,7 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.report.diagnosis_curves import worst_step
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.text import figure, shorten
 
@@ -62,17 +63,16 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a finding begins, by the number under which it is listed; the worst are told apart."""
+    """Where a finding begins, by the number under which it is listed."""
 
     number: int
     symptom: str
     step: float
-    worst: bool = False
 
     @property
     def told(self) -> str:
         """What begins there, in words."""
-        return f"{self.symptom} at {figure(self.step)}{' (worst)' if self.worst else ''}"
+        return f"{self.symptom} at {figure(self.step)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ class Panel:
     marks: tuple[Mark, ...]
     scale: Scale
     restarts: tuple[float, ...] = ()
+    worst: float | None = None
+    """The step of the worst event that its curves took part in; None where no fault leads."""
 
     @property
     def beyond(self) -> float | None:
@@ -131,17 +133,18 @@ def panels(
     """
     groups = _groups(run, diagnosis)
     numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
-    marks = _placed(run, numbered, groups, _worst(diagnosis))
+    marks = _placed(run, numbered, groups)
     behind = dict(siblings or {}) | ({REFERENCE_RUN: reference} if reference is not None else {})
     restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
     found = []
     for group in groups:
         curves = [_curve(run, name) for name in group]
         others = [_behind(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
+        worst = None if diagnosis.hypotheses[0].cause == "healthy" else worst_step(run, diagnosis, group[0])
         # A sibling that went astray is not to flatten the run itself.
         scaled = [*curves, *(one for one in others if one.of == REFERENCE_RUN)]
         scale = scale_of([one.values for one in scaled], linear=group[0] in LINEAR)
-        found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts))
+        found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts, worst))
     return found
 
 
@@ -173,23 +176,8 @@ def _beside(run: Run, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in group if one in run and len(run[one].finite)))
 
 
-def _worst(diagnosis: Diagnosis) -> list[str]:
-    """Return the findings of the worst event: of the largest jump that any belongs to, else what says most.
-
-    Where no fault leads there is none.
-    """
-    leader = diagnosis.hypotheses[0]
-    if leader.cause == "healthy":
-        return []
-    events = [one for one in diagnosis.sheet.events if one.findings and one.size > 0]
-    if events:
-        return max(events, key=lambda one: one.size).findings
-    told = {one.symptom for one in diagnosis.present}
-    return [reason for one in leader.because if (reason := one.partition(" ")[0]) in told][:1]
-
-
 def _placed(
-    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]], worst: Sequence[str]
+    run: Run, numbered: list[tuple[int, Finding]], groups: list[tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[Mark]]:
     """Return the marks of each group: a finding stands in all that it rests on, or in the first."""
     marks: dict[tuple[str, ...], list[Mark]] = {group: [] for group in groups}
@@ -197,7 +185,7 @@ def _placed(
         rests = set(rests_on(run, finding))
         places = [group for group in groups if rests & set(group)] or groups[:1]
         for group in places:
-            marks[group].append(Mark(number, finding.symptom, finding.steps[0], finding.symptom in worst))
+            marks[group].append(Mark(number, finding.symptom, finding.steps[0]))
     return marks
 
 

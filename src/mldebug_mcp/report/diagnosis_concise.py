@@ -41,7 +41,7 @@ LIMIT, BRIEF = 6000, 2500
 """Characters of the answer, and of that for a run with nothing wrong: what a reader takes in at once."""
 NOTE_ROOM = 290
 """Characters that are kept for the note on how to get the rest."""
-LEAST_ROOM = (4200, 1300)
+LEAST_ROOM = (4500, 1300)
 """Characters that all but the sheet may take, and where nothing is wrong."""
 CLEARLY_HEALTHY = 0.5
 RIVAL = 0.1
@@ -79,18 +79,24 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     It takes `LIMIT` characters at most, and `BRIEF` where a run is clearly healthy.
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
-    short = fitted(_healthy(diagnosis) if healthy else _judged(diagnosis), LEAST_ROOM[healthy])
+    short = fitted(_healthy(diagnosis) if healthy else _judged_within(diagnosis), LEAST_ROOM[healthy])
     room = (BRIEF if healthy else LIMIT) - NOTE_ROOM - length(short)
     lines = lines_within(diagnosis.sheet, room)
     return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
 
 
-def _judged(diagnosis: Diagnosis) -> Diagnosis:
+def _judged_within(diagnosis: Diagnosis) -> Diagnosis:
+    """Return findings and hypotheses with as many checks as there is room for: findings go first."""
+    each = (_judged(diagnosis, steps) for steps in range(MAX_STEPS, -1, -1))
+    return next((one for one in each if length(one) <= LEAST_ROOM[0]), _judged(diagnosis, 0))
+
+
+def _judged(diagnosis: Diagnosis, most: int) -> Diagnosis:
     hypotheses, note = _likely(diagnosis.hypotheses)
     notes = [shorten(one, MAX_NOTE) for one in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(diagnosis.notes)} notes in all")
-    steps = diagnosis.next_steps[: 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS]
+    steps = diagnosis.next_steps[: min(most, 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS)]
     return Diagnosis(
         run=_brief(diagnosis.run),
         findings=[

@@ -23,7 +23,7 @@ from mldebug_mcp.report.diagnosis_parts import (
     verdict_html,
 )
 from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
-from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on, what_was_read
+from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on
 from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
 
@@ -42,7 +42,7 @@ _STYLE = """
 .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; } .curve.other { stroke-width: .9; }
 .grid { stroke: #8884; } .restart { stroke: #8a8a8a; stroke-dasharray: 1 3; } .cursor { stroke: currentColor; }
 .mark line { stroke: #c62828; stroke-dasharray: 4 3; } .mark rect { fill: #c62828; }
-.mark text { fill: #fff; font-weight: bold; } .mark.worst line { stroke-dasharray: none; stroke-width: 2; }
+.mark text { fill: #fff; font-weight: bold; } .worst { fill: #c62828; }
 .selection { fill: var(--info); opacity: .2; }
 .seen { list-style: none; padding: 0; }
 .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em; text-align: center;
@@ -129,7 +129,7 @@ def page_parts(
     steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
-        f"<h1>{escape(diagnosis.run.path)}</h1><p class=dim>{escape(what_was_read(diagnosis, run))}</p>",
+        f"<h1>{escape(diagnosis.run.path)}</h1>",
         verdict_html(diagnosis),
         ran_html(diagnosis.sheet),
         *([_TOOLS, *pictures] if pictures else []),

@@ -63,12 +63,14 @@ def _key(panel: Panel, *, readings: bool = False) -> str:
     """Return which curve has which colour; with `readings`, room for the value of each under the pointer."""
     value = " <output></output>" if readings else ""
     key = "".join(
-        f'<span style="background:{colour}"></span>{escape(one.title)}{value}'
+        f'<bdi><span style="background:{colour}"></span>{escape(one.title)}{value}</bdi> '
         for one, colour in zip(panel.curves, colours(panel), strict=True)
     )
-    remarks = ["logarithmic scale"] if panel.scale.logarithmic else []
+    remarks = ["logarithmic scale"] if panel.scale.logarithmic and not readings else []
     if panel.beyond is not None:
         remarks.append(f"values to {figure(panel.beyond)} are beyond the scale")
+    if panel.worst is not None:
+        remarks.append("▲ the worst event")
     if panel.restarts:
         remarks.append("dotted: restarts")
     if any(len(one.lost) for one in panel.curves):
@@ -104,7 +106,8 @@ def compared_html(diagnosis: Diagnosis) -> str:
 def hypotheses_html(diagnosis: Diagnosis) -> str:
     """Return the leading hypotheses as a table, with what speaks for each and against it."""
     rest, words = others_together(diagnosis)
-    rows = [_hypothesis(one) for one in diagnosis.hypotheses[:SHOWN_HYPOTHESES]]
+    shown = diagnosis.hypotheses[:SHOWN_HYPOTHESES]
+    rows = [_hypothesis(one, folded=place > 0) for place, one in enumerate(shown)]
     rows.append(
         f"<tr><td class=number>{percent(rest)}</td><td class=share></td><td class=dim>{escape(words)}</td></tr>"
     )
@@ -112,16 +115,19 @@ def hypotheses_html(diagnosis: Diagnosis) -> str:
     return f"<table class=likely><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _hypothesis(one: Hypothesis) -> str:
+def _hypothesis(one: Hypothesis, *, folded: bool) -> str:
     reasons = {"for it": one.because, "against it": one.against[:3]}
     told = "".join(paragraph(f"{side}: {', '.join(said)}", "dim") for side, said in reasons.items() if said)
     said = f": {prose(in_a_sentence(one))}" if one.summary else ""
     fix = paragraph(f"the usual fix: {one.fix}", "dim") if one.fix and one.because else ""
+    reasons_html = f"{told}{fix}"
+    if folded and reasons_html:
+        reasons_html = f"<details><summary>what speaks for it and against it</summary>{reasons_html}</details>"
     return (
         f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
         f'<td class=share><span class=bar><span class="{"good" if one.cause == "healthy" else "cause"}" '
         f'style="width:{one.probability:.1%}"></span></span></td>'
-        f"<td><b>{escape(one.cause)}</b>{said}{told}{fix}</td></tr>"
+        f"<td><b>{escape(one.cause)}</b>{said}{reasons_html}</td></tr>"
     )
 
 

@@ -116,8 +116,11 @@ def _hypothesis(one: Hypothesis, *, bits: bool) -> Text:
     text = Text.assemble((one.cause, "bold green" if one.cause == "healthy" else "bold yellow"))
     if one.summary:
         text.append(f": {in_a_sentence(one)}")
-    if one.fix and one.cause != "healthy":
+    if one.fix and one.cause not in ("healthy", "unknown"):
         text.append(f"\nfix: {one.fix.split('. ')[0].rstrip('.')}.", style="green")
+    for step in one.next_steps:
+        if step.answer:
+            text.append(f"\n{step.id}: {step.answer}")
     if one.because:
         text.append(f"\nfor it: {', '.join(map(told, one.because))}", style="dim")
     if one.against:

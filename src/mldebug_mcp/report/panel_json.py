@@ -24,12 +24,12 @@ def panel_json(panel: Panel, first: float, last: float) -> str:
         "low": panel.scale.low,
         "high": panel.scale.high,
         "logarithmic": panel.scale.logarithmic,
+        "worst": panel.worst,
         "restarts": list(panel.restarts),
         "marks": [
             {
                 "number": number,
                 "step": group[0].step,
-                "worst": any(one.worst for one in group),
                 "text": "; ".join(one.told for one in group),
             }
             for number, group in labels(panel.marks, NEAR, NEAR)

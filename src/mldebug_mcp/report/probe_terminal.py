@@ -23,8 +23,12 @@ SHOWN_STEPS = 3
 
 
 def print_probe(console: Console, result: ProbeResult) -> None:
-    """Print the verdict, the curve, what was seen, what it may be and what to do next."""
+    """Print the verdict, the curve, what was seen, what it may be and what to do next; of a failure, the failure."""
     console.print(Text.assemble((result.verdict, STYLE.get(result.verdict, "bold red")), ": ", result.summary))
+    if result.verdict == "failed":  # nothing was measured: a list of what was not seen would read as an all-clear
+        _print_lines(console, "Last lines of the probed code", result.output.splitlines())
+        print_section(console, "Notes", bullets(result.notes))
+        return
     _print_numbers(console, result)
     present = [one for one in result.findings if one.state is State.PRESENT]
     seen = [f"{one.symptom}: {one.summary}" for one in present] or ["nothing unusual"]
@@ -40,7 +44,6 @@ def print_probe(console: Console, result: ProbeResult) -> None:
     _print_lines(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])
     rows = [f"row {one.row}: {figure(one.accuracy)} right {one.why}".rstrip() for one in result.resisting_rows]
     _print_lines(console, "Rows that were not memorised", rows)
-    _print_lines(console, "Last lines of the probed code", result.output.splitlines())
     print_section(console, "Notes", bullets(result.notes))
 
 

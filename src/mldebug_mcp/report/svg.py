@@ -41,6 +41,7 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
         ),
         *(_mark(place, *label) for label in labels(panel.marks, place.steps(BADGE + 2), place.steps(LETTER))),
         *(_curve(place, one, colour) for one, colour in zip(panel.curves, colours(panel), strict=True)),
+        *([] if panel.worst is None else [_worst(place, panel.worst)]),
     ]
     return (
         f'<svg viewBox="0 {-TOP} {WIDTH + RIGHT} {HEIGHT + TOP + BOTTOM}" fill="currentColor" font-size="11" '
@@ -93,15 +94,23 @@ def _mark(place: _Place, numbers: str, group: list[Mark]) -> str:
     half = max(BADGE, LETTER * len(numbers) + 8) / 2
     steps = place.x(np.array([one.step for one in group])).tolist()
     x, y = min(steps[0], WIDTH + RIGHT - half), -TOP + 1
-    dashes = "" if any(one.worst for one in group) else 'stroke-dasharray="4 3" '
     lines = "".join(
-        f'<line stroke="{ONSET}" {dashes}x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>' for at in steps
+        f'<line stroke="{ONSET}" stroke-dasharray="4 3" x1="{at:.1f}" x2="{at:.1f}" y1="{y + BADGE}" y2="{HEIGHT}"/>'
+        for at in steps
     )
     told = "; ".join(one.told for one in group)
     return (
         f'<g>{lines}<rect x="{x - half:.1f}" y="{y}" width="{2 * half:.1f}" height="{BADGE}" rx="{BADGE / 2}" '
         f'fill="{ONSET}"/><text x="{x:.1f}" y="{y + 13}" text-anchor="middle" fill="#fff" font-weight="bold">{numbers}'
         f"</text><title>{escape(told)}</title></g>"
+    )
+
+
+def _worst(place: _Place, step: float) -> str:
+    """Return an arrow at the worst event."""
+    x = float(place.x(np.array([step]))[0])
+    return (
+        f'<path fill="{ONSET}" d="M{x:.1f},{HEIGHT - 12} l7,12 h-14 z"><title>worst: at {figure(step)}</title></path>'
     )
 
 

@@ -41,4 +41,4 @@ def verdict_line(diagnosis: Diagnosis) -> VerdictLine:
     if leader.cause == "unknown":
         return VerdictLine("unclear", f"No cause stands out ({share})", f"what is seen fits none of them well{beside}")
     said = f"{leader.summary.split('. ')[0].rstrip('.')}" or "it leads the causes"
-    return VerdictLine("cause", f"It may be {leader.cause} ({share})", f"a hypothesis, no verdict: {said}")
+    return VerdictLine("cause", f"It may be {leader.cause} ({share})", f"a hypothesis, no verdict: {said}.")

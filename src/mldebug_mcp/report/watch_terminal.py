@@ -10,7 +10,13 @@ from mldebug_mcp.models.watching import News
 from mldebug_mcp.report.console import console_for
 from mldebug_mcp.text import figure, quoted
 
-_STYLES = {"finding": "bold red", "leader": "bold yellow", "silent": "bold yellow", "finished": "bold green"}
+_STYLES = {
+    "finding": "bold red",
+    "leader": "bold yellow",
+    "silent": "bold yellow",
+    "no_result": "bold yellow",
+    "finished": "bold green",
+}
 
 
 def print_news(news: News) -> None:
@@ -21,6 +27,11 @@ def print_news(news: News) -> None:
         (f"{time.strftime('%H:%M:%S')} ", "dim"), come, (f"{news.symptom or news.what}: ", style), news.text
     )
     console_for().print(line, soft_wrap=True)
+
+
+def print_status(status: str) -> None:
+    """Print how far the run has come, and what leads, at a look."""
+    console_for().print(Text(f"{time.strftime('%H:%M:%S')} {status}", style="dim"), soft_wrap=True)
 
 
 def what_now(path: str) -> str:

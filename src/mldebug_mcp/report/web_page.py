@@ -30,7 +30,8 @@ blockquote { margin: .6rem 0; padding-left: 1rem; border-left: .2rem solid var(-
 cite { display: block; font-style: normal; } a { color: inherit; }
 svg { width: 100%; height: auto; }
 code { font: .9em/1.5 ui-monospace, monospace; }
-.key { margin: 0; } .key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
+.key { margin: 0; } .key bdi { display: inline-block; }
+.key span { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 12px; }
 :focus-visible { outline: 2px solid var(--info); outline-offset: 2px; }
 """.strip()
 

@@ -45,10 +45,12 @@ def add_prompts(server: MCPServer[Any]) -> None:
     ) -> str:
         """Debug a training run from its log, step by step, with observations kept apart from hypotheses."""
         return (
-            f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. First report what is seen, in "
-            "numbers with steps; then at least three hypotheses with their probabilities, whether `healthy` is one of "
-            "them, and what speaks against each. Run the cheapest next step that tells them apart before you change "
-            "anything, and change one thing at a time. Quote practitioners only verbatim, with their source."
+            f"{question}\n\nThe log or run folder is {path!r}. Call diagnose_run on it. Read the sheet first, and look "
+            "with read_metric at curves that leave you in doubt. Report what is seen, in numbers with steps, and your "
+            "own view of it; take the ranking as a second opinion. Then give at least three hypotheses with their "
+            "probabilities, whether `healthy` is one of them, and what speaks against each. Run the cheapest next step "
+            "that tells them apart before you change anything, and change one thing at a time. Quote practitioners "
+            "only verbatim, with their source."
         )
 
     @server.prompt(title="Why did my loss spike?")
@@ -58,11 +60,12 @@ def add_prompts(server: MCPServer[Any]) -> None:
         """Find out why the loss of a run spiked, and whether anything has to be done about it."""
         where = f" The spike is near step {step}." if step else ""
         return (
-            f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it. First say "
-            "whether the loss recovered by itself, how many spikes there are and how far apart, and what the gradient "
-            "norm and the learning rate did in the steps before. Then read mldebug://menu/menu_loss_spiked and weigh "
-            "at least three hypotheses, among them a harmless spike. If a batch can be saved, say which one. Name the "
-            "cheapest check that tells the leaders apart, and what each of them predicts for it, before any change."
+            f"Why did my loss spike? The log or run folder is {path!r}.{where} Call diagnose_run on it, and "
+            "read_metric for loss and grad_norm around the spike. First say whether the loss recovered by itself, how "
+            "many spikes there are and how far apart, and what the gradient norm and learning rate did in the steps "
+            "before. Then read mldebug://menu/menu_loss_spiked and weigh at least three hypotheses, among them a "
+            "harmless spike. If a batch can be saved, say which one. Name the cheapest check that tells the leaders "
+            "apart, and what each of them predicts for it, before any change."
         )
 
     @server.prompt(title="Before you train")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 
 PASSES = 1.5
-"""Passes over the data after which nothing is a beginning: rows are seen for the second time. Chosen by hand."""
+"""Passes over the data after which nothing is a beginning. Chosen: rows are seen for the second time."""
 FIRST_STEPS = 40
 """Steps of the optimizer in which a sound run may make no progress yet, least of all while its learning rate warms up.
 
-Chosen on healthy runs that were cut short (`python -m benchmarks.faults young`).
+Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`).
 """
 
 

@@ -16,19 +16,21 @@ from mldebug_mcp.text import figure
 NEAR = 5
 """Training records whose median stands for the training loss at an evaluation."""
 SHORT = 20
-"""In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen by hand."""
+"""In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
 LATE = 3.5
-"""Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen."""
+"""Intervals between evaluations until the first: one or two are usual, three where training warms up. Chosen: by
+hand."""
 EXPLODED = 100.0
-"""Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen."""
+"""Times the loss at the start: no evaluation of weights that a run began with, or made better, comes there. Chosen: by
+hand."""
 IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
 """How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
-fall, and over how many evaluations, for them to be one quantity on two scales. Chosen by hand."""
+fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
 SUM_OF_BATCHES = 4.0
-"""Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen by hand."""
+"""Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
 """An evaluation loss within 1 % of its level does not move, as a fixed set has no sampling noise: over so many
-evaluations, the first of them within this share of the run. Chosen by hand."""
+evaluations, the first of them within this share of the run. Chosen: by hand."""
 _ERRORS = (Quantity.SQUARED_ERROR, Quantity.ROOT_SQUARED_ERROR, Quantity.ABSOLUTE_ERROR)
 _COMPONENTS = frozenset(["box", "bbox", "cls", "dfl", "obj", "kl", "aux", "value", "policy", "reward"])
 """Parts of a detector's or a VAE's loss, which move by rules of their own."""

@@ -26,14 +26,12 @@ class Reading:
     Args:
         outcome: What is seen; its needs are required first.
         read: What sees it.
-        points: Finite values that the first of its needs must have.
         settled: Whether a young run is too early for it.
         not_for: Kinds of run for which it makes no sense, beside those of its question.
     """
 
     outcome: Outcome
     read: Detector
-    points: int
     settled: bool
     not_for: tuple[str, ...]
 
@@ -47,10 +45,11 @@ def outcome_of(
     follows: tuple[str, ...] = (),
     instead: tuple[str, ...] = (),
     as_chosen: bool = False,
+    points: int = 1,
 ) -> Outcome:
     """Return the outcome that a function sees: of its name, with its documentation; see `Outcome` for the fields."""
     doc = inspect.getdoc(see) or ""
-    return Outcome(see.__name__, doc, background, sources, of, needs, follows, instead, as_chosen)
+    return Outcome(see.__name__, doc, background, sources, of, needs, follows, instead, as_chosen, points)
 
 
 def reading(
@@ -67,8 +66,10 @@ def reading(
     as_chosen: bool = False,
 ) -> Reading:
     """Return how a function sees the outcome of its name, whose documentation is its own; see `symptom`."""
-    outcome = outcome_of(read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen)
-    return Reading(outcome, read, points, settled, not_for)
+    outcome = outcome_of(
+        read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
+    )
+    return Reading(outcome, read, settled, not_for)
 
 
 def first_of(run: Run, readings: Sequence[Reading]) -> Answers:
@@ -93,8 +94,8 @@ def _why_not(one: Reading, run: Run) -> str | None:
         return f"not judged for a run of kind {run.kind}"
     if missing := [name for name in one.outcome.needs if name not in run]:
         return f"not logged: {', '.join(missing)}"
-    if one.points > 1 and (count := len(run[one.outcome.needs[0]].finite)) < one.points:
-        return f"{one.outcome.needs[0]} has {counted(count, 'finite value')} here; {one.points} are needed"
+    if one.outcome.points > 1 and (count := len(run[one.outcome.needs[0]].finite)) < one.outcome.points:
+        return f"{one.outcome.needs[0]} has {counted(count, 'finite value')} here; {one.outcome.points} are needed"
     if one.settled and is_young(run):
         return f"the log ends at step {figure(run.last_step)}: it is too early to speak of no progress"
     return None

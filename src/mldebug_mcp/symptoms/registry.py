@@ -60,6 +60,7 @@ class Outcome:
         follows: See `symptom`.
         instead: See `symptom`.
         as_chosen: See `symptom`.
+        points: Finite values that the first of its needs must have, beside those of its question.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Outcome:
     follows: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()
     as_chosen: bool = False
+    points: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,11 @@ class Symptom:
     def needs(self) -> tuple[str, ...]:
         """Metrics without which it cannot be judged."""
         return (*self.question.needs, *self.outcome.needs)
+
+    @property
+    def points(self) -> int:
+        """Finite values that the first of its needs must have."""
+        return max(self.question.points, self.outcome.points)
 
 
 SYMPTOMS: Registry[Symptom] = Registry("mldebug_mcp.symptoms.run")

@@ -25,24 +25,25 @@ A small set of rows moves by 3 % as the model wanders; means over many tokens ar
 """
 LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
-these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen by hand."""
+these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen: by hand."""
 BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 """An evaluation that stays below the training loss must rise by this share, and by so many times what counts else:
-training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen by hand."""
+training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen: by
+hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
 SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
-over three epochs ends with one. Chosen by hand."""
+over three epochs ends with one. Chosen: by hand."""
 SMALL = 0.5
 """Of the minimum: a rise by less, while most of what is written out is right and still gets better, is of answers that
-are surer than they should be. Chosen by hand."""
+are surer than they should be. Chosen: by hand."""
 WANDERS = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
-Chosen by hand."""
+Chosen: by hand."""
 LEAST_POINTS = 3
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
-"""... unless the log begins in the later half of the run. Chosen by hand."""
+"""... unless the log begins in the later half of the run. Chosen: by hand."""
 
 
 def is_slight(run: Run, rise: Evidence) -> bool:

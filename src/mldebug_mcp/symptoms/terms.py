@@ -12,9 +12,9 @@ from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import figure
 
 LEAST = 5
-"""Records in a row at zero, from the first on, and then others that are mostly not: what sets in. Chosen by hand."""
+"""Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
 SHORTLY, SHORTLY_OF_RUN = 2, 0.02
-"""Records, and share of them, by which a loss may be seen to rise after a term set in: it may grow. Chosen by hand."""
+"""Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
 _TERM = re.compile(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
 _NO_TERM = re.compile(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
 

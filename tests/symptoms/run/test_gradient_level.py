@@ -140,3 +140,21 @@ def test_a_norm_that_the_last_bias_alone_would_have_is_told_at_chance(norm: floa
 
 def test_the_norm_of_labels_cannot_be_told_without_classes_and_batch() -> None:
     assert state("grad_norm_of_labels", run_of(grad_norm=np.full(100, 0.168), loss=FLAT)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("norm", "loss", "expected"),
+    [
+        ([np.nan] * 20, [2.0] * 20, State.PRESENT),
+        ([np.nan] * 20, [2.0] * 10 + [np.nan] * 10, State.ABSENT),
+        ([1.0] * 10 + [np.nan] * 10, [2.0] * 20, State.ABSENT),
+    ],
+)
+def test_norms_of_which_none_is_finite_beside_sound_losses_are_told(
+    norm: list[float], loss: list[float], expected: State
+) -> None:
+    assert state("grad_norm_never_finite", run_of(grad_norm=norm, loss=loss)) is expected
+
+
+def test_norms_of_which_none_is_finite_while_the_loss_is_learnt_are_not_computed() -> None:
+    assert state("grad_norm_nonfinite", run_of(grad_norm=[np.nan] * 60, loss=decay(60))) is State.UNKNOWN

@@ -15,41 +15,44 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
-"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one."""
-NEAR_EVALUATION = 0.25
-"""How near the quotient to the evaluation loss must come: noise, dropout and the lag of training move it that far."""
-SPREADS, NEAR_STEADY = 3.0, 0.155
-"""... but where the quotients agree, no further than so many of their standard deviations, or the second number, as far
-as rows that are learnt by heart move it. Both chosen by hand."""
-FAR = 2.5
-"""Above this quotient, time after time from the first evaluation on, regularisation is an unlikely reason."""
-STEADY = 0.5
-"""Natural logarithms by which the quotients of one run differ at most where the number is not configured."""
+"""How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
+more there are to choose from, the nearer.
+"""
+NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
+"""How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
+Chosen: noise, dropout and rows learnt by heart move it so far.
+"""
+FAR, STEADY = 2.5, 0.5
+"""Quotient above which regularisation is unlikely, and logarithms by which those of a run differ. Chosen: dropout adds
+less than a factor of two.
+"""
 GUESSES = (4, 8, 16, 32, 64, 128)
-"""Where the number is not configured: the usual ones. A quotient of 2 may have other reasons."""
+"""Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
+MOST = 4096
+"""Chosen: no run accumulates more."""
 LEAST_RECORDS, SAME = 3, 0.01
-"""Records at which a loss is the same whole multiple of the logarithm of the perplexity, and how near: both are printed
-with three digits or more. Bits are 1.44 times as many as nats, and words 1.2 to 2 tokens. Chosen by hand."""
-EARLY = 0.02
+"""Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
+printed with three digits; bits are 1.44 times as many as nats.
+"""
+EARLY, FIRST_STEPS = 0.02, 10
+"""Share of the run, or steps, that are its start. Chosen: later the loss has fallen."""
+ABOVE, LEAST_LN = 1.1, 8.0
+"""Times ln(vocabulary), which is at least the second, above which only a sum can lie. Chosen: heads add a tenth."""
 PLAUSIBLE = (0.3, 4.5)
-"""Nats per token of a trained language model on new text, generously."""
+"""Nats per token of a trained language model on new text. Chosen: generously."""
 
 
 def loss_scale_suspicious(run: Run) -> Evidence | None:
-    """The training loss is a whole multiple of the evaluation loss, or of the loss of a uniform guess.
+    """The training loss is a whole multiple of the evaluation loss, of a uniform guess, or of ln(perplexity) beside it.
 
-    Or of the logarithm of the perplexity beside it, or that of it. Not this when: the two are on the same scale; the
-    quotient is neither a usual nor the configured number of accumulated micro-batches, and of a uniform guess not the
-    configured one, as a bad start may be any multiple; each epoch has one record, which may be a sum over its batches;
-    dropout or augmentation keeps the training loss above by a modest factor. How near the quotient must come was chosen
-    by hand.
+    Not this when: it is no usual or configured number of micro-batches; each epoch has one record, maybe a sum.
     """
     loss = run["loss"].finite
     if not len(loss):
         raise CannotTell("no finite loss")
     refuse_sums_of_epochs(run)
     accumulated = run.setting("gradient_accumulation_steps")
-    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= 4096 else None
+    accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
     if all(answer is None for answer in answers):
         raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
@@ -87,7 +90,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     if not keep.any():
         return None
     # The earlier half: later on memorised rows lower the training loss alone.
-    keep &= np.cumsum(keep) <= max(3, (int(keep.sum()) + 1) // 2)
+    keep &= np.cumsum(keep) <= max(LEAST_RECORDS, (int(keep.sum()) + 1) // 2)
     quotient = train[keep] / evaluation[keep]
     factor = median(quotient)
     far = accumulated is None or accumulated > FAR
@@ -95,7 +98,7 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
     number = _whole(factor, accumulated, *((near, near) if far else (NEAR_KNOWN, NEAR_GUESSED)))
     if number is None and accumulated is not None and accumulated > FAR and np.ptp(np.log(quotient)) < STEADY:
         number = _whole(1 / factor, accumulated, NEAR_GUESSED, 0.0)  # divided once too often
-    steady = len(quotient) >= 3 and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
+    steady = len(quotient) >= LEAST_RECORDS and float(np.ptp(np.log(quotient))) < STEADY and float(quotient.min()) > FAR
     if number is None or (accumulated is None and not steady):
         return False
     return Evidence(
@@ -111,7 +114,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     """Compare the first loss with that of a uniform guess; False if on its scale, None if that cannot be told."""
     loss = run["loss"].finite
     first, step = float(loss.value[0]), float(loss.step[0])
-    if step > max(10, EARLY * run.last_step) or first <= 0:
+    if step > max(FIRST_STEPS, EARLY * run.last_step) or first <= 0:
         return None
     uniform = uniform_loss(run)
     number: float | None
@@ -120,7 +123,8 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     if uniform is None:
         return None
     level = start_level(loss.value)
-    above = run.kind in LANGUAGE_MODELS and accumulated is not None and min(first, level) > 1.1 * max(uniform, 8.0)
+    far = min(first, level) > ABOVE * max(uniform, LEAST_LN)
+    above = run.kind in LANGUAGE_MODELS and accumulated is not None and far
     if run.kind == "sft" and above and accumulated is not None:
         # A trained model's first loss is not known, but it lies in a band; above ln(vocabulary) only a sum can lie.
         number = accumulated if PLAUSIBLE[0] <= level / accumulated <= PLAUSIBLE[1] else None

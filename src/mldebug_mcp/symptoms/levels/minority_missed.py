@@ -12,17 +12,17 @@ from mldebug_mcp.text import figure
 
 LEAST = 4
 FOUND, MISSED = 0.9, 0.1
-"""Recall of a class that always wins, and of one that is as good as never predicted. Chosen by hand."""
+"""Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
 SHARE = 0.3
 """Of the other classes: so many are missed."""
 APART = 0.35
-"""How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen by hand."""
+"""How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
 _RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
 _MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
 _OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
 """Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
 RIGHT = 0.6
-"""An accuracy that answers of the commonest class alone reach. Chosen by hand."""
+"""An accuracy that answers of the commonest class alone reach. Chosen: by hand."""
 _OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
 
 

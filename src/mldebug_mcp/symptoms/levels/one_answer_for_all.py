@@ -10,9 +10,10 @@ from mldebug_mcp.text import counted, figure
 
 LEAST = 4
 LASTS = 0.5
-"""Of the evaluations: a model that learns gives the commonest answer at the first few as well. Chosen by hand."""
+"""Of the evaluations: a model that learns gives the commonest answer at the first few as well. Chosen: by hand."""
 RANKS = 0.7
-"""An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen by hand."""
+"""An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
+hand."""
 
 
 def one_answer_for_all(run: Run) -> Evidence | None:

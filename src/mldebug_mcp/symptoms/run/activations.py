@@ -19,6 +19,8 @@ RISING = 0.6
 """Share of the later blocks that rise. Chosen: a half do by chance."""
 LEAST_LOGITS, BLOCKS = 20, 10
 """Records, and the blocks that they are cut into. Chosen: two to a block."""
+QUARTER = 4
+"""The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
 LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
 LEFT, GONE = 0.1, 0.003
@@ -57,7 +59,7 @@ def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
     if len(before) < LEAST_LOGITS:
         return None
     level = np.abs(blocks(before.value, BLOCKS).level)
-    late, early = float(level[-1]), median(level[len(level) // 4 : len(level) // 2])
+    late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
     return Evidence(

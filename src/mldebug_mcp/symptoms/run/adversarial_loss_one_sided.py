@@ -13,21 +13,22 @@ from mldebug_mcp.measure.statistics import aligned, end_level, median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
-GONE, NEARLY_ALWAYS = 0.01, 0.05
-"""A cross-entropy or a squared error is gone if its median is below the first number and 90 % of it below the second:
-a discriminator that is in play is near zero on single batches, and far from it on others."""
+GONE, NEARLY_ALWAYS, SHARE = 0.01, 0.05, 0.9
+"""Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
+on single batches alone.
+"""
 HIGH = 3.0
-"""A cross-entropy from which on a network is beaten: the other is 95 % sure on every batch."""
+"""Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
 SQUARED, NEAR = 1.0, 0.15
-"""The squared error of a generator that is always found out."""
+"""Squared error of a generator that is always found out, and how near it is. Chosen: about the mean of a batch."""
 FALLS = 0.8
-"""A loss that ends below this share of its level at first is coming down: the beaten side catches up. All were
-chosen by hand; that a discriminator without a loss is a failure is the source's."""
+"""Share of its level at first below which a loss comes down. Chosen: the beaten side catches up."""
 LEAST = 8
+"""Records. Chosen: fewer are the beginning."""
 LEAST_OUTPUT = 1e-12
+"""Chosen: the logarithm of zero is none."""
 ABOVE, OFTEN = 0.05, 0.9
-"""Generated samples look more real to a discriminator by so much (median), and in this share of the records: one that
-learns takes them for what they are within some batches. Both were chosen by hand."""
+"""Generated samples look more real by so much, and in this share of the records. Chosen: one that learns finds out."""
 
 _PAIRS = (
     (("D_real", "D_fake"), "G_GAN"),  # pix2pix
@@ -46,13 +47,9 @@ class _Side(NamedTuple):
     background=0.002,
 )
 def adversarial_loss_one_sided(run: Run) -> Evidence | None:
-    """The loss of a GAN's discriminator is gone over the later half of the log beside a high one of its generator.
+    """Of a GAN one network has nearly no loss over the later half, beside a high one of the other, or by its outputs.
 
-    Or the other way round; or its outputs tell real from generated samples so surely that the cross-entropy of them
-    would be gone, whatever loss the generator is given, or take generated samples for the real ones throughout.
-    Not this when: it is near zero on some batches only; the high one comes down; the losses are those of a
-    Wasserstein critic, which have no zero to reach (unknown where one is negative). A generator whose loss holds a
-    distance to a target too, as in pix2pix, is high by itself: so the other must be gone nearly always.
+    Not this when: it is near zero on some batches only; the high one comes down; a Wasserstein critic is below zero.
     """
     outputs = _outputs(run)
     judged = outputs is not None
@@ -141,7 +138,7 @@ def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
 
 
 def _is_gone(later: Floats) -> bool:
-    return median(later) < GONE and float(np.quantile(later, 0.9)) < NEARLY_ALWAYS
+    return median(later) < GONE and float(np.quantile(later, SHARE)) < NEARLY_ALWAYS
 
 
 def _is_beaten(loss: Floats, *, squared: bool) -> bool:

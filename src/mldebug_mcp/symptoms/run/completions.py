@@ -14,14 +14,16 @@ from mldebug_mcp.text import counted, figure
 
 SHARE = "completions/clipped_ratio"
 LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
-"""Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen."""
+"""Records of lengths, of the share at the limit, of nothing but the limit, and evaluations. Chosen: by hand."""
 FACTOR, NEAR_FACTOR, NEAR_LIMIT, CUT = 2.0, 1.5, 0.7, 0.5
-"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen."""
+"""Growth; that which is enough where it ends within this share of the limit, or so many are cut off. Chosen: by
+hand."""
 MOST_WITH_SCORES, WHILE_LEARNING, FEW_CUT = 4.0, 3.0, 0.2
 """Growth below this factor is a remark where scores of evaluation rise with it, or, below the second, the reward near
 the reference; and no more than this share is cut off. Chosen: answers that take thought grow so."""
 STEADY, STAYS, SIGMAS = 0.8, 0.6, 6.0
-"""Rank correlation with time, or the share of the growth that is never lost; times the wobble of levels. Chosen."""
+"""Rank correlation with time, or the share of the growth that is never lost; times the wobble of levels. Chosen: by
+hand."""
 SHRUNK = 0.3
 """Of the length at the start. Chosen: a policy that learns a format may well drop half of its words."""
 MOST_CUT, PART = 0.8, 0.25

@@ -18,7 +18,7 @@ from mldebug_mcp.measure.critic import (
     impossible,
     return_scale,
 )
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, seems_to_learn
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
 from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
@@ -31,7 +31,7 @@ UNEXPLAINED, OUT_OF_REACH = 100.0, 1000.0
 """Times the squared reward, or root of the loss, where the critic explains nothing of returns. Fitted: 23 sound runs
 stay below 0.2; a fresh network gives values of about one and does not learn a thousand times that in a run."""
 LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
-"""Records of a loss or of values, and of the variance that is explained. Chosen."""
+"""Records of a loss or of values, and of the variance that is explained. Chosen: by hand."""
 TIMES, TIMES_GROWING, STILL_GROWS, TIMES_AT_ONCE = 10.0, 3.0, 1.5, 100.0
 """Times the largest value that returns explain; where values still grow by the third over the later half; from few
 records. Chosen: scaled rewards and a bonus for entropy make some times of it."""
@@ -231,7 +231,8 @@ def _explains_nothing(run: Run) -> Evidence | None:
     share = float(np.mean(np.abs(worth.value) <= NOTHING))
     if share < ALWAYS:
         return None
-    learns = seems_to_learn(run)
+    rewards = rewards_of(run)
+    learns = rewards is not None and trend(averaged(run, rewards)) > 0
     return Evidence(
         f"explained_variance is within {figure(NOTHING)} of zero in {share:.0%} of {len(worth)} records"
         f"{'; the reward rises all the same' if learns else ''}",

@@ -14,6 +14,8 @@ from mldebug_mcp.text import counted, figure
 
 SHARE = 0.3
 """Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
+START = 10
+"""Part of the records that is the start. Chosen: a tenth, in which workers start and things are compiled."""
 LEAST = 5
 """Records, without the first tenth. Chosen: a median of fewer may be one slow step."""
 FEW, MOST_OF_STEP = 2, 0.5
@@ -35,7 +37,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     shares = data_wait(run)
     if shares is None:
         raise CannotTell("not logged: how long a step waits for data, and how long it takes")
-    skip = max(1, len(shares) // 10)
+    skip = max(1, len(shares) // START)
     value, step = shares.value[skip:], shares.step[skip:]
     if len(value) < LEAST and not (len(value) >= FEW and float(value.min()) >= MOST_OF_STEP):
         raise CannotTell(
@@ -79,7 +81,7 @@ def gpu_idle(run: Run) -> Evidence | None:
 
 def _shares(values: Floats) -> Floats:
     """Return shares of 1 without the first tenth, in which things start."""
-    later = values[len(values) // 10 :]
+    later = values[len(values) // START :]
     return later / 100 if len(later) and float(later.max()) > MOST_SHARE else later
 
 

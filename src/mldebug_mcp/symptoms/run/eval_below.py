@@ -19,7 +19,7 @@ any case; at this share of the later evaluations. Chosen: dropout and augmentati
 FAR_BELOW_OF_TOKENS, GAP_OF_TOKENS = 0.85, 0.5
 """The same of language models, where the gap is this many nats. Chosen: they train with little dropout."""
 LEAST_GAP, SHARE_OF_START = 0.05, 0.08
-"""Nats, and of the first training loss: of a loss near zero half is nothing. Chosen."""
+"""Nats, and of the first training loss: of a loss near zero half is nothing. Chosen: by hand."""
 BESIDE = 0.95
 """Of the training loss: from there on an evaluation was beside it at first. Chosen: within the scatter of batches."""
 TIMES_OF_TOKENS = 2.0

@@ -24,19 +24,21 @@ BELOW_CHANCE, LOW_AUC = 0.6, 0.4
 """Of 1 / classes, and an AUC, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a
 guess nearer."""
 OF_UNTRAINED, MOST_BY_A_GUESS = 0.7, 0.25
-"""Of the first evaluation of a ranking, where that is no more than an untrained model may have. Chosen."""
+"""Of the first evaluation of a ranking, where that is no more than an untrained model may have. Chosen: by hand."""
 LEARNT, RISEN = 0.7, 1.1
-"""Of its first level, to which the training loss has fallen, or risen as it moves away from what is right. Chosen."""
+"""Of its first level, to which the training loss has fallen, or risen as it moves away from what is right. Chosen: by
+hand."""
 OF_GUESS, ONCE_KNEW = 0.3, 0.5
 """Of the accuracy of a guess, below which it moves away on purpose; what had learnt more at first has turned. Chosen:
 one class for all is right as often as a guess."""
 MEASURED = 0.02
-"""An accuracy of a guess below it is hardly measured in a batch. Chosen."""
+"""An accuracy of a guess below it is hardly measured in a batch. Chosen: by hand."""
 FALL, GAIN, UNTRAINED = 0.03, 0.02, 0.9
 """Shares by which training falls and evaluation does not, and of the first training loss that evaluation begins with:
-nothing was learnt before it. Chosen."""
+nothing was learnt before it. Chosen: by hand."""
 POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
-"""The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen."""
+"""The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
+hand."""
 NEAR_AUC = 0.04
 """How far from 0.5 the AUC of a guess may be. Chosen: the error over some hundred rows."""
 

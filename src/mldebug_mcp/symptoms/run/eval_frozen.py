@@ -17,15 +17,16 @@ from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure
 
 LEAST, MORE, BOXES = 3, 5, 10
-"""Evaluations of a loss or an accuracy, of another metric, of a detector until its first hit. Chosen."""
+"""Evaluations of a loss or an accuracy, of another metric, of a detector until its first hit. Chosen: by hand."""
 SAME, DIGITS = 1e-6, 5
 """Share of a loss that rounding leaves of one model, and digits; fewer may hide a change. Chosen: float32 has seven."""
 SATURATED, BY_HEART = 0.85, 0.999
-"""An accuracy that is near its best, at evaluation and in training throughout. Chosen."""
+"""An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
 MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
-"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen."""
+"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen: by
+hand."""
 NOT_GONE = 0.1
-"""A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen."""
+"""A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
 PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
 """A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
 a score that cannot get better beside answers that do."""
@@ -33,7 +34,7 @@ FEW, OF_FEW, OF_MANY, GAIN = 6, 2, 3, 0.05
 """Evaluations whose accuracy has so few different numbers, the last of twice as many, and does not rise. Chosen: a
 model that learns never comes back to one of two."""
 SMALL_SET, TOLERANCE = 50, 1e-4
-"""Rows, of which there are few shares to choose from, as accuracies to four digits tell. Chosen."""
+"""Rows, of which there are few shares to choose from, as accuracies to four digits tell. Chosen: by hand."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")

@@ -20,13 +20,13 @@ from mldebug_mcp.text import figure
 LEAST = 8
 """Evaluations. Chosen: fewer show no typical change."""
 SHARE, SHARE_OF_TOKENS, SHARE_LEVEL = 0.25, 0.08, 0.3
-"""Typical change from one evaluation to the next, as a share of the level, of at least the third for a metric up to 1; of
+"""Typical change from one evaluation to the next, as a share of the level, at least of the third up to 1; of
 the loss of a language model. Chosen: means over thousands of tokens of a random subset move by 1 or 2 %."""
 RANDOM = 0.5
-"""Half the mean squared change over the variance. Chosen: half way, as it is 1 for pure chance and near 0 for a trend."""
+"""Half the mean squared change over the variance. Chosen: half way between a trend and pure chance."""
 KEPT, OF_LEVEL = 0.3, 0.01
 """Share of its noise that an evaluation keeps at a tenth of the rate, and its size there, of the level. Fitted:
-networks with dropout or batch statistics at evaluation keep a third and more, 1.2 to 4 % of the level; others 0.01 to 0.5 %."""
+networks with dropout or batch statistics there keep a third and more, 1.2 to 4 % of the level; others up to 0.5 %."""
 DECIMALS = 4.0
 """Units of the last printed decimal. Chosen: less is rounding."""
 

@@ -13,7 +13,7 @@ from mldebug_mcp.text import figure
 
 LEAST = 6
 SHARE = 0.25
-"""Of its best level that the score of evaluation loses. Chosen by hand."""
+"""Of its best level that the score of evaluation loses. Chosen: by hand."""
 SIGMAS = 4.0
 BEGUN = 0.25
 """Of the fall: where so much of it has happened, it has begun."""

@@ -17,12 +17,12 @@ from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 5
 FIRST = 0.15
-"""The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen by hand."""
+"""The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen: by hand."""
 RISE = 0.05
 FALL = 0.1
 FAR, OF_START = 0.3, 0.1
 """Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
-as rows of another kind are met with ever surer answers. Chosen by hand."""
+as rows of another kind are met with ever surer answers. Chosen: by hand."""
 
 GROWS = Outcome(
     "eval_gap_grows",

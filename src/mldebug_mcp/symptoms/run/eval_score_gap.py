@@ -21,14 +21,14 @@ LEARNT, NO_GAIN, HALF = 0.5, 0.04, 0.5
 """Training has come to the first share and evaluation gains no more than the second, and has at most half of it.
 Chosen: so does a model that serves no held-out row."""
 EARLY_PASS = 0.8
-"""Of a pass: an evaluation later than this may stand at its end. Chosen."""
+"""Of a pass: an evaluation later than this may stand at its end. Chosen: by hand."""
 AT_ONCE, KEPT = 0.2, 0.6
-"""The gap at an evaluation in the first pass, and the least share of it at every later one. Chosen."""
+"""The gap at an evaluation in the first pass, and the least share of it at every later one. Chosen: by hand."""
 LOST, LEAST_TO_FALL = 0.05, 6
-"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen."""
+"""Of a score that evaluation loses again, by medians of three; over so many evaluations. Chosen: by hand."""
 CLOSE, WIDE, KNOWN, WITHIN = 0.25, 0.3, 0.9, 0.08
 """The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
-known by heart; or, where nothing can be known yet as the whole log lies in the first pass. Chosen."""
+known by heart; or, where nothing can be known yet as the whole log lies in the first pass. Chosen: by hand."""
 ABOVE, HEAVY_DROPOUT = 0.1, 0.3
 """By so much evaluation is the better one; a dropout that costs training more. Chosen: augmentation costs less."""
 MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "randaugment", "auto_augment", "aa", "random_erasing")

@@ -27,8 +27,10 @@ FEWEST = 12
 """Norms from which a jump is told. Chosen: a window of six before it, and some behind."""
 WIDEST, NARROWEST = 50, 6
 """Records of the window before a jump, at most and at least. Chosen: a twentieth of the log between these."""
-USUAL_SHARE = 0.02
-"""Jumps, as a share of the records or five, that are too many to be exceptions. Chosen: then the norm is just noisy."""
+USUAL_SHARE, USUAL = 0.02, 5
+"""Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
+END, BEGINS = 3, 4
+"""Blocks that are the end, and the part of the rise where it begins. Chosen: an outlier in one moves no median."""
 POLICIES = ("rl", "ppo", "grpo")
 
 
@@ -102,12 +104,12 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     level = cut.level[1:]
     lowest = int(np.argmin(level[: max(1, len(level) // 2)]))
     after = level[lowest:]
-    least, end = float(level[lowest]), median(level[-3:])
+    least, end = float(level[lowest]), median(level[-END:])
     later = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
     rise = end - least
     if rise < max(np.log(GROWS), SIGMAS * cut.wobble) or later.mean() < RISING:
         return None
-    quarter = int(np.argmax(after > least + rise / 4))
+    quarter = int(np.argmax(after > least + rise / BEGINS))
     first = float(norm.step[int(cut.first[1 + lowest + quarter])])
     return Evidence(
         f"grad_norm grows from {figure(float(np.exp(least)))} to {figure(float(np.exp(end)))} from "
@@ -121,7 +123,7 @@ def _jump(run: Run, norm: Series) -> Evidence | None:
     found = _jumps(norm)
     if run.kind in POLICIES:
         found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
-    if not found or len(found) > max(5, USUAL_SHARE * len(norm)):
+    if not found or len(found) > max(USUAL, USUAL_SHARE * len(norm)):
         return None
     worst = max(found, key=lambda spike: spike.height)
     at, top = float(norm.step[worst.first]), float(norm.value[worst.peak])

@@ -11,7 +11,7 @@ from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.gradients import label_noise_norm
 from mldebug_mcp.measure.statistics import edge_width, end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
 ISOLATED = 0.01
@@ -53,13 +53,15 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 
     Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before: the skipped
-    steps of a loss scaler (a remark).
+    steps of a loss scaler (a remark); none is finite although the loss is learnt, so that it is just not computed.
     """
     norm = run["grad_norm"]
     bad = ~np.isfinite(norm.value)
     count = int(bad.sum())
     if not count:
         return None
+    if bad.all() and _learns(run):
+        raise CannotTell("no grad_norm is finite, yet the loss is learnt: the norm is not computed")
     first = int(np.argmax(bad))
     later = count if run.step_name != "step" else int((bad & (norm.step > SETTLING)).sum())
     sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
@@ -214,7 +216,24 @@ READINGS = (
 )
 
 
-@question(*(one.outcome for one in READINGS), needs=_NORM)
+NEVER_FINITE = Outcome(
+    "grad_norm_never_finite",
+    """No gradient norm is finite from the first record on, and each loss is.
+
+    So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
+    """,
+    background=0.003,
+    of="grad_norm_nonfinite",
+    as_chosen=True,
+)
+
+
+@question(*(one.outcome for one in READINGS), NEVER_FINITE, needs=_NORM)
 def gradient_level(run: Run) -> Answers:
     """Ask for norms that are not finite, zero, too small or too large: the first seen is told."""
-    return first_of(run, READINGS)
+    answers = first_of(run, READINGS)
+    lost = answers.get("grad_norm_nonfinite")
+    if not isinstance(lost, Evidence) or lost.values["share"] < 1 or "loss" not in run:
+        return answers
+    sound = bool(np.isfinite(run["loss"].value).all())
+    return {**answers, "grad_norm_never_finite": lost} if sound else answers

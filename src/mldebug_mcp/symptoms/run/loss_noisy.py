@@ -9,10 +9,10 @@ from mldebug_mcp.measure.statistics import median, noise, sample, start_level
 from mldebug_mcp.symptoms.registry import Evidence, symptom
 from mldebug_mcp.text import figure
 
-SHARE = 0.5
-"""Standard deviation of the noise over the level; fine-tuning with a batch of one has 0.1 to 0.35."""
-FLOOR = 0.2
-"""The level counts as at least this share of the first one: near zero loss, large relative noise is nothing."""
+SHARE, FLOOR = 0.5, 0.2
+"""Standard deviation of the noise over the level, which counts as a share of the first one at least. Chosen: batches of
+one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing.
+"""
 
 
 @symptom(
@@ -24,11 +24,9 @@ FLOOR = 0.2
     follows=("loss_huge",),
 )
 def loss_noisy(run: Run) -> Evidence | None:
-    """The training loss varies from record to record by a large share of its level.
+    """The training loss varies from record to record by half of its level or more.
 
-    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution by construction, as
-    in diffusion. The share was chosen by hand, above what batches of one give in fine-tuning.
-    Sound runs that log each batch by itself often show it.
+    Not this when: the loss is nearly zero already; each record is a sample of a wide distribution, as in diffusion.
     """
     loss = run["loss"].finite
     start = abs(start_level(loss.value))

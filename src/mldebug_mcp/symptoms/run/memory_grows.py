@@ -16,6 +16,8 @@ GROWTH, BLOCKS = 0.08, 12
 """Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
 STEADY_GROWTH, EVENNESS = 0.02, 0.5
 """... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
+THIRD = 3
+"""Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
 RISING_BLOCKS = 0.75
 """Share of the blocks that rise. Chosen: a half do by chance."""
 STILL = 1 / 6
@@ -80,18 +82,18 @@ def _may_cache_rows(run: Run, series: Series) -> bool:
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:
-    late = series.value[len(series) // 3 :]
+    late = series.value[len(series) // THIRD :]
     level = blocks(late, BLOCKS).level
     rises = np.diff(level)
     grown = float(level[-1] - level[0])
-    still = float(level[-1] - level[-1 - len(level) // 3])
+    still = float(level[-1] - level[-1 - len(level) // THIRD])
     even = float(rises.min()) >= EVENNESS * float(rises.mean())
     least = STEADY_GROWTH if even else GROWTH
     if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     onset = float(series.step[departure(series.value, float(level[-1]))])
-    rate = grown / (last - float(series.step[len(series) // 3]) or 1)
+    rate = grown / (last - float(series.step[len(series) // THIRD]) or 1)
     return Evidence(
         f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
         f"{figure(float(series.value[-1]))} at {figure(last)}, {figure(rate)} per {run.step_name} in the later two "

@@ -15,12 +15,13 @@ LEAST_FALL = 10.0
 TOGETHER = 1.5
 """The chosen answers lose this many times what the margin gains: they fall together more than apart."""
 OF_ALL = 0.75
-"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen by hand."""
+"""... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
+hand."""
 OUTRUN = 6.0
 """Times what the margin gains. Sound runs lose about as much on the chosen answers as they gain in margin, some three
-times that. Chosen by hand."""
+times that. Chosen: by hand."""
 FORGOTTEN = 40.0
-"""Nats per answer: with that, the chosen answers are all but forgotten. Chosen by hand."""
+"""Nats per answer: with that, the chosen answers are all but forgotten. Chosen: by hand."""
 
 
 @question(

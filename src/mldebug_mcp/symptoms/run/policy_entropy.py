@@ -17,11 +17,12 @@ from mldebug_mcp.text import counted, figure
 COLLAPSED = 0.01
 """Axolotl, for GRPO: 0.05 to 0.5 is healthy, below 0.01 the policy has collapsed."""
 SHARE_OF_START = 0.1
-"""For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). By hand."""
+"""For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). Chosen: by
+hand."""
 LEAST_RECORDS = 5
 FLOOR = 1e-4
 NEAR_BEST = 0.05
-"""Of the way that the return has come: so near to its best it has come there. Chosen by hand."""
+"""Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NOT_CONVERGING = 1.0
 """Axolotl, for GRPO: above 1 nat per token the policy does not converge."""
 GROWTH = 2.0
@@ -29,11 +30,11 @@ GROWTH = 2.0
 AS_AT_START = 0.98
 LEAST_TO_STAY = 20
 ENOUGH_RECORDS = 60
-"""In classic RL an entropy that has not moved at all says something only after a while. By hand."""
+"""In classic RL an entropy that has not moved at all says something only after a while. Chosen: by hand."""
 RANDOM = 0.5
 """Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns."""
 NO_CHANCE = 1e-3
-"""The share of random actions below which chance plays no part; schedules end at 0.01 or above. By hand."""
+"""The share of random actions below which chance plays no part; schedules end at 0.01 or above. Chosen: by hand."""
 
 
 @question(

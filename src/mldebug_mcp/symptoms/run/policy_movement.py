@@ -20,7 +20,7 @@ NO_KL = 0.05
 JUMP, JUMP_FACTOR = 0.3, 5.0
 """KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
 TIMES_AT_ONCE = 10.0
-"""Times the limit, for which one record is enough. Chosen."""
+"""Times the limit, for which one record is enough. Chosen: by hand."""
 MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
 STILL_RECORDS, STILL = 10, 1e-6
@@ -30,7 +30,7 @@ SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
 BELOW_ZERO, BELOW_ZERO_SUMMED, ERRORS = -0.05, -0.5, 5.0
 """Mean over the later half, per token and per completion, of what cannot be below zero, and errors of that
-mean. Chosen."""
+mean. Chosen: by hand."""
 RATIOS = {
     "sampling/importance_sampling_ratio/min": (0.01, np.inf),
     "sampling/sampling_logp_difference/mean": (-1.0, 1.0),

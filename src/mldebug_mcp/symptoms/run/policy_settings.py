@@ -10,7 +10,7 @@ from mldebug_mcp.text import figure
 
 SHORT = 0.1
 """A discount that looks ahead by less than this share of an episode; one that looks ahead by two steps is short
-whatever the episode. Chosen by hand."""
+whatever the episode. Chosen: by hand."""
 LEAST_EPISODE = 10.0
 
 

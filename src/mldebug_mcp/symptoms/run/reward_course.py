@@ -18,7 +18,7 @@ from mldebug_mcp.text import counted, figure, shorten
 LEAST_RECORDS = 20
 """Axolotl looks at a reward that has not moved after 20 steps."""
 OF_AGENTS = 10
-"""A record of an agent is the mean of many episodes. Chosen by hand."""
+"""A record of an agent is the mean of many episodes. Chosen: by hand."""
 LEAST_STEPS = 20
 """Axolotl: the reward checklist begins where `rewards/*/mean` stays at 0 for more than 20 steps."""
 ZERO = 1e-6
@@ -31,7 +31,8 @@ AT_ONCE = 3
 HALF = 0.5
 OFTEN = 3.0
 """Lost at once: no record after the first three brings half of the first. That was more than luck, as the spread
-between completions was at most three times their mean: of right and wrong answers, a tenth were right. By hand."""
+between completions was at most three times their mean: of right and wrong answers, a tenth were right. Chosen: by
+hand."""
 SIGMAS = 6.0
 """... and the fall stands this far above the noise of block medians."""
 

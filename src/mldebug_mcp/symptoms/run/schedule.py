@@ -43,6 +43,8 @@ DIGITS = 5
 """Decimals of a rate that may have been rounded to zero. Chosen: "%.4f" makes 0.0000 of 2e-5."""
 LEARNT, LEAST_LOSSES = 0.1, 6
 """Share by which a loss falls, in so many records, that is not one of a rate of zero. Chosen: beyond its noise."""
+THIRD, FIFTH = 3, 5
+"""Parts of the losses at both ends, and of what they fall by. Chosen: evaluations have no noise of batches."""
 SHARE = 0.1
 """Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
 STILL_LEARNS = 0.15
@@ -117,12 +119,12 @@ def _learns(run: Run, start: float, end: float) -> bool:
         if series is not None
     ]
     falls = (
-        median(one[-(len(one) // 3) :]) < (1 - LEARNT) * median(one[: len(one) // 3])
+        median(one[-(len(one) // THIRD) :]) < (1 - LEARNT) * median(one[: len(one) // THIRD])
         for one in inside
         if len(one) >= LEAST_LOSSES
     )
     evaluated = inside[0] if "eval_loss" in run.series else np.empty(0)
-    return any(falls) or (len(evaluated) > 1 and float(np.ptp(evaluated)) > LEARNT / 5 * abs(float(evaluated[0])))
+    return any(falls) or (len(evaluated) > 1 and float(np.ptp(evaluated)) > LEARNT / FIFTH * abs(float(evaluated[0])))
 
 
 def lr_jump(run: Run) -> Evidence | None:

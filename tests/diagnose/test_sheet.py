@@ -1,0 +1,144 @@
+"""The sheet: what a reader needs to judge a run without its log, in every form in which it is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tests.diagnose.test_framework_samples import HEALTHY, SAMPLES, TRL
+from tests.runs import run_of
+
+from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.models import Diagnosis, State
+from mldebug_mcp.report.diagnosis_concise import BRIEF, LIMIT, concise, is_clearly_healthy
+from mldebug_mcp.report.diagnosis_screen import LINES, print_screen
+from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
+from mldebug_mcp.report.fit import length
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+RUNS = (
+    *(SAMPLES / one for one in (*HEALTHY, *TRL)), SAMPLES / "trainer" / "summed",
+    *(one for one in sorted(EXAMPLES.iterdir()) if (one / "log.jsonl").exists() or (one / "config.json").exists()),
+)  # fmt: skip
+STEP = np.arange(1, 301)
+
+
+def sheet_of(diagnosis: Diagnosis) -> str:
+    return "\n".join(diagnosis.sheet.lines)
+
+
+def printed(diagnosis: Diagnosis, run: object, *, long: bool, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
+    (print_diagnosis if long else print_screen)(console, diagnosis, run)  # type: ignore[arg-type]
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: "/".join(path.parts[-2:]))
+def test_what_is_present_and_what_is_marked_stands_in_every_form_within_its_length(path: Path) -> None:
+    run = read_run(path)
+    diagnosis = diagnose(run)
+    short = concise(diagnosis)
+    healthy = is_clearly_healthy(diagnosis)
+
+    assert length(short) <= (BRIEF if healthy else LIMIT)
+    screen, whole = (printed(diagnosis, run, long=long) for long in (False, True))
+    assert len(screen.splitlines()) <= LINES
+    for finding in diagnosis.findings:
+        if finding.state is State.PRESENT:
+            assert finding.symptom in {one.symptom for one in short.findings}
+            assert finding.symptom in screen
+            assert finding.symptom in whole
+    for setting in diagnosis.sheet.settings:
+        if setting.usual:
+            assert f"{setting.name}=" in sheet_of(short)
+            assert f"{setting.name}=" in screen
+
+
+@pytest.mark.parametrize("name", ["loss_spike", "nan_loss", "overfit", "divergence"])
+def test_the_short_answer_holds_each_number_on_which_the_hypotheses_rest(name: str) -> None:
+    diagnosis = diagnose(read_run(EXAMPLES / name))
+    told = json.dumps(concise(diagnosis).model_dump(mode="json", exclude_unset=True))
+    for finding in diagnosis.findings:
+        if finding.state is State.PRESENT:
+            for number in re.findall(r"\d+\.?\d*", finding.summary):
+                assert number in told
+
+
+def test_observations_name_no_cause() -> None:
+    for name in ("loss_spike", "nan_loss", "overfit", "divergence"):
+        diagnosis = diagnose(read_run(EXAMPLES / name))
+        causes = {one.cause for one in diagnosis.hypotheses} - {"healthy", "unknown"}
+        symptoms = {one.symptom for one in diagnosis.findings}
+        words = set(re.findall(r"\w+", sheet_of(diagnosis)))
+        assert not (causes - symptoms) & words
+
+
+def test_a_setting_out_of_what_is_usual_is_marked_with_what_is() -> None:
+    run = run_of(loss=3 - STEP / 200, config={"adam_beta2": 0.1, "weight_decay": 0.01})
+    marked = {one.name: one.usual for one in diagnose(run).sheet.settings if one.usual}
+    assert marked == {"adam_beta2": "0.95 to 0.999"}
+
+
+def test_training_and_evaluation_stand_on_one_line_with_the_gap() -> None:
+    evaluated = {step: 2.5 + step / 300 for step in range(50, 301, 50)}
+    run = run_of({"loss": 3 - STEP / 200, "eval_loss": evaluated})
+    line = next(one for one in diagnose(run).sheet.quantities if one.name == "loss")
+    assert [one.name for one in line.curves] == ["loss", "eval_loss"]
+    assert line.gap.startswith("evaluation - training: ")
+    assert "at 300" in line.gap
+
+
+def test_hundreds_of_layers_are_told_by_their_extremes() -> None:
+    rng = np.random.default_rng(0)
+    norms = {f"grad_norm/layer_{at}": 1 + at + rng.normal(0, 0.1, 300) for at in range(200)}
+    norms["grad_norm/layer_77"] = np.full(300, 1e-9)
+    lines = [one for one in diagnose(run_of({"loss": 3 - STEP / 200, **norms})).sheet.quantities if one.columns > 4]
+    (group,) = lines
+    assert group.columns == 200
+    told = " ".join(one.name for one in group.curves)
+    assert "layer_77" in told, "the lowest"
+    assert "layer_199" in told, "the highest"
+
+
+def test_jumps_at_one_distance_are_one_line_of_the_time_line() -> None:
+    loss = 2 + np.random.default_rng(0).normal(0, 0.02, 300)
+    loss[[59, 119, 179, 239, 299]] += 3
+    events = diagnose(run_of(loss=loss)).sheet.events
+    again = [one for one in events if "times, at 60, 120, 180, 240" in one.text]
+    assert len(again) == 1
+
+
+def test_a_column_of_unknown_meaning_is_measured_too() -> None:
+    run = run_of({"loss": 3 - STEP / 200, "frobnication": np.where(STEP < 200, 1.0, 7.0)})
+    line = next(one for one in diagnose(run).sheet.quantities if one.name == "frobnication")
+    assert "7" in line.curves[0].course
+    assert line.role == ""
+
+
+def test_a_check_that_the_log_answers_is_answered_and_not_asked() -> None:
+    diagnosis = diagnose(read_run(EXAMPLES / "overfit"))
+    leader = diagnosis.hypotheses[0]
+    answered = {step.id: step.answer for step in leader.next_steps if step.answer}
+    assert "evaluation loss is lowest at epoch" in answered["overfitting.1"]
+    assert "overfitting.1" not in {step.id for step in diagnosis.next_steps}
+
+
+def test_bits_are_told_only_when_asked_for() -> None:
+    run = read_run(EXAMPLES / "loss_spike")
+    diagnosis = diagnose(run)
+    for long in (False, True):
+        assert " bits)" not in printed(diagnosis, run, long=long)
+
+
+@pytest.mark.parametrize(
+    ("values", "config"),
+    [([1e308, -1e308] * 30, {}), ([float("nan")] * 60, {}), ([0.0] * 60, {"learning_rate": float("inf")}), ([5.0], {})],
+)
+def test_a_hostile_run_has_a_sheet(values: list[float], config: dict[str, float]) -> None:
+    assert diagnose(run_of(loss=values, config=config)).sheet.ran
