@@ -124,6 +124,30 @@ async def test_a_pipe_or_a_device_in_any_argument_is_refused_and_not_waited_for(
             assert answer.is_error, (path, answer.content)
 
 
+@pytest.mark.parametrize(("tool", "argument", "others"), ARGUMENTS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("path", ["x" * 1_000_000, "~nobody_of_that_name/a.log"], ids=["a megabyte", "nobody"])
+async def test_a_path_that_no_file_can_have_is_a_short_refusal(
+    root: Path, tool: str, argument: str, others: dict[str, str], path: str
+) -> None:
+    given: dict[str, object] = {name: str(root / value) for name, value in others.items()}
+    if tool == "update_diagnosis":
+        given["outcomes"] = {}
+    failed, text = await ask(root, tool, **given, **{argument: path})
+    assert failed or tool == "explain_error"  # which may take it for a message
+    assert len(text) <= 5000
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("name", ["config.json", "config.yaml", "args.toml", "args.ini", "args.txt"])
+async def test_a_binary_file_in_the_place_of_a_configuration_is_a_line(root: Path, name: str) -> None:
+    (root / name).write_bytes(bytes(range(256)) * 20)
+    failed, text = await ask(root, "diagnose_run", path=str(root / "train.jsonl"), config=str(root / name))
+    assert failed
+    assert name in text
+    assert "\n" not in text
+    assert "Traceback" not in text
+
+
 async def test_a_diagnosis_goes_on_from_its_findings_where_the_run_may_not_be_read(root: Path) -> None:
     path = str(root.parent / "outside" / "secret.jsonl")
     failed, text = await ask(root, "update_diagnosis", findings={"loss_spike": "present"}, outcomes={}, path=path)

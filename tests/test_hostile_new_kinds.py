@@ -54,3 +54,10 @@ def answer_of(tool: str, arguments: dict[str, Any]) -> str:
 def test_digits_without_end_behind_a_message_of_memory_hold_up_no_answer() -> None:
     with metered(Cost()):
         assert not is_fragmented(f"CUDA out of memory. Tried to allocate 2.00 GiB. {'9' * 200_000}")
+
+
+def test_a_key_without_value_that_goes_on_in_the_next_line_is_read_otherwise_or_left_out(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text("".join(f'{{"step": {step}, "loss": 1.5}}\n' for step in range(1, 9)))
+    (tmp_path / "args.txt").write_text("[train]\nlr = 0.1\n[DEFAULT]\nepochs \n 3\n[model]\nhidden_size=64\n")
+    said = answer_of("diagnose_run", {"path": str(tmp_path)})
+    assert said.startswith("leading cause")

@@ -159,6 +159,16 @@ def _noise(step: int, draw: random.Random) -> str:
     return f"[{_clock(step)}] worker{draw.randrange(64)} fetched {shard} from the bucket, retry 0\n"
 
 
+def _never_alike(step: int, draw: random.Random) -> str:
+    """Lines with identifiers, so that no two have one skeleton, and a record every twentieth line."""
+    if step % 20 == 0:
+        return f"step {step} loss {_loss(step, draw):.4f}\n"
+    return (
+        f"2024-05-01 {_clock(step)} loader: fetched s3://bucket/{draw.getrandbits(64):016x}/"
+        f"part-{draw.getrandbits(32):08x}.parquet ({draw.gauss(30, 1):.1f} MB) in {draw.random():.2f} s\n"
+    )
+
+
 def _box(step: int, draw: random.Random) -> str:
     """Stable-Baselines3."""
     rule = "-" * 42 + "\n"
@@ -208,6 +218,7 @@ SHAPES: dict[str, Shape] = {
     "ImageNet": _imagenet,
     "logging module": _module,
     "noise": _noise,
+    "no two alike": _never_alike,
     "a line per metric": _metric_lines,
     "boxes": _box,
     "printed tables": _table,

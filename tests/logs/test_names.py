@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mldebug_mcp.logs.names import canonical, factor, is_part_of_loss, is_telling, is_training_loss
+from mldebug_mcp.logs.names import (
+    canonical,
+    factor,
+    is_known,
+    is_part_of_loss,
+    is_telling,
+    is_training_loss,
+    may_hold_names,
+)
 
 SPELLINGS: dict[str, list[str | float]] = json.loads(Path(__file__).with_name("spellings.json").read_text("utf-8"))
 """Names that frameworks log: name → canonical name, factor."""
@@ -16,6 +24,16 @@ SPELLINGS: dict[str, list[str | float]] = json.loads(Path(__file__).with_name("s
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_what_a_framework_logs_has_its_canonical_name(spelling: str) -> None:
     assert [canonical(spelling), factor(spelling)] == SPELLINGS[spelling]
+
+
+@pytest.mark.parametrize("spelling", [*SPELLINGS, "D_A", "cycle_B", "idt_A", "l_g_pix", "valid_0's l2", "loss^2"])
+def test_no_line_with_a_name_of_a_metric_is_dismissed(spelling: str) -> None:
+    if is_known(spelling) or is_telling(spelling):
+        assert may_hold_names(f"xyz {spelling} xyz")
+
+
+def test_a_line_of_unknown_words_is_dismissed() -> None:
+    assert not may_hold_names("copied one blob out of that bucket")
 
 
 @pytest.mark.parametrize(

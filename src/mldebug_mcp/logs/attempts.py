@@ -331,7 +331,8 @@ def _counters(recorded: Recorded) -> list[Floats]:
         at, value = column.arrays()
         counts = np.abs(value) < MOST_STEPS
         if 2 * int(counts.sum()) > len(value):
-            found.append(carried_forward(at[counts], value[counts], recorded.rows))
+            at, value = (at, value) if counts.all() else (at[counts], value[counts])  # what is left out is copied
+            found.append(carried_forward(at, value, recorded.rows))
     return found
 
 

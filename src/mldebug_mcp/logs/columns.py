@@ -160,6 +160,8 @@ def stretches_of(rows: Rows) -> list[Rows] | list[range]:
 
 def carried_forward(at: Rows, value: Floats, rows: int) -> Floats:
     """Return the value at each row, shape (rows,): a row without one has that of the last row before it."""
+    if len(at) == rows:
+        return value
     held = np.diff(np.append(at, rows))
     held[0] += at[0]
     return np.repeat(value, held)

@@ -43,7 +43,7 @@ MAX_CODE = 160
 
 def is_error(line: str) -> bool:
     """Say whether a line reads like an error."""
-    if not any(hint in line for hint in _HINTS) or _ERROR.search(line) is None:
+    if not any(map(line.__contains__, _HINTS)) or _ERROR.search(line) is None:
         return False
     return _OF_METRICS.search(line) is None
 

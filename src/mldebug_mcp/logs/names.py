@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from mldebug_mcp.logs.roles import Quantity, Role, normal, role_of
+from mldebug_mcp.logs.roles import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.roles.grammar import factor_of
 from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.lexicon import PHASES, STATISTICS
@@ -33,6 +33,8 @@ _INSIDE = re.compile(
 _OF_GANS = re.compile(
     r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
 )
+_BEGIN_OF_GANS = ("cycle_", "idt_")
+"""Beginnings of such names in which no word is known."""
 _SHORT_PART = re.compile(
     r"_(?:cls|box|reg|obj)|^(?:obj|cls|box|conf|dfl|iou|giou|kl|rec|recon|ce|dice)$|_(?:kl|ce|dice)$"
 )
@@ -99,6 +101,11 @@ def is_telling(name: str) -> bool:
     if role is not None and role.quantity.is_result:
         return True
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
+
+
+def may_hold_names(line: str) -> bool:
+    """Say whether a name of a metric, known or telling, may stand in a line; where none does, that is told at once."""
+    return may_mean(line) or "'s " in line or any(map(line.lower().__contains__, _BEGIN_OF_GANS))
 
 
 def is_loss(name: str) -> bool:
@@ -183,6 +190,7 @@ __all__ = [
     "is_part_of_loss",
     "is_telling",
     "is_training_loss",
+    "may_hold_names",
     "normal",
     "of_evaluation",
     "rank",

@@ -35,8 +35,12 @@ def join_cut_box(columns: Columns) -> None:
 
     The first record of Stable-Baselines then has a `value_loss`, and all others a `train/value_loss`.
     """
+    below: dict[str, list[str]] = {}
+    for one in columns:
+        if "/" in one:
+            below.setdefault(one.rpartition("/")[2], []).append(one)
     for raw in [raw for raw in columns if "/" not in raw and len(columns[raw]) == 1]:
-        later = [one for one in columns if one.endswith(f"/{raw}") and canonical(one) == canonical(raw)]
+        later = [one for one in below.get(raw, ()) if canonical(one) == canonical(raw)]
         if len(later) == 1 and columns[raw].arrays()[0][0] < columns[later[0]].arrays()[0][0]:
             joined = columns[raw].joined(columns[later[0]])
             if joined is not None:

@@ -1,4 +1,3 @@
-"use strict";
 // Draws the curves of a page anew in the browser: values under the pointer, zoom, logarithms, smoothing. Without it
 // the pictures in the page stay as they are. The data stands beside each picture as JSON; nothing is loaded.
 
@@ -12,50 +11,6 @@ function element(name, attributes, text) {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   if (text !== undefined) made.textContent = text;
   return made;
-}
-
-function shown(value) {
-  if (!Number.isFinite(value)) return String(value);
-  const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e9) return String(value);
-  return size !== 0 && (size < 1e-4 || size >= 1e6) ? value.toExponential(3) : String(Number(value.toPrecision(4)));
-}
-
-// Multiples of 1, 2 or 5 times a power of ten; on a logarithmic scale the powers alone where there are enough.
-function ticks(low, high, about, logarithmic) {
-  if (logarithmic && high >= 10 * low) {
-    const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high));
-    const every = Math.max(1, Math.ceil((last - first + 1) / 6)), found = [];
-    for (let power = first; power <= last; power += every) found.push(10 ** power);
-    return found;
-  }
-  const rough = high / about - low / about;
-  if (!(rough > 1e-300 && rough < 1e300)) return [low];
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const every = [1, 2, 5, 10].map((times) => power * times).find((one) => one >= rough);
-  const found = [];
-  for (let number = Math.ceil(low / every); number <= high / every; number += 1) found.push(number * every);
-  return found;
-}
-
-// An exponential mean that begins at the first value, so that its beginning is not drawn towards zero.
-function smoothed(values) {
-  if (!view.smoothing) return values;
-  let sum = 0, weight = 0;
-  return values.map((value) => {
-    sum = view.smoothing * sum + (1 - view.smoothing) * value;
-    weight = view.smoothing * weight + (1 - view.smoothing);
-    return sum / weight;
-  });
-}
-
-function nearest(steps, step) {
-  let low = 0, high = steps.length - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (steps[middle] < step) low = middle + 1; else high = middle;
-  }
-  return low > 0 && step - steps[low - 1] < steps[low] - step ? low - 1 : low;
 }
 
 class Panel {
@@ -191,7 +146,7 @@ class Panel {
       picture.append(element("line", { class: "grid", x1: LEFT, x2: LEFT + this.width, y1: y, y2: y }));
       picture.append(element("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, shown(value)));
     }
-    for (const step of ticks(first, last, Math.max(2, this.width / 110), false)) {
+    for (const step of ticks(first, last, Math.max(3, this.width / 90), false)) {
       const text = element("text", { x: this.x(step), y: TOP + HEIGHT + 15, "text-anchor": "middle" }, shown(step));
       picture.append(text);
     }
@@ -201,17 +156,15 @@ class Panel {
     for (const step of this.data.restarts) {
       picture.append(element("line", { class: "restart", x1: this.x(step), x2: this.x(step), y1: TOP, y2: TOP + HEIGHT }));
     }
-    let end = -Infinity;
-    for (const mark of this.data.marks) {
-      const x = this.x(mark.step), half = 4 * mark.number.length + 5;
+    for (const { x, wide, number, marks } of this.labels()) {
       const group = element("g", { class: "mark" });
-      group.append(element("title", {}, mark.text));
-      group.append(element("line", { x1: x, x2: x, y1: TOP - 4, y2: TOP + HEIGHT }));
-      if (x - half > end) {
-        end = x + half;
-        group.append(element("rect", { x: x - half, y: 0, width: 2 * half, height: 18, rx: 9 }));
-        group.append(element("text", { x, y: 13, "text-anchor": "middle" }, mark.number));
+      group.append(element("title", {}, marks.map((mark) => mark.text).join("; ")));
+      for (const mark of marks) {
+        const at = this.x(mark.step);
+        group.append(element("line", { x1: at, x2: at, y1: TOP - 4, y2: TOP + HEIGHT }));
       }
+      group.append(element("rect", { x, y: 0, width: wide, height: 18, rx: 9 }));
+      group.append(element("text", { x: x + wide / 2, y: 13, "text-anchor": "middle" }, number));
       picture.append(group);
     }
     if (this.data.worst !== null) {
@@ -220,6 +173,23 @@ class Panel {
       arrow.append(element("title", {}, `worst: at ${shown(this.data.worst)}`));
       picture.append(arrow);
     }
+  }
+
+  // The marks that are shown; those whose labels would cover each other share one.
+  labels() {
+    const found = [];
+    for (const mark of this.data.marks.filter((one) => this.inside(one.step))) {
+      const before = found.at(-1), x = this.x(mark.step) - 9;
+      if (before && x <= before.x + before.wide + 2) {
+        before.marks.push(mark);
+        before.number += `, ${mark.number}`;
+        before.wide = 7 * before.number.length + 11;
+      } else {
+        found.push({ x, wide: 7 * mark.number.length + 11, number: mark.number, marks: [mark] });
+      }
+    }
+    const right = LEFT + this.width;
+    return found.map((one) => ({ ...one, x: Math.max(LEFT, Math.min(one.x, right - one.wide)) }));
   }
 
   line(picture, { curve, steps, values }) {
@@ -238,7 +208,7 @@ class Panel {
       return;
     }
     if (view.smoothing) draw(values, true);
-    draw(smoothed(values), false);
+    draw(smoothed(values, view.smoothing), false);
     for (const step of curve.lost) {
       picture.append(element("text", { x: this.x(step), y: TOP + 12, "text-anchor": "middle", fill: curve.colour }, "\u00d7"));
     }

@@ -113,7 +113,7 @@ def live_html(title: str, parts: list[str]) -> str:
 
 def _script() -> str:
     """Return the script that draws the curves of a page."""
-    return _beside("curves.js")
+    return f'"use strict";\n{_beside("numbers.js")}\n{_beside("curves.js")}'
 
 
 def _beside(name: str) -> str:

@@ -159,9 +159,15 @@ class Text:
 
     def _is_settled(self, *, but_for_table: bool = False) -> bool:
         """Say whether no line above goes on in the next one, but for the open table, if so asked."""
-        table = self._table.open and not but_for_table
-        parts = (self._errors.open, self._records.dicts.open, self._box.open, table, self._rich.open)
-        return not any(parts) and not self._repeated and not self._starts.is_busy(self._builder.rows)
+        goes_on = (
+            self._errors.open
+            or self._records.dicts.open
+            or self._box.open
+            or (self._table.open and not but_for_table)
+            or self._rich.open
+            or self._repeated
+        )
+        return not goes_on and not self._starts.is_busy(self._builder.rows)
 
     def _slowly(self, number: int, line: bytes) -> Said | None:
         """Read a line; return what it says, None if that hangs on more than its skeleton."""

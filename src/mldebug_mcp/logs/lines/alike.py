@@ -32,6 +32,10 @@ MAX_SHAPES = 64
 TRIES = 4
 """Lines of a skeleton from which no shape could be learnt, before it is given up."""
 
+FREE_READS = 5000
+"""Times that lines may be read to learn shapes from them, beyond as often as there are lines: learning never takes
+much longer than reading each line by itself, whatever the text. Chosen by hand."""
+
 Lines = NDArray[np.int64]
 
 
@@ -53,7 +57,10 @@ class _Skeleton:
 
 @dataclass(slots=True)
 class Memory:
-    """The skeletons that were seen: the place of each, and by place what is known of it."""
+    """The skeletons that were seen: the place of each, and by place what is known of it.
+
+    `lines` counts the lines that were taken, `reads` how often lines were read to learn shapes from them.
+    """
 
     places: dict[bytes, int] = field(default_factory=dict)
     known: list[_Skeleton] = field(default_factory=lambda: [_Skeleton(tries=TRIES)])
@@ -61,6 +68,13 @@ class Memory:
     first: dict[tuple[object, ...], int] = field(default_factory=dict)
     boxes: BoxShapes = field(default_factory=BoxShapes)
     rows: RowShapes = field(default_factory=RowShapes)
+    lines: int = 0
+    reads: int = 0
+
+    @property
+    def may_learn(self) -> bool:
+        """Whether learning has cost no more than it may by now: where shapes seldom come again, it does not pay."""
+        return self.reads < self.lines + FREE_READS
 
     def only_shape(self, place: int) -> Shape | None:
         """Return the shape that all lines of a skeleton have, None if there is not one that is sure."""
@@ -144,6 +158,7 @@ class AlikeLines:
             before: Lines before it.
         """
         places = self._memory.places_of(skeletons.keys)
+        self._memory.lines += len(skeletons)
         done = self._settle(skeletons, before, 0)
         while done < len(skeletons):
             self._learnt = False
@@ -158,7 +173,7 @@ class AlikeLines:
             lines = lines[self._records.leave_out(shapes, places[lines])]
         kept = places[lines]
         parts = self._parts(skeletons, lines, kept)
-        kinds = kept.copy()
+        kinds = np.zeros_like(kept)
         for part in parts:
             kinds[part.at] = TOGETHER
         boxed = self._memory.boxes.kinds(skeletons, lines, kept)
@@ -249,7 +264,7 @@ class AlikeLines:
                 continue
             line = int(lines[at])
             at += 1
-            if self._take_one(skeletons, before, line, skeleton):
+            if skeleton.shapes and self._take_one(skeletons, before, line, skeleton):
                 continue
             self._learnt = self._take_slowly(skeletons, before, line, place) and _many_follow(places, line)
             if self._learnt or not self._is_settled():
@@ -267,7 +282,7 @@ class AlikeLines:
 
     def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: _Skeleton) -> bool:
         """Take a line by its shape, if that is known."""
-        numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]] if skeleton.shapes else []
+        numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]]
         shapes = skeleton.shapes
         shape = shapes[0] if len(shapes) == 1 and shapes[0].fits(numbers) else None
         shape = shape or next((shape for shape in shapes if shape.fits(numbers)), None)
@@ -284,14 +299,18 @@ class AlikeLines:
             return False
         if said.is_nothing:
             self._memory.dull[place] = 1
-        elif skeleton.seen > 1:
-            shape = learn(text, skeletons.numbers_in(line), self._read)
+        elif skeleton.seen > 1 and self._memory.may_learn:
+            shape = learn(text, skeletons.numbers_in(line), self._read_to_learn)
             if shape is None or len(skeleton.shapes) >= MAX_SHAPES:
                 skeleton.tries += 1
             elif not _hangs_on_heading(said) or not self._records.under_heading(before + line + 1):
                 self._memory.keep(skeletons.keys[line], len(skeletons.numbers_in(line)), shape)
                 return counters_of(shape) is not None
         return False
+
+    def _read_to_learn(self, line: str) -> Said:
+        self._memory.reads += 1
+        return self._read(line)
 
 
 def _hangs_on_heading(said: Said) -> bool:

@@ -17,7 +17,7 @@ _SPLIT = r"(?:\s?\((?P<phase>(?:train|val|test|eval)\w*)\))?"  # MMEngine: "Iter
 _SINCE = r"(?:(?<=\[)\d+-(?=\d+\]))?"  # MXNet: "Batch [20-40]"
 _OF = r"(?:\s*+(?:/|(?:out )?of)\s*+(?P<total>\d[\d,]*))?"
 
-# The first that fits is taken: an epoch together with the batch inside it, then each by itself.
+# The first that fits is taken: an epoch together with the batch inside it, of how many, then each by itself.
 _EPOCH_AND_BATCH = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -47,6 +47,8 @@ _EPOCH_AND_BATCH = tuple(
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]\s*+$",
     )
 )
+_FRACTION = re.compile(r"\d\s*+/\s*+\d")
+"""Stands in each line with the batch inside an epoch."""
 _EPOCH = re.compile(
     r"(?<![\w/])(?<!over )(?<!per )"
     r"(?:epochs?|num_epochs?|ep(?=\s?=?\s?\d{1,4}\s(?!.{0,300}(?:reward|return|score)).{1,300}loss)|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
@@ -135,18 +137,20 @@ class Counters:
 def find_counters(line: str) -> Counters:
     """Find the counters of a line."""
     found = Counters(rest=line)
-    for pattern in (*_AT_BEGINNING, *_EPOCH_AND_BATCH):
+    for pattern in (*_AT_BEGINNING, *_EPOCH_AND_BATCH) if _FRACTION.search(line) else _AT_BEGINNING:
         match = pattern.search(line) if pattern in _EPOCH_AND_BATCH else pattern.match(line)
         if match:
             _take(found, match)
             break
     if "第" in line and (match := _CHINESE.search(found.rest)):
         _take(found, match)
-    if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
-        _take(found, match)
-    if match := _EPISODE.search(found.rest):
-        _take(found, match)
-    if "step" not in found.values and (match := _GLOBAL.search(found.rest)):
+    low = line.lower()
+    if "ep" in low or not line.isascii():
+        if "epoch" not in found.values and (match := _EPOCH.search(found.rest)):
+            _take(found, match)
+        if match := _EPISODE.search(found.rest):
+            _take(found, match)
+    if "step" not in found.values and "global" in low and (match := _GLOBAL.search(found.rest)):
         _take(found, match)
         found.rest = _STEP.sub("|", found.rest, count=1)  # that one counts inside the epoch
     if "step" not in found.values and (match := _STEP.search(found.rest)):

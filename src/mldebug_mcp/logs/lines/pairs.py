@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from mldebug_mcp.logs.lines.phases import names_phase, turns_in
-from mldebug_mcp.logs.names import COUNTERS, canonical, factor_in, is_known, is_measured, is_telling
+from mldebug_mcp.logs.names import COUNTERS, canonical, factor_in, is_known, is_measured, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import NUMBER, parse_number
 
 _WRAPPER = r"(?:(?:tf\.)?tensor|array|devicearray|(?:np\.|jnp\.)?float\d+)\("
 _WORD = (
-    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}(?:'s)?"  # LightGBM: "valid_0's l2"
+    rf"(?:(?!{_WRAPPER})(?:[^\W\d]|↔)[\w./@()%#↔-]{{0,120}}+(?:'s)?"  # LightGBM: "valid_0's l2"
     r"|\([A-Za-z%][\w/%]{0,11}\))"
 )
-_PAIR = re.compile(
+_PAIR_TEXT = (
     rf"(?<![\w.])(?<!\d/)(?P<name>{_WORD}(?: {_WORD}){{0,6}})(?: \((?P<of>[A-Za-z][\w -]{{0,20}})\)(?=\s?[:=]))?"
     rf"(?P<sep>\s*(?:[:=：]|[-=]{{1,2}}>|[→⇒➜])\s*|\s+)(?P<open>\[|{_WRAPPER}\[?|\()?"
     rf"(?P<number>{NUMBER})(?:/(?P<whole>\d+)(?![\d/]))?"
     rf"(?P<unit>\s?%|\s?(?:ms|us|s)\b|x\b|dB\b|[KMGTB]i?B?\b)?"
     rf"(?:\s+\(\s*(?P<mean>{NUMBER})\s*%?\))?"
-    r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)",  # a full stop may end the sentence
-    re.IGNORECASE,
+    r"(?!\w|\.(?!\s|$)|[:-]\d|\s?[:=]\s*\w+=)"  # a full stop may end the sentence
 )
+_PAIR = re.compile(_PAIR_TEXT, re.IGNORECASE)
+_PAIR_AT_ARROW = re.compile(_PAIR_TEXT.replace("}+", "}"), re.IGNORECASE)
+"""The same where the hyphen of an arrow may stand at a word: "lr->0.1"."""
+_MAY_BE_NUMBER = re.compile(r"\d|nan|inf", re.IGNORECASE)
 _NOISE_WORDS = frozenset(
     {"info", "debug", "warning", "train", "training", "rank0", "root", "main", "log", "at", "in", "on", "average",
      "avg", "mean", "and", "current", "set", "with", "timesteps", "model", "diverged"}
@@ -69,17 +72,19 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     turns = turns_in(line)
     carried = leads = False
     again: dict[str, float] = {}
-    for match in _PAIR.finditer(line):
+    for match in _pairs(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
         of_evaluation = next(turned, evaluation)
         phrase = _without_unit(line, match)
-        name = _metric_name(phrase, explicit=match["sep"].strip() != "", of=match["of"])
+        explicit = match["sep"].strip() != ""
+        prose = not explicit and _is_prose(phrase)
+        name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
         mean = match["mean"] if of_evaluation and not match["whole"] else None
         number = parse_number(mean or match["number"])
         if (failed := _FAILED.fullmatch(phrase)) and is_telling(failed["name"]):  # "loss nan lr 0.1"
             record.setdefault(failed["name"], parse_number(failed["number"]) or math.nan)
-            name = _metric_name(failed["rest"], explicit=match["sep"].strip() != "", of=match["of"])
+            name = _metric_name(failed["rest"], explicit=explicit, of=match["of"])
         counts = match["open"] == "[" and match["whole"] and not is_telling(name or "")  # "Test: EMA [0/5]"
         if name is None or number is None or name in _NO_METRICS or name.endswith(".py") or counts or not phrase:
             continue
@@ -104,6 +109,14 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     if len(again) > 1 and list(again) == list(record):  # CenterNet: training, and behind it the same of an evaluation
         record |= {_phased(name): value for name, value in again.items()}
     return {**_by_unit_alone(line, record), **record} if record else record
+
+
+def _pairs(line: str) -> Iterator[re.Match[str]]:
+    """Yield the pairs of a line; behind its last number, where there are none, nothing is tried."""
+    pattern, at = _PAIR_AT_ARROW if ">" in line else _PAIR, 0
+    while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
+        yield match
+        at = match.end()
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:
@@ -167,6 +180,12 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             return name, number * _SECONDS[unit.lower()]
     factor = factor_in(name, unit) if unit else 1.0
     return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)
+
+
+def _is_prose(phrase: str) -> bool:
+    """Say whether a phrase before a number is surely prose, at a glance: several words of one sentence, no name."""
+    several = " " in phrase and ". " not in phrase and not phrase.endswith((" is", " was"))
+    return several and not may_hold_names(phrase)
 
 
 def _metric_name(phrase: str, *, explicit: bool, of: str | None = None) -> str | None:

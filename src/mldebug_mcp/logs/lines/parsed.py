@@ -21,6 +21,8 @@ _PROSE = re.compile(
     r"(?!\s*:\s*\d)",  # CatBoost's "best: 0.6"
     re.IGNORECASE,
 )
+_HINTS_OF_PROSE = ("best", "final", "lowest", "highest", "improve", "decreased (", "early", "previous", "minimum")
+"""One of these stands in every line that `_PROSE` finds: most lines are dismissed without a regular expression."""
 _SO_FAR = re.compile(
     rf"(?<=[\d,;|] )best [\w @]{{1,40}}[:=] ?{NUMBER}\s*[,;|](?=.*\btrain\w*[ _]loss\b)", re.IGNORECASE
 )
@@ -100,5 +102,5 @@ def _without_asides(line: str) -> str:
 
 def _without_prose(line: str) -> str:
     """Return a line up to where it tells of a record that stood elsewhere ("best loss so far", "improved from")."""
-    prose = _PROSE.search(line)
+    prose = _PROSE.search(line) if any(map(line.lower().__contains__, _HINTS_OF_PROSE)) else None
     return line if prose is None else line[: prose.start()]

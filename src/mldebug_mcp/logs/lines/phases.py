@@ -56,9 +56,14 @@ def is_of_evaluation(line: str) -> bool:
     return (
         _BEGINNING.match(line) is not None
         or _STARRED.match(line) is not None
-        or _EVALUATING.search(line) is not None
+        or _is_under_way(line)
         or ("|" in line and _PART.search(line) is not None)
     )
+
+
+def _is_under_way(line: str) -> bool:
+    low = line.lower()
+    return ("epoch" in low or "evaluating" in low) and _EVALUATING.search(line) is not None
 
 
 def heads_evaluation(line: str) -> bool | None:

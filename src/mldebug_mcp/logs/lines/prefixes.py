@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ def records_in(line: str) -> list[str]:
     return [line[first:last] for first, last in pairwise(edges)]
 
 
+@lru_cache(maxsize=8)
 def without_prefix(line: str) -> Line:
     """Take the rank, the time, the level and the logger off a line."""
     rank: int | None = None

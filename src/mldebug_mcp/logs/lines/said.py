@@ -76,8 +76,8 @@ class Said:
     @property
     def is_nothing(self) -> bool:
         """Whether the line says nothing."""
-        parts = (self.drawing, self.record, self.skipped, self.plain)
-        return not self.opens and all(part is None for part in parts)
+        told = self.drawing is not None or self.record is not None or self.skipped is not None or self.plain is not None
+        return not told and not self.opens
 
 
 def straightened(line: str) -> str:

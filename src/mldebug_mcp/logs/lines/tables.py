@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mldebug_mcp.logs.names import counts_rows, is_known, is_telling
+from mldebug_mcp.logs.names import counts_rows, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
@@ -107,14 +107,15 @@ class Table:
 
     def _open(self, line: str) -> bool:
         spaced = _ULTRALYTICS.match(line) is not None
-        if not spaced and (":" in line or "=" in line):  # asked first: most lines of text are no headings
+        # Asked first: most lines of text are no headings.
+        if (not spaced and (":" in line or "=" in line)) or _HOLDS_NUMBER.search(line):
+            return False
+        if not spaced and not may_hold_names(line):
             return False
         names = _split(line, spaced=spaced)
         commas = len(names) == 1 and "," in line
         names = [name.strip() for name in line.split(",")] if commas else names
-        if not 2 <= len(names) <= MAX_COLUMNS or any(
-            len(name) > MAX_NAME or _HOLDS_NUMBER.search(name) for name in names
-        ):
+        if not 2 <= len(names) <= MAX_COLUMNS or any(len(name) > MAX_NAME for name in names):
             return False
         names = [name.strip(" ↓↑*`") for name in names]
         known = sum(is_known(name) or is_telling(name) or counts_rows(name) for name in names)

@@ -7,9 +7,13 @@ import re
 from mldebug_mcp.logs.numbers import NUMBER
 
 _DARKNET = re.compile(r"^\s*(\d+): ([\d.naif-]+), ([\d.naif-]+) avg(?: loss)?, ([\d.]+) rate,", re.IGNORECASE)
-_AT = re.compile(
-    r"^\W*(?P<name>[a-z][\w /.-]{0,60}?)(?: \([^()\d]*\))? (?:at|after|in|for) (?:the )?"
+_BEHIND = (
+    r" (?:at|after|in|for) (?:the )?"
     r"(?P<counter>(?:(?:global|training)[ -])?(?:step|iteration|epoch|episode|update|batch|round) ?#?\d[\d,]*)"
+)
+_AT_COUNTER = re.compile(_BEHIND, re.IGNORECASE)
+_AT = re.compile(
+    rf"^\W*(?P<name>[a-z][\w /.-]{{0,60}}?)(?: \([^()\d]*\))?{_BEHIND}"
     r"(?:\s*[:=]\s*|,? (?:is|was) )(?=[-+.]?\d|nan|[-+]?inf)",
     re.IGNORECASE,
 )
@@ -64,13 +68,17 @@ def written_out(line: str) -> str:
     line = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", line)
     if "(" in line or "episodes" in line or "games" in line:
         line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
-    line = _AT.sub(r"\g<counter>: \g<name>: ", line)
+    if _AT_COUNTER.search(line):
+        line = _AT.sub(r"\g<counter>: \g<name>: ", line)
     line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
-    line = _KALDI.sub(r"step \1 | objf = ", line)
-    line = _LISTED.sub(_named, _LENGTH.sub("", line))
-    if "{" not in line:
+    if "verage objective" in line:
+        line = _KALDI.sub(r"step \1 | objf = ", line)
+    if "1 " in line:
+        line = _LENGTH.sub("", line)
+    line = _LISTED.sub(_named, line)
+    if "{" not in line and ("'" in line or '"' in line):
         line = _QUOTED.sub(r"\2: ", line)
-    return _FAILED.sub("loss=", line)
+    return _FAILED.sub("loss=", line) if "loss " in line.lower() else line
 
 
 def _seconds(duration: re.Match[str]) -> str:

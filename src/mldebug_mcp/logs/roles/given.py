@@ -29,6 +29,11 @@ def given_role(name: str) -> Role | None:
     return _given.get().get(name)
 
 
+def are_given() -> bool:
+    """Say whether the user said anything of names."""
+    return bool(_given.get())
+
+
 @contextmanager
 def given_names(names: Mapping[str, str]) -> Iterator[None]:
     """Read names as the user says, such as {"L": "loss"}, for as long as the block runs.

@@ -15,7 +15,7 @@ from mldebug_mcp.logs.roles import lexicon, meanings
 from mldebug_mcp.logs.roles.base_words import all_of, of_a_part, rate, whole
 from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.quantities import Quantity
-from mldebug_mcp.logs.roles.words import Words, is_per_time, segments_of, sorted_out
+from mldebug_mcp.logs.roles.words import Words, chunks_in, is_per_time, segments_of, sorted_out, words_in
 
 MAX_NAME = 200
 """Characters of a name that is parsed: a longer one is prose."""
@@ -30,6 +30,11 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
+_NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
+    *meanings.MEANINGS, *meanings.TIMED, *lexicon.PHRASES
+)
+"""Words of which each name with a role has one: most words of a text are none of them."""
+_IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
 _MARK = re.compile(r"[/:.]")
 _PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
@@ -89,11 +94,11 @@ class Role:
 @lru_cache(maxsize=16384)
 def role_of(name: str) -> Role | None:
     """Return the role that a name has by itself, None if it is not understood."""
-    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE):
+    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not may_mean(name):
         return None
     known = _OF_A_LEARNER.sub("", normal(name))
-    if known not in IDIOMS:  # "reward_stddev" is "reward_std"
-        known = "_".join(lexicon.STATISTICS.get(word, word) for word in known.split("_"))
+    if known not in IDIOMS and not lexicon.STATISTICS.keys().isdisjoint(words := known.split("_")):
+        known = "_".join(lexicon.STATISTICS.get(word, word) for word in words)  # "reward_stddev" is "reward_std"
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
@@ -133,6 +138,16 @@ def _read(name: str) -> Role | None:
     if ending[-1][-1] in lexicon.SHORT_UNITS and (found := _in_short_unit(ending)) is not None:
         return found
     return _role(sorted_out(segments))
+
+
+def may_mean(text: str) -> bool:
+    """Say whether a name in a text may have a role by itself: where not, that is told in a fraction of the time."""
+    return any(map(_is_of_names, chunks_in(text)))
+
+
+@lru_cache(maxsize=16384)
+def _is_of_names(chunk: str) -> bool:
+    return chunk.lower() in _IN_IDIOMS or not _NAMING.isdisjoint(words_in(chunk))
 
 
 def normal(name: str) -> str:

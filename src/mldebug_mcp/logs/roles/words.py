@@ -141,10 +141,19 @@ def _is_unit_here(segments: list[list[str]], number: int, position: int) -> bool
 
 def _words_of(segment: str) -> list[str]:
     """Return the words of a segment as the lexicon knows them, in lower case where it does not."""
-    words: list[str] = []
-    for piece in pieces_of(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))):
-        words += _KNOWN.get(piece) or _glued(piece) or (piece,)
-    return _in_phrases(words)
+    return _in_phrases(words_in(_VALUE_OF_LOSS.sub("", segment.replace("^", ""))))
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text one by one, as the lexicon knows them, in lower case where it does not."""
+    pieces = [text] if text.isalpha() and text.islower() else pieces_of(text)
+    return [word for piece in pieces for word in _KNOWN.get(piece) or _glued(piece) or (piece,)]
+
+
+def chunks_in(text: str) -> list[str]:
+    """Return the parts of a text between its separators, each of letters and digits."""
+    chunks: list[str] = _CHUNK.findall(text.replace("^", ""))
+    return chunks
 
 
 def pieces_of(text: str) -> list[str]:
@@ -173,14 +182,19 @@ def _in_phrases(words: list[str]) -> list[str]:
     return found
 
 
-@lru_cache(maxsize=4096)
 def _glued(word: str) -> tuple[str, ...] | None:
     """Return the known words that one is made of, None if it is not: `eprewmean`."""
+    begins = word[:_LEAST_GLUED] in _BEGIN_GLUED or word[:2] in _SHORT_GLUED or not word.isascii()
+    return _taken_apart(word) if begins else None
+
+
+@lru_cache(maxsize=4096)
+def _taken_apart(word: str) -> tuple[str, ...] | None:
     least = 2 if word.isascii() else 1  # one letter of Chinese may be a word
     for end in range(len(word) - least, least - 1, -1):
         first, rest = word[:end], word[end:]
         if first in _GLUE:
-            after = _KNOWN[rest] if rest in _GLUE else _glued(rest)
+            after = _KNOWN[rest] if rest in _GLUE else _taken_apart(rest)
             if after is not None:
                 return (*_KNOWN[first], *after)
     return None
@@ -204,3 +218,4 @@ _GLUE = frozenset(
     for word in (*lexicon.SYNONYMS, *lexicon.PHASES, *lexicon.STATISTICS, "sofar")
     if len(word) >= _LEAST_GLUED or word in _SHORT_GLUED or not word.isascii()
 )
+_BEGIN_GLUED = frozenset(word[:_LEAST_GLUED] for word in _GLUE)

@@ -104,7 +104,7 @@ def _ini(text: str) -> object:
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:
         parser.read_string(text)
-    except configparser.Error as error:
+    except (configparser.Error, AttributeError) as error:  # the latter, before 3.13, where a key without value goes on
         raise ValueError(str(error)) from None
     return {**_typed(parser.defaults()), **{name: _typed(dict(parser.items(name))) for name in parser.sections()}}
 
