@@ -41,7 +41,7 @@ def compare_runs(
     best: Annotated[bool, Field(description="Each run's best value instead of its last level")] = False,
     detail: Detail = "concise",
 ) -> Annotated[CallToolResult, Contest]:
-    """Say whether a difference between two groups of runs is significant: is recipe A better than B, or is it seed noise?
+    """Say whether a difference between two groups of runs is significant: is recipe A better than B, or seed noise?
 
     Use it for an ablation over seeds: is the improvement real or random variation between seeds, how many seeds do I
     need to tell. Returns the difference with its 95 % interval and p, a verdict or `cannot tell`, and how many runs
