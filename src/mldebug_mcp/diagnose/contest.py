@@ -57,9 +57,9 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     pairs = _pairs(first, second)
     if pairs is not None:
         first, second = [one for one, _ in pairs], [two for _, two in pairs]
-    values = [[_value(run, found.metric, best=best) for run in runs] for runs in (first, second)]
-    answer = contest(*values, found.metric, higher=found.higher_is_better, paired=pairs is not None)
-    results = list(zip([*values[0], *values[1]], [*first, *second], strict=True))
+    of_a, of_b = ([_value(run, found.metric, best=best) for run in runs] for runs in (first, second))
+    answer = contest(of_a, of_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
+    results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
     look = Call(tool="diagnose_run", arguments={"path": worst.path}, why="what the log of the worst of them tells")
     return answer.model_copy(update={"next_step": look})
