@@ -66,7 +66,7 @@ def _constants(path: Path) -> Iterator[Threshold]:
     for statement, below in zip_longest(body, body[1:]):
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            if _numbers(statement.value):
+            if _numbers(statement.value) and not isinstance(statement.value, ast.Call):  # an outcome, a pattern
                 name, value = ast.unparse(target), ast.unparse(statement.value)
                 yield _threshold(str(path.relative_to(ROOT / "src" / "mldebug_mcp")), name, value, _docstring(below))
 
