@@ -68,6 +68,9 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("diagnose_run", "path", {}),
     ("diagnose_run", "config", {"path": "train.jsonl"}),
     ("read_metric", "path", {}),
+    ("diagnose_runs", "path", {}),
+    ("compare_runs", "a", {}),
+    ("compare_runs", "b", {}),
     ("diagnose_run", "reference", {"path": "train.jsonl"}),
     ("update_diagnosis", "path", {}),
     ("update_diagnosis", "config", {"path": "train.jsonl"}),
@@ -96,10 +99,12 @@ async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_
         inside["outcomes"] = {}
     if tool == "read_metric":
         inside["names"] = ["loss"]
+    if tool == "compare_runs":
+        inside |= {"a": [str(root / "train.jsonl")] * 2, "b": [str(root / "train.jsonl")] * 2}
     told = []
     for name in ("secret.jsonl", "nothing_there.jsonl"):
         path = str(root.parent / "outside" / name)
-        failed, text = await ask(root, tool, **inside, **{argument: path})
+        failed, text = await ask(root, tool, **{**inside, argument: [path] * 2 if tool == "compare_runs" else path})
         assert failed
         assert "allowed roots" in text
         assert "--root" in text or "--python" in text
@@ -116,11 +121,14 @@ async def test_a_pipe_or_a_device_in_any_argument_is_refused_and_not_waited_for(
     given: dict[str, object] = {name: str(root / value) for name, value in others.items()}
     if tool == "update_diagnosis":
         given["outcomes"] = {}
+    if tool == "compare_runs":
+        given |= {"a": [str(root / "train.jsonl")] * 2, "b": [str(root / "train.jsonl")] * 2}
     os.mkfifo(root / "pipe")
     async with Client(make_server(Access((str(root), "/dev")))) as client:
         for path in (str(root / "pipe"), "/dev/zero"):
             with anyio.fail_after(60):
-                answer = await client.call_tool(tool, {**given, argument: path})
+                value = [path] * 2 if tool == "compare_runs" else path
+                answer = await client.call_tool(tool, {**given, argument: value})
             assert answer.is_error, (path, answer.content)
 
 
@@ -180,7 +188,7 @@ async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None
         "id",
         "device",
     }
-    no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry", "error", "names"}
+    no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry", "error", "names", "metric"}
     tested = {(tool, argument) for tool, argument, _ in ARGUMENTS}
     for tool in tools:
         texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}
@@ -394,6 +402,7 @@ KNOWN = {
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
     ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
+    ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_text"),  # our own file; no tool names one
 }  # fmt: skip
 
 

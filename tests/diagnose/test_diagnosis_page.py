@@ -119,7 +119,7 @@ def test_the_worst_event_is_pointed_at_and_a_healthy_run_has_none() -> None:
 @pytest.mark.parametrize(
     ("example", "told"),
     [
-        ("loss_spike", "It may be bad_batch (63%)</b> <span>a hypothesis, no verdict: "),
+        ("loss_spike", "It may be bad_batch (74%)</b> <span>a hypothesis, no verdict: "),
         ("healthy", "Nothing stands out ("),
     ],
 )

@@ -38,7 +38,7 @@ ENDS_WORSE_BITS = 5.0
 """Bits against `healthy` if a result ends clearly worse than in the good run, and then for the fault that a setting may
 be, if no more than `FEW_SETTINGS` differ: thirty-two to one. Chosen by hand: the rest of the good run is no fault."""
 FEW_SETTINGS = 2
-LITTLE_BITS = -1.0
+LITTLE_BITS = -1.5
 """Bits against `healthy` where hardly any symptom could be judged. Among public logs 4 of 37 of sound runs and 45 of 89
 of faulty ones hold three records or fewer, which would be two bits. Chosen by hand."""
 NO_RESULT_BITS = 10.0

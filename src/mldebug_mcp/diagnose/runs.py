@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mldebug_mcp.access import require
+from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import diagnose
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
@@ -54,7 +54,7 @@ def diagnose_runs(
     """
     folder = expanded(path)
     require(folder)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
     notes: list[str] = []
     places = runs_in(folder, notes)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mldebug_mcp.folders import walk
+from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.rotation import log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, find_settings
 
@@ -115,7 +115,7 @@ def _home(folder: Path, path: Path) -> Path:
 
 def _holds_hyperparameters(place: Path) -> bool:
     """Say whether a folder is one that `SummaryWriter.add_hparams` makes beside the events of a run."""
-    return _TIME.fullmatch(place.name) is not None and any(place.parent.glob("*tfevents*"))
+    return _TIME.fullmatch(place.name) is not None and any("tfevents" in one.name for one in entries(place.parent))
 
 
 def _newest_state(files: list[Path]) -> list[Path]:

@@ -33,6 +33,8 @@ a score that cannot get better beside answers that do."""
 FEW, OF_FEW, OF_MANY, GAIN = 6, 2, 3, 0.05
 """Evaluations whose accuracy has so few different numbers, the last of twice as many, and does not rise. Chosen: a
 model that learns never comes back to one of two."""
+ONE_ANSWER = 0.01
+"""Accuracy that one answer to all rows reaches. Chosen: that of a hundred classes; below it hardly any row is right."""
 SMALL_SET, TOLERANCE = 50, 1e-4
 """Rows, of which there are few shares to choose from, as accuracies to four digits tell. Chosen: by hand."""
 OF_NONE = -1.0
@@ -92,7 +94,7 @@ FEW_VALUES = Outcome(
     "eval_accuracy_few_values",
     """The accuracy at the evaluations is one of two or three numbers, again and again, and does not rise.
 
-    Not this when: it is always the same number; it is good; the set has few rows.""",
+    Not this when: it is always the same number; it is good; hardly any row is right; the set has few rows.""",
     background=0.02,  # so is an accuracy that was reached before the first evaluation
     as_chosen=True,
     follows=("loss_plateau", "loss_at_chance", *_RUINS),
@@ -249,7 +251,7 @@ def _few_values(run: Run) -> Evidence | None:
     share = as_shares(accuracy.value)
     values, times = np.unique(share, return_counts=True)
     most = OF_MANY if len(share) >= 2 * FEW else OF_FEW
-    if not 2 <= len(values) <= most or times.max() == len(share) - 1 or float(values[-1]) >= SATURATED:
+    if not 2 <= len(values) <= most or times.max() == len(share) - 1 or not ONE_ANSWER < values[-1] < SATURATED:
         return None
     if float(share.max()) > float(share[0]) + GAIN:
         return None
