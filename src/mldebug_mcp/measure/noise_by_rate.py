@@ -11,7 +11,7 @@ from mldebug_mcp.measure.statistics import noise_on_slope
 
 HIGH, LOW = 0.5, 0.1
 """Shares of the highest rate: evaluations above the first from the peak on, and below the other at the end. Chosen: the
-weights move by the sum of the rates, five times less at most."""
+weights move by the sum of the rates, at the end a fifth at most."""
 LEAST = 5
 """Evaluations of each kind. Chosen: three second differences."""
 
