@@ -20,12 +20,15 @@ WATCHED = (
 TOTALS = ("num_tokens",)
 """Those that are counted up from the beginning: what moves is how much each record adds."""
 SIGMAS = 5.0
-"""A metric moved if it lies this many standard deviations of the records before from their median ..."""
+"""A metric moved if it lies this many standard deviations of the records before from their median ... Chosen: by
+hand."""
 LEAST_FACTOR = 1.2
-"""... and differs from it by this factor. Both chosen by hand."""
+"""... and differs from it by this factor. Chosen: by hand."""
 BEFORE, EARLIER = 8, 40
-"""Records just before a jump, in which something may have moved first, and those before them to compare with."""
+"""Records just before a jump, in which something may have moved first, and those before them to compare with. Chosen:
+by hand."""
 FEWEST = 5
+"""Records before a jump without which the level of a metric is not known. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

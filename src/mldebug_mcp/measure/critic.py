@@ -13,14 +13,15 @@ from mldebug_mcp.measure.rewards import seems_to_learn
 from mldebug_mcp.measure.statistics import blocks, median
 
 NOTHING = 0.05
+"""How near to zero an explained variance is none. Chosen: by hand."""
 MOSTLY = 0.75
-"""An explained variance this near to zero, in this share of the records, is none."""
+"""Share of the records in which it is none, for a critic that explains nothing. Chosen: by hand."""
 IMPOSSIBLE = 1e6
-"""The multiple of the squared reward that no error of a value can reach: with a discount of 0.99 values err by 200
+"""Times the squared reward: no squared error of a value reaches it. Chosen: with a discount of 0.99 values err by 200
 rewards, and by some times that before they settle."""
 LEAST_IMPOSSIBLE = 1000.0
-"""... or what follows from the longest episode: were the reward that of a step, returns would be at most as many of it
-as the episode has steps. Not below this: most episodes may bring nothing, and few a lot."""
+"""The least of that where the longest episode bounds the returns, as many rewards as it has steps. Chosen: most
+episodes may bring nothing, and few a lot."""
 
 _SHORT = re.compile(r"(?:.*/)?(?:mean|avg|average)_?q", re.IGNORECASE)
 """Names of the values of actions that are too short to be understood elsewhere."""

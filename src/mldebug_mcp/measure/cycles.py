@@ -6,7 +6,8 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.statistics import sample
 
 TIMES, OF_PEAK = 2.0, 0.2
-"""A rate comes back where it is so many times what it had come down to, and this share of its highest. By hand."""
+"""A rate comes back where it is so many times what it had come down to, and this share of its highest. Chosen: by
+hand."""
 
 
 def rate_comes_back(run: Run) -> list[float]:

@@ -11,10 +11,12 @@ from mldebug_mcp.logs.run import Run, Series
 TO_REFERENCE = 2.0
 """Axolotl, for GRPO: 0 to 0.5 is healthy, above 2 the policy has gone too far. Per token."""
 WHOLE_TEXT = 40.0
-"""TRL's PPO sums over the tokens of a completion; its adaptive controller aims at about 6 (remote_gpu_trainer)."""
+"""Nats per completion, over whose tokens TRL's PPO sums. Chosen: well above the 6 or so that its adaptive controller
+aims at (remote_gpu_trainer)."""
 PER_UPDATE = 0.1
-"""Of one update: Schulman calls 0.01 small and 10 really big; between them this was chosen by hand."""
+"""Nats, of one update. Chosen: between what Schulman calls small, 0.01, and really big, 10 (schulman_nuts_talk)."""
 LEAST_RECORDS = 5
+"""Records of a divergence without which it is not known that a policy stays near. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

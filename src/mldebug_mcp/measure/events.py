@@ -11,10 +11,13 @@ from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import median, noise
 
 AROUND = 20
-"""Records before a jump whose noise it is measured in, and half as many after it whose level is compared."""
+"""Records before a jump whose noise it is measured in, and half as many after it whose level is compared. Chosen: by
+hand."""
 LEAST_AROUND = 6
+"""Records on either side without which its noise, or the level behind it, is not known. Chosen: by hand."""
 BAND_SIGMAS, BAND_SHARE = 3.0, 0.1
-"""A loss is back where it is so many standard deviations above the level before, or this share of the height."""
+"""A loss is back where it is so many standard deviations above the level before, or this share of the height. Chosen:
+by hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,24 @@ from mldebug_mcp.measure.cycles import rate_comes_back
 from mldebug_mcp.measure.statistics import noise, row_medians, start_level
 
 SIGMAS = 7.0
+"""Standard errors that a fall is deep. Chosen: by hand."""
 SHARE = 0.1
-"""A fall by this share of the level, this many standard errors deep. Chosen by hand."""
+"""... and the share of the level that it is. Chosen: by hand."""
 BACK = 0.5
 """Of the fall: so much of it is lost again afterwards."""
 STEADY = 0.6
-"""Of the fall: before it the loss keeps within this, else it is the end of a rise, unless it goes far below that."""
+"""Of the fall: before it the loss keeps within this, unless it goes far below that. Chosen: else it is the end of a
+rise."""
 BELOW = 0.3
-"""Of the fall: by so much it may fail to go below all that came shortly before."""
+"""Of the fall: by so much it goes below all that came shortly before, where the loss was not steady. Chosen: by
+hand."""
 NEAR_ZERO = 0.3
-"""Of the loss at the start: what it falls from. A loss near zero falls by half again and again."""
+"""Of the loss at the start: what it falls from. Chosen: a loss near zero falls by half again and again."""
 CUT = 0.8
-"""A learning rate that falls below this share of itself from one record to the next is cut."""
+"""A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
 
 MOST = 2_000
-"""Points that windows are moved over: of a longer curve medians of neighbours stand for it, as the time and the memory
-that it takes grow with the square of the points."""
+"""Points that windows are moved over: medians stand for more. Chosen: time and memory grow with their square."""
 
 
 @dataclass(frozen=True, slots=True)

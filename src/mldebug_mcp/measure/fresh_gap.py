@@ -16,11 +16,12 @@ from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.statistics import noise_on_slope
 
 FIRST_PASS = 1.02
-"""Passes; loaders round up."""
+"""Passes over the data up to which its rows are new. Chosen: loaders round up."""
 LEAST = 4
+"""Evaluations within the first pass without which its gap is not known. Chosen: by hand."""
 NEAR = 20
-"""Training records before an evaluation, at most, whose mean is compared with it: the later half of those since the
-evaluation before, as a loss that falls fast is soon out of date."""
+"""Training records before an evaluation, at most, whose mean is compared with it: of those since the one before, the
+later half. Chosen: a loss that falls fast is soon out of date."""
 
 
 @dataclass(frozen=True, slots=True)

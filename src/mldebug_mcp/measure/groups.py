@@ -12,13 +12,18 @@ from mldebug_mcp.measure.rewards import rewards_of
 from mldebug_mcp.measure.statistics import median
 
 HIGH_SHARE = 0.8
-"""Axolotl: `frac_reward_zero_std` below 0.8 is healthy; 1.0 on every step means no gradient updates."""
+"""Share of the groups without spread from which on a record has none. Source: axolotl_stability, `frac_reward_zero_std`
+below 0.8 is healthy."""
 ZERO = 1e-6
+"""Standard deviation of rewards up to which there is none. Chosen: that of rewards up to 1, rounded."""
 ROUNDING = 1e-6
-"""Of the reward itself: what float32 leaves of the spread of equal rewards."""
+"""Of the reward itself: the same for larger rewards. Chosen: what float32 leaves of the spread of equal rewards."""
 NEARLY_ALWAYS = 0.9
+"""Share of the records from some step on that lack variance, for its lack to begin there. Chosen: by hand."""
 AT_CEILING = 0.99
+"""Of the most that can be earned: a reward this near to it is the most. Chosen: by hand."""
 WAS_BELOW = 0.9
+"""Of the most that can be earned: a first reward below it was less. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

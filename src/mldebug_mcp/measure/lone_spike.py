@@ -12,17 +12,18 @@ from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import MAD_TO_STD, median, median_of_three, positive, start_level
 
 SIGMAS, TIMES = 7.0, 4.0
-"""A record, or two side by side, stand out if they are this many standard deviations off, and this many times as far
-off as any other record, either as they are or on the logarithm.
-
-Of curves with noise of Student's t with 3 degrees of freedom at most 2 % have such a record. Chosen by hand.
-"""
+"""Standard deviations that a lone spike is off, and times as far as any other record, as it is or on the logarithm.
+Chosen: at most 2 % of curves with noise of Student's t with 3 degrees of freedom have one."""
 SIGMAS_ON_LOG, FAR = 4.0, 6.0
-"""On the logarithm they must be this far off in any case, unless they are this many times as far off as any other."""
+"""On the logarithm it is this far off in any case, unless it is this many times as far off as any other. Chosen: by
+hand."""
 LEAST = 24
+"""Records behind the first fall without which none is said to stand alone. Chosen: by hand."""
 _SIDE = 3
+"""Records on each side whose median is the level. Chosen: neither the other record of a spike nor a slope moves a
+median of six."""
 _BATCH = 1 << 15
-"""Records looked at together: what is worked out of them fits into the caches of a processor."""
+"""Records looked at together. Chosen: what is worked out of them fits into the caches of a processor."""
 
 
 def lone_spike(values: Floats, share_of_level: float, share_of_progress: float) -> list[Spike]:

@@ -17,17 +17,20 @@ from mldebug_mcp.measure.statistics import aligned, end_level, start_level
 
 PAIRS = (("eval_loss", "eval_accuracy"), ("loss", "accuracy"))
 LEAST = 4
+"""Records of both without which they are not compared. Chosen: by hand."""
 LEAST_SHARE = 1.1
-"""The loss stands this many times above that of a calibrated model with the same accuracy."""
+"""Times the loss of a calibrated model with the same accuracy: far above it from here on. Chosen: by hand."""
 LEAST_GAP = 0.05
+"""... and this much more, in nats. Chosen: near an accuracy of 1 a tenth of the loss is nothing."""
 LEAST_ACCURACY = 0.5
 KNOWS, FELL = 0.75, 1.25
-"""Accuracy at the first evaluation, and the most that the loss falls after it, of a model that was trained before."""
+"""Accuracy at the first evaluation, and first loss as a multiple of the last, of a model that was trained before.
+Chosen: by hand."""
 GUESSES = 1.25
-"""Times the loss of a calibrated model as accurate as at first: above it the first loss is none of a classifier that
-begins to learn, but of answers that are right and far from sure, as those of a contrastive model. Chosen by hand."""
+"""Times the loss of a calibrated model as accurate as at first. Chosen: above it first answers are right and far from
+sure, as those of a contrastive model, and no guesses of a classifier."""
 MOST_CLASSES = 1000
-"""Of those that the number is guessed for; ln of it bounds the loss of a fresh classifier."""
+"""Classes up to which their number is read from the first loss. Chosen: ImageNet's, which few classifiers exceed."""
 
 
 @dataclass(frozen=True, slots=True)

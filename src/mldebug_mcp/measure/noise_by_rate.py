@@ -10,10 +10,10 @@ from mldebug_mcp.logs.run import Series
 from mldebug_mcp.measure.statistics import noise_on_slope
 
 HIGH, LOW = 0.5, 0.1
-"""Shares of the highest rate: evaluations above the first, from the peak on, beside those at the end below the other.
-Between evaluations the weights move by the sum of the rates, so five times less at most. Chosen by hand."""
+"""Shares of the highest rate: evaluations above the first from the peak on, and below the other at the end. Chosen: the
+weights move by the sum of the rates, at the end a fifth at most."""
 LEAST = 5
-"""Evaluations of each kind: three second differences. Chosen by hand."""
+"""Evaluations of each kind. Chosen: three second differences."""
 
 
 @dataclass(frozen=True, slots=True)

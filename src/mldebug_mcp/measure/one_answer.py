@@ -22,13 +22,15 @@ from mldebug_mcp.measure.statistics import aligned
 from mldebug_mcp.text import figure
 
 ROUNDED = 6e-5
-"""Half of a unit in the fourth digit, to which shares are printed, and a little more."""
+"""How far a share may be off. Chosen: half of a unit in the fourth digit, to which they are printed, and a bit more."""
 RELATIVE = 2e-3
-"""How far a number of classes that is worked out from shares of four digits may be from a whole one."""
+"""Of a number of classes: how far one worked out may be from a whole one. Chosen: shares are printed with four
+digits."""
 MOST_CLASSES = 20
-"""Where their number is not configured: of more, nearly every share is near to one of so many."""
+"""Classes, where their number is not configured. Chosen: of more, nearly every share is near to one of so many."""
 APART = 0.02
-"""A balanced accuracy or macro F1 lies so far below the accuracy, or it says no more than the accuracy does."""
+"""A balanced accuracy or macro F1 lies so far below the accuracy. Chosen: else it says no more than the accuracy
+does."""
 OF_THE_MEAN = (-0.02, 0.003)
 """R² of a constant: held-out targets have a mean of their own, some hundredths of their spread away. Chosen: by
 hand."""

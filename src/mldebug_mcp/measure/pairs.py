@@ -10,12 +10,15 @@ from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.statistics import edge_width, median, noise
 
 DEFAULT_BETA = 0.1
-"""TRL's."""
+"""Strength of the pull to the reference where the settings do not say. Source: TRL's default (trl_docs)."""
 LEAST_RECORDS, EARLY = 8, 0.05
+"""Records without which no change is told, and share of the run that may be missing before a first reward. Chosen: by
+hand."""
 REFERENCE_FREE = 0.7
 """The implicit rewards of a policy that is its own reference begin at zero. Where the first one is this share of the
 largest, and far beyond the noise, they are no log-ratios (SimPO, ORPO). Chosen: by hand."""
 NO_REWARD = 1e-6
+"""Implicit rewards up to this size never left zero. Chosen: what rounding leaves."""
 REWARDS = ("rewards/chosen", "rewards/rejected")
 LOGPS = ("logps/chosen", "logps/rejected")
 

@@ -14,7 +14,7 @@ from mldebug_mcp.measure.statistics import median
 UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 """Why `epochs_of` returns nothing."""
 WHOLE = 0.9
-"""Of the records of the first pass: what the last one must have to be compared."""
+"""Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

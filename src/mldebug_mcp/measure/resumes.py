@@ -13,19 +13,22 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import median, noise, positive, relative_noise
 
 AROUND = 10
-"""Records before a join that stand for the level there; of those after it, half as many: a jump may recover."""
+"""Records before a join that stand for the level there; of those after it, half as many. Chosen: a jump may recover."""
 TREND = 40
 """Records before a join whose trend goes on behind it. Chosen: over fewer the noise makes a trend of its own."""
 MANY = 20
-"""Resumes that a log tells of: of more it is no news."""
+"""Resumes that a log tells of, at most. Chosen: more are the run's habit, and no news."""
 GAP = 5.0
-"""Times the usual distance between records: so long a gap in the steps is a part of the log that is missing."""
+"""Times the usual distance between records: so long a gap in the steps is a missing part of the log. Chosen: by
+hand."""
 STRETCHES = (5, 7, 10, 14, 20, 28, 40, 56, 80)
-"""Records after a join that are tried for the length of a dip, each about half as long again as the one before."""
+"""Records after a join that are tried for the length of a dip. Chosen: each is about 1.4 times the one before, so that
+one is near any length."""
 WIDE = 20
-"""Records before a join whose level a dip is compared with."""
+"""Records before a join whose level a dip is compared with. Chosen: by hand."""
 FIRST_LEFT = 0.05
-"""Of the stretch before: one that begins in this first part of it is another run from the beginning."""
+"""Of the stretch before: a segment starts behind this first part of it. Chosen: else it is another run from the
+beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,24 +21,28 @@ from mldebug_mcp.measure.statistics import (
 )
 
 SHARE_OF_LEVEL = 0.05
+"""Of the level: a smaller move is no progress. Chosen: on simulated curves."""
 SHARE_OF_SPREAD = 0.25
-"""A move below a quarter of the spread within groups of completions is not progress."""
+"""Of the spread within groups of completions: a smaller move is no progress. Chosen: on simulated curves."""
 SWINGS = 1.25
 """A steady rise ends 2.9 standard deviations of the whole curve above its start. Chosen: by hand."""
 MOSTLY_NOISE = 0.7
-"""A share of the variance that makes rewards those of single episodes; chosen on simulated rises under noise."""
+"""Share of the variance between neighbours that makes rewards those of single episodes. Chosen: on simulated rises
+under noise."""
 STEADY = -0.6
-"""Rank correlation of block medians with time."""
+"""Rank correlation of block medians with time, at most, of rewards that sink. Chosen: by hand."""
 SINKS_BY = 0.2
-"""The fall, of the level at the start ..."""
+"""The fall, of the level at the start ... Chosen: by hand."""
 SIGMAS = 6.0
-"""... and above the noise of block medians."""
+"""... and above the noise of block medians. Chosen: by hand."""
 OF_A_POLICY = ("entropy", "entropy_loss", "loss_ent", "policy_loss", "approx_kl", "clip_ratio")
 """What is logged of a policy that is a network; agents without one mostly begin at random, logged or not."""
 EXPLORATION = ("exploration_rate", "rollout/exploration_rate", "epsilon", "Epsilon", "eps")
 """The share of actions taken at random in Q-learning."""
 SAME = 0.01
+"""Of the longest episode, and of the price per step: within it lengths, and prices, are one. Chosen: by hand."""
 NEARLY_ALWAYS = 0.95
+"""Share of the records in which all is the price of steps. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

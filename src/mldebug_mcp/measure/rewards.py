@@ -13,11 +13,14 @@ TEXT_POLICIES = frozenset({"grpo", "ppo"})
 STRETCHES = 100
 """Means of single episodes' rewards that show a course: chosen by hand."""
 BEGINS = 0.05
+"""Share of a run that may be missing before a log that begins where the run does. Chosen: by hand."""
 CHANGE = 0.2
+"""Of the level at the start: a smaller trend over the log is no change. Chosen: by hand."""
 ERRORS = 5.0
-"""A trend over the log of this share of the level at the start, and this many times its error, is a change for good:
-chosen by hand, so that what a fixed policy's rewards and entropies do between the states that it meets is none."""
+"""... nor is one of fewer of its standard errors. Chosen: what a fixed policy's rewards and entropies do between the
+states that it meets is less."""
 LEAST = 5
+"""Records without which no trend is told. Chosen: by hand."""
 _SCORED_BY = (
     Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
     Quantity.REWARD_ACCURACY,

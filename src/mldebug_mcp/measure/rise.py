@@ -18,24 +18,27 @@ from mldebug_mcp.measure.statistics import (
 )
 
 SHARE_OF_PROGRESS = 0.2
-"""The rise takes back at least this share of the progress made before it."""
+"""The rise takes back at least this share of the progress made before it. Chosen: by hand."""
 SHARE_OF_LEVEL = 0.08
-"""... and is at least this share of the best level."""
+"""... and is at least this share of the best level. Chosen: by hand."""
 LEAST = 2
 """Finite records without which a rise cannot be told."""
 SHORT, SHORT_FACTOR = 8, 1.4
-"""In an excerpt of fewer records the last two must stand at 1.4 times the level of its first half: chosen by hand."""
+"""In an excerpt of fewer records the last two must stand at this multiple of the level of its first half. Chosen: by
+hand."""
 MANIFOLD = 10.0
+"""Times the lowest level: a higher rise is followed on the logarithm. Chosen: else the last of its jumps would be its
+onset."""
 EPOCHS, SHARE_BY_EPOCHS = 4, 0.05
-"""Means over whole epochs have hardly any noise: where so many in a row go up, to this share above the lowest, the loss
-rises. By chance one of 24 curves that stand still ends so, and none so high. Chosen by hand."""
+"""Means over so many epochs in a row go up, to this share above the lowest. Chosen: they have hardly any noise; by
+chance one in 24 level curves ends so, and none so high."""
 FEW, TIMES, MOST_OF_PROGRESS = 20, 2.0, 0.5
-"""Of so few records single ones tell: where the last ones go up so, to this multiple of the lowest and by this share of
-the progress made, the loss rises smoothly, and its slope is no noise. Chosen by hand."""
+"""Of so few records the last go up smoothly, to this multiple of the lowest and by this share of the progress made.
+Chosen: such a slope is no noise."""
 STEEP, STEEP_TIMES = 3, 4.0
-"""... and so few in a row are enough where they go up to this multiple of the lowest."""
+"""... and so few in a row are enough where they go up to this multiple of the lowest. Chosen: by hand."""
 SIGMAS = 6.0
-"""... and stands this far above the noise of block medians."""
+"""A rise stands this far above the noise of block medians. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from mldebug_mcp.measure.gradient_lead import ALIKE, gradient_norm
 from mldebug_mcp.measure.statistics import median
 
 LEAST = 6
-"""Gradient norms on either side of the onset without which their levels are not known."""
+"""Gradient norms on either side of the onset without which their levels are not known. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats
 
 MOST_ROWS = 2000
+"""Rows up to which a number of them is tried. Chosen: by hand."""
 CHANCE = 1e-3
 """How likely numbers drawn at random may be multiples of some 1 / n that small, for n to be believed. Chosen: by
 hand."""
 LEAST_DECIMALS, MOST_DECIMALS = 2, 6
-"""Digits that shares are printed with; single precision has no more that can be relied on."""
+"""Digits that shares are printed with. Chosen: single precision has no more that can be relied on."""
 
 
 def rows_behind(shares: Floats) -> int | None:

@@ -17,19 +17,20 @@ LEAST_LN_VOCABULARY = math.log(65)
 """ln of the smallest in common use, the characters of one book (nanoGPT's)."""
 
 KNOWS = 0.8
-"""Of the loss of a uniform guess: a model that begins below it knows something. Chosen by hand."""
+"""Of the loss of a uniform guess: a model that begins below it knows something. Chosen: by hand."""
 
 CLASSES, NEAR_GUESS = (2, 3, 4, 5, 10, 100, 1000), 0.03
-"""Usual numbers of classes, and how near their guess a first loss may be to be one."""
+"""Usual numbers of classes, and the share by which a first loss may be off the guess of one. Chosen: by hand."""
 TUNING = (5e-6, 5e-5)
-"""Peaks of the learning rate in full fine-tuning (Axolotl: 1e-5 to 5e-5). Few models from scratch are trained so."""
+"""Peaks of the learning rate in full fine-tuning. Chosen: around the 1e-5 to 5e-5 of axolotl_stability; few models from
+scratch are trained so."""
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
 LEAST_POWERS, NEAR_POWER = 3, 0.05
-"""Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss, which
-is printed with two digits. Chosen by hand."""
+"""Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss. Chosen:
+losses are printed with two digits."""
 OVERFLOWS = 700.0
-"""Nats of which e to the power is beyond 64-bit floats."""
+"""Nats of which e to the power is beyond 64-bit floats. Chosen: just below ln(1.8e308) = 709.8."""
 
 
 def uniform_loss(run: Run) -> float | None:

@@ -22,8 +22,8 @@ SCORES = (
     Quantity.IOU, Quantity.AVERAGE_PRECISION, Quantity.ERROR_RATE,
 )  # fmt: skip
 NEAR = 20
-"""Training records before an evaluation, at most, whose mean stands for the score of training there: batches are
-small. Of those since the evaluation before, the later half, as a score that rises fast is soon out of date."""
+"""Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
+the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import MAD_TO_STD, mad, median_of_three, row_medians, sample
 
 MAX_WINDOWS = 2000
-"""Windows that are evaluated per curve: enough to follow any trend, and a bound on the cost for a million points."""
+"""Windows that are evaluated per curve. Chosen: enough to follow any trend, and a bound on the cost for a million
+points."""
 _BATCH = 1 << 18
-"""Points of windows that are sorted at a time."""
+"""Points of windows that are sorted at a time. Chosen: 2 MiB, however long the curve."""
 
 
 @dataclass(frozen=True, slots=True)

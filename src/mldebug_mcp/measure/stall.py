@@ -10,7 +10,7 @@ from mldebug_mcp.logs.run import Series
 from mldebug_mcp.measure.statistics import blocks, end_level, start_level
 
 STILL = 0.02
-"""The loss of a stalled run moves by less than this share of its level over the second half of the log."""
+"""Of its level: the loss of a stalled run moves by less over the second half of the log. Chosen: by hand."""
 HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 

@@ -18,9 +18,9 @@ made-up languages may hold no more than their frequencies."""
 LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
 NEAR = 0.05
-"""Within this share of ln(vocabulary) a new model guesses uniformly."""
+"""Within this share of ln(vocabulary) a new model guesses uniformly. Chosen: by hand."""
 FRESH_PASSES = 1.5
-"""Passes over the data up to which rows count as new. Chosen by hand."""
+"""Passes over the data up to which rows count as new. Chosen: by hand."""
 
 
 @dataclass(frozen=True, slots=True)

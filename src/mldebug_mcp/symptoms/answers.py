@@ -9,18 +9,18 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import blocks, median
 
 LEAST = 5
-"""Evaluations: a translator or recogniser that learns may need some until anything is right. Chosen by hand."""
+"""Evaluations. Chosen: a translator or recogniser that learns may need some until anything is right."""
 SHARE, BEGINNING = 0.98, 0.2
-"""An error rate of that and more: all answers are empty or wrong. In this share of the evaluations, the first ones, it
-may be lower, as that of random answers is. Chosen by hand."""
+"""An error rate from which on all answers are wrong, and the first share of the evaluations, in which it may be lower.
+Chosen: that of empty answers, and that of random ones at first."""
 PER_CENT = 5.0
-"""Above this an error rate is in per cent: insertions alone make one of five hundred per cent."""
+"""Above this an error rate is in per cent. Chosen: insertions alone make one of five hundred per cent."""
 STANDS = 0.05
-"""A training loss that moves by no more than this share over the later three quarters stands. Chosen by hand."""
+"""Of the loss: a training loss that moves by no more over the later three quarters stands. Chosen: by hand."""
 FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
-"""A share of wrong answers that falls by so much of itself still gets better. Chosen by hand."""
+"""A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 

@@ -14,7 +14,8 @@ from mldebug_mcp.symptoms.registry import CannotTell
 from mldebug_mcp.text import figure
 
 NEAR = 5
-"""Training records whose median stands for the training loss at an evaluation."""
+"""Training records, at most, whose median stands for the loss at an evaluation. Chosen: earlier ones are out of
+date."""
 SHORT = 20
 """In a log of fewer records, mostly one to an epoch, the first three hold much of the learning. Chosen: by hand."""
 LATE = 3.5

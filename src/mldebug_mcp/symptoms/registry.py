@@ -17,6 +17,8 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.discovery import Registry
 
 DEFAULT_BACKGROUND = 0.02
+"""How often a healthy run shows a symptom, where nothing else is said. Chosen: by hand; `diagnose.calibrate` moves it
+by what healthy runs show."""
 
 
 class CannotTell(Exception):  # noqa: N818 - an answer, not an error

@@ -16,13 +16,11 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 LEAST_RISE = 0.01
-"""A lasting rise of 1 % is a rise: evaluation on a fixed set is nearly free of sampling noise from time to time."""
+"""Of the minimum: by so much it rises for good. Chosen: evaluation on a fixed set is nearly free of sampling noise from
+time to time."""
 SHARE_OF_START, SHARE_OF_START_OF_TOKENS = 0.03, 0.01
-"""... and of this share of the first evaluation loss, or of what training began with where that is larger: near
-zero, a doubling is nothing.
-
-A small set of rows moves by 3 % as the model wanders; means over many tokens are steadier.
-"""
+"""... and of the first evaluation loss, or what training began with where larger. Chosen: near zero a doubling is
+nothing; small sets move by 3 % as the model wanders, means over many tokens by less."""
 LEAST_FALL, FALL_OF_RISE = 0.02, 0.25
 """Means over epochs, one to an evaluation, are free of noise: a training loss that falls by less than the smaller of
 these shares, of itself and of the rise, stands still, and rows are not learnt by heart so. Chosen: by hand."""
@@ -31,7 +29,8 @@ BELOW_TRAINING, TIMES_BELOW = 0.05, 2.0
 training then has noise of its own, of dropout or of a high rate, and the evaluation wanders with it. Chosen: by
 hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
-"""After this many evaluations that each rise above the one before, a smaller rise counts: noise would turn back."""
+"""After so many evaluations that each rise above the one before, this share of the first suffices. Chosen: noise would
+turn back."""
 SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
@@ -42,6 +41,7 @@ WANDERS = 2.0
 """Times that by which it rose before and came back: evaluated at every step it goes up and down with the weights.
 Chosen: by hand."""
 LEAST_POINTS = 3
+"""Finite values of an evaluation loss. Chosen: a minimum and two behind it."""
 LEAST_OF_EXCERPT, MIDDLE = 6, 0.5
 """... unless the log begins in the later half of the run. Chosen: by hand."""
 

@@ -11,12 +11,13 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
 LEAST = 8
+"""Finite losses without which it cannot be told. Chosen: by hand."""
 SAME = 0.9
-"""Share of the records that have one and the same accuracy."""
+"""Share of the records that have one and the same accuracy. Chosen: by hand."""
 SATURATED = 0.85
-"""From here on an accuracy is near its best, as in `eval_metric_constant`."""
+"""From here on an accuracy is near its best, as in `eval_metric_constant`. Chosen: by hand."""
 FALL, SIGMAS = 0.2, 6.0
-"""The loss must fall by this share of itself, and by this many times its noise. All chosen by hand."""
+"""The loss must fall by this share of itself, and by this many times its noise. Chosen: by hand."""
 
 
 def accuracy_stands_still(run: Run) -> Evidence | None:

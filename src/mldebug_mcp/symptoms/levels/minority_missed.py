@@ -11,10 +11,11 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 LEAST = 4
+"""Evaluations of each class, or of a mean over classes. Chosen: by hand."""
 FOUND, MISSED = 0.9, 0.1
 """Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
 SHARE = 0.3
-"""Of the other classes: so many are missed."""
+"""Of the other classes: so many are missed. Chosen: by hand."""
 APART = 0.35
 """How far a mean over classes lies below the accuracy where some are not learnt at all. Chosen: by hand."""
 _RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")

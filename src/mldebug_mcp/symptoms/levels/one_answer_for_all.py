@@ -9,6 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
 LEAST = 4
+"""Evaluations up to the last, at least, that are those of one answer. Chosen: by hand."""
 LASTS = 0.5
 """Of the evaluations: a model that learns gives the commonest answer at the first few as well. Chosen: by hand."""
 RANKS = 0.7
