@@ -18,8 +18,8 @@ MOST_SPARE = 512
 """Tokens that a model may have beyond its tokenizer's. Chosen: a small vocabulary that is padded has a large share to
 spare."""
 SHARE_SPARE = 0.05
-"""The same as a share of the model's tokens. Chosen: twice the widest padding of common models, 2.3 % in DeepSeek
-V2."""
+"""Share of the model's tokens that its tokenizer may lack. Chosen: twice the widest padding of common models, 2.3 % in
+DeepSeek V2."""
 
 
 @batch_check(
