@@ -62,7 +62,7 @@ READINGS = (
     ),
 )
 """How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew, but for those `as_chosen`."""
+backgrounds anew."""
 OF_RISE = "loss_divergence"
 
 
