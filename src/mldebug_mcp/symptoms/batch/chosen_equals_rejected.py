@@ -15,7 +15,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 MOST_ALIKE = 64
-"""Tokens after the first difference up to which texts are compared: longer ones differ in more than spaces."""
+"""Tokens after the first difference up to which texts are compared. Chosen: longer ones differ in more than spaces."""
 
 
 @batch_check(

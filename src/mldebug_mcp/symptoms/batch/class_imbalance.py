@@ -10,7 +10,10 @@ from mldebug_mcp.symptoms.batch.registry import (
 from mldebug_mcp.text import quoted
 
 LEAST_LABELS = 8
+"""Labels from which all of one class are told, and twice as many from which most are. Chosen: of fewer, chance explains
+it."""
 DOMINANT = 0.9
+"""Share of the labels that are of one class. Source: karpathy_recipe, which calls a ratio of 1 to 10 imbalanced."""
 
 
 @batch_check(

@@ -18,7 +18,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 SHORT = 8
-"""Tokens up to which a row is looked at whole: longer ones hold more than special tokens."""
+"""Tokens up to which a row is looked at whole. Chosen: longer ones hold more than special tokens."""
 
 
 @batch_check(

@@ -9,7 +9,7 @@ from mldebug_mcp.models.base import Severity
 from mldebug_mcp.symptoms.batch.registry import BatchEvidence, batch_check, rows_that
 
 FEW = 0.01
-"""Share of the rows up to which it is what text from the web has, and does no harm. Chosen by hand."""
+"""Share of the rows up to which it is a remark. Chosen: text from the web has as much, and it does no harm."""
 
 
 @batch_check(

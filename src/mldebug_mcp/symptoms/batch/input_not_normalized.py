@@ -15,14 +15,20 @@ from mldebug_mcp.symptoms.batch.registry import (
 from mldebug_mcp.text import counted
 
 MOST_MEAN = 3.0
+"""Absolute mean of an input, of unit variance if normalised. Chosen: far from what normalised inputs show."""
 MOST_SPREAD = 5.0
+"""Standard deviation of an input, 1 if normalised. Chosen: far from what normalised inputs show."""
 LEAST_VALUES = 16
+"""Finite values that an input must have. Chosen: fewer give no mean and deviation."""
 LEAST_LARGEST = 0.01
-"""Of all absolute values: a row of length one has larger ones up to ten thousand features. Chosen by hand."""
+"""Least that the largest absolute value may be. Chosen: a row of length one has larger ones up to ten thousand
+features."""
 LEAST_WITHIN = 0.02
-"""Of a normalised photograph it is near 1, of pixels from 0 to 1 a few tenths; black images have 0, and what was
-divided by 255 twice some thousandths. Chosen by hand."""
+"""Deviation within an image. Chosen: a normalised photograph has about 1, one from 0 to 1 a few tenths; black images
+have 0, and what was divided by 255 twice some thousandths."""
 LEAST_ROWS = 8
+"""Rows that a table must have for its features to be judged one by one. Chosen: fewer give no deviation of a
+feature."""
 
 
 @batch_check(

@@ -14,12 +14,13 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 VOID = (255, -1)
-"""Pixels that belong to no class: 255 in the label images of Pascal VOC, Cityscapes and ADE20K, and in SegFormer."""
+"""Pixels that belong to no class. Source: the label images of Pascal VOC, Cityscapes and ADE20K, and SegFormer, for
+255."""
 
 
 LEAST_MASKS = 2
 LEAST_WHITE = 0.02
-"""Share of pixels at 255 from which on they are a class: a void margin alone is thinner. Chosen by hand."""
+"""Share of pixels at 255 from which on they are a class. Chosen: a void margin alone is thinner."""
 
 
 @batch_check(

@@ -18,9 +18,13 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 LEAST_ROWS = 4
+"""Rows that a side must have. Chosen: fewer have no usual length."""
 FACTOR = 5
+"""Times the median length. Chosen: log-normal lengths, of which the widest in use hardly ever show one."""
 SIGMAS = 6
+"""Robust deviations of log length above the median. Chosen: as `FACTOR`, on log-normal lengths."""
 LEAST_EXCESS = 64
+"""Tokens above the median. Chosen: among short rows several times the median is little to pad."""
 
 
 @batch_check(

@@ -21,9 +21,9 @@ from mldebug_mcp.symptoms.discovery import Documented, Registry
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 LISTED = 6
-"""Row numbers that a sentence names."""
+"""Row numbers that a sentence names. Chosen: a line holds as many."""
 SPOTS = 3
-"""Examples that a check gives."""
+"""Examples that a check gives. Chosen: enough to look at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 CHANNELS = (1, 3, 4)
-"""Grey, colour, and colour with transparency."""
+"""Lengths of an axis that may be colours. Chosen: grey, colour, and colour with transparency."""
 
 
 @batch_check(

@@ -16,9 +16,9 @@ from mldebug_mcp.symptoms.batch.registry import (
 )
 
 UNKNOWN_LIMIT = 2**31
-"""Ids that no vocabulary reaches: what is out of range where its size is not known."""
+"""Ids that are out of range where the size of the vocabulary is not known. Chosen: no vocabulary reaches it."""
 LLAVA_IMAGE = -200
-"""The id by which LLaVA marks an image in input_ids."""
+"""The id by which an image is marked in input_ids. Source: LLaVA, `IMAGE_TOKEN_INDEX`."""
 
 
 @batch_check(

@@ -11,10 +11,12 @@ from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 LEAST_SHARE = 0.5
 """Of reserved memory that lies in wholly free segments."""
 LEAST_BYTES = 64 * MIB
+"""Bytes in wholly free segments that are worth telling. Chosen: by hand."""
 RECENT = 0.25
-"""The last part of the history, in which nothing may have come near what is reserved. Training comes back to its peak
-in every step; what it caches between two steps does not count."""
+"""The last part of the history, in which nothing may come near what is reserved. Chosen: training comes back to its
+peak in every step; what it caches between two steps does not count."""
 USED = 0.6
+"""Of reserved memory that tensors may hold at most in that part. Chosen: by hand."""
 
 
 @memory_symptom(

@@ -9,8 +9,9 @@ from mldebug_mcp.symptoms.memory.sizes import MIB, size
 LEAST_RATIO = 1.5
 """Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""
 LEAST_BYTES = 64 * MIB
+"""Bytes by which the fullest device must exceed the emptiest. Chosen: by hand."""
 TAKES_PART = 0.02
-"""Of the fullest device's memory: what holds less only has a context."""
+"""Of the fullest device's memory that a device must hold to take part. Chosen: what holds less only has a context."""
 
 
 @memory_symptom(

@@ -7,23 +7,24 @@ from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom,
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.25
-"""Of reserved memory that must be free in partly used segments, or reserved beyond the peak. Chosen on simulated
-histories: training with batches of one size stays below a tenth."""
+"""Of reserved memory that is free in partly used segments, or reserved beyond the peak. Chosen: in simulated histories,
+training with batches of one size stays below a tenth."""
 LEAST_BYTES = 64 * MIB
-"""A few segments of 20 MiB, partly used, are normal."""
+"""Bytes that must be free so. Chosen: a few segments of 20 MiB, partly used, are normal."""
 LEAST_AT_FAILURE = 0.07
-"""Of reserved memory, at a failure; the message's own advice speaks of "large"."""
+"""Of reserved memory that is free at a failure; the message's own advice speaks of "large". Chosen: by hand."""
 LEAST_OF_REQUEST = 0.25
-"""... and of the request: with less, what the device lacks matters more than the pieces. Both chosen."""
+"""Of the request that is free at a failure. Chosen: with less, what the device lacks matters more than the pieces."""
 
 LEAST_WITHOUT_STEPS = 0.3
+"""Of reserved memory that is free in pieces, where the history shows no steps that would fill them again. Chosen: after
+one step, or in the middle of one, a quarter at most is free so in simulated histories."""
 LARGEST_PIECE = 0.125
-"""Of reserved memory, and of what is free in pieces, where the history shows no steps that would fill them again.
-Chosen on simulated histories: after one step, or in the middle of one, a quarter is free so at most."""
+"""Of what is free in pieces there, the most that the largest may have. Chosen: on the same simulated histories."""
 
 ROOM = 64 * MIB
-"""The device must have had so much more left than was asked for: the allocator asks for more than a tensor needs, in
-units of 2 and of 20 MiB. Chosen."""
+"""Bytes beyond the request that the device must have had left. Chosen: the allocator asks for more than a tensor needs,
+in units of 2 and of 20 MiB."""
 
 
 @memory_symptom(

@@ -13,11 +13,12 @@ from mldebug_mcp.symptoms.memory.sizes import percent, size
 from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_SITES = 3
-"""Lines of the forward pass whose results must stay: a graph keeps those of nearly every layer, a list keeps one."""
+"""Lines of the forward pass whose results stay. Chosen: a graph keeps those of nearly every layer, a list keeps one,
+and a cache of keys and values two."""
 LEAST_HELD = 0.1
-"""Of the peak that an evaluation's kept tensors must reach. Chosen."""
+"""Of the peak that an evaluation's kept tensors must reach. Chosen: by hand."""
 PER_SITE = 3
-"""Tensors per line that an evaluation must hold at once: several layers or batches."""
+"""Tensors per line that an evaluation must hold at once. Chosen: several layers or batches."""
 
 
 @memory_symptom(

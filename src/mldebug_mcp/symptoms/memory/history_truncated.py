@@ -9,7 +9,8 @@ from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import size
 
 ROUND_NUMBER = 1000
-"""A history of exactly so many thousand events has filled its buffer: `max_entries` is given in round numbers."""
+"""A history of exactly so many events, or a multiple, has filled its buffer. Chosen: `max_entries` is given in round
+numbers."""
 
 
 @memory_symptom(

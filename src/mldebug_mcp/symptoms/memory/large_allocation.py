@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 LEAST_SHARE = 0.33
 """Of what is allocated at the peak. Chosen: no layer of a model of ordinary depth reaches a third."""
 LEAST_BYTES = 16 * MIB
+"""Bytes that the allocation must have to be worth telling. Chosen: by hand."""
 
 
 @memory_symptom(

@@ -10,7 +10,7 @@ from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_GROWTH = MIB
 LEAST_SHARE = 0.002
-"""Of the peak: below this, over the whole history, a list of scalars is all there is. Chosen."""
+"""Of the peak that must be left behind over the whole history. Chosen: a list of scalars leaves less."""
 
 
 @memory_symptom(

@@ -9,8 +9,9 @@ from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.3
-"""Of the peak, if nothing else holds more; or ALONE of it in any case. Chosen."""
+"""Of the peak that logits must hold, if nothing else holds more. Chosen: by hand."""
 ALONE = 0.45
+"""Of the peak that logits must hold, whatever else holds more. Chosen: by hand."""
 
 
 @memory_symptom(

@@ -8,7 +8,7 @@ from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted
 
 NAMED = 256 * 1024**2
-"""Bytes of others on the device that are worth naming: a CUDA context alone takes as much."""
+"""Bytes of others on the device that are worth naming. Chosen: a CUDA context alone takes as much."""
 
 
 @memory_symptom(

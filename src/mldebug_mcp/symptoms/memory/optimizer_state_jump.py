@@ -10,10 +10,11 @@ from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom,
 from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.05
-"""Of the peak that the state must reach to be worth telling. Chosen."""
+"""Of the peak that the state must reach. Chosen: less is not worth telling."""
 LEAST_BYTES = 4 * MIB
+"""Bytes that the state must have. Chosen: less needs no plan."""
 FLAT = 0.02
-"""Largest relative change of the floor after the jump, where there are no stacks to tell by."""
+"""Largest relative change of the floor after the jump, where there are no stacks to tell by. Chosen: by hand."""
 
 
 @memory_symptom(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 MIB = 1024**2
+"""Bytes in a mebibyte. Source: IEC 80000-13."""
 GIB = 1024**3
+"""Bytes in a gibibyte. Source: IEC 80000-13."""
 
 
 def size(count: float) -> str:

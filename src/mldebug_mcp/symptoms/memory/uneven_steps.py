@@ -11,14 +11,15 @@ from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_STEPS = 8
+"""Steps that the history must have. Chosen: fewer show no usual peak."""
 FACTOR = 2.0
 """How many times the median peak above what is always held. Chosen: batches of random lengths stay below it."""
 FEW = 0.1
-"""Of the steps that may be so: more of them are the run's habit."""
+"""Of the steps that may peak so. Chosen: more of them are the run's habit."""
 SPLIT = 2
 """Steps that one batch may lie in: where a step begins is inferred, and may be in the middle of a pass."""
 LEAST_SHARE = 0.2
-"""Of the device's peak by which the step must stand out."""
+"""Of the device's peak by which the step must stand out. Chosen: by hand."""
 
 
 @memory_symptom(

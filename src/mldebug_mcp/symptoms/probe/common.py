@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from mldebug_mcp.probe.measured import Measured
 
 FALLING = 0.03
-"""Relative fall over the last quarter that counts as still falling; chosen: noise of a full batch is far below."""
+"""Relative fall over the last quarter that counts as still falling. Chosen: noise of a full batch is far below."""
 FEW_STEPS = 50
-"""Steps below which a loop that ran out of time says nothing of what it could have learnt."""
+"""Steps that a loop must have made in its time. Chosen: fewer say nothing of what it could have learnt."""
 SMALL_UPDATE = 3e-5
-"""Of the weights that a step changes them by; a thirtieth of the 1e-3 that cs231n_nn3 gives."""
+"""Of the weights that a step changes them by. Chosen: a thirtieth of the 1e-3 that cs231n_nn3 gives."""
 
 
 def still_falling(losses: Sequence[float]) -> bool:

@@ -10,7 +10,8 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 FACTOR, MARGIN = 1.5, 0.5
-"""A sound start lies near the uniform guess; half as much again and half a nat allow for usual output scales."""
+"""Times the loss of a uniform guess, and nats beside. Chosen: a sound start is near the guess; usual output scales add
+less."""
 
 
 @probe_symptom(

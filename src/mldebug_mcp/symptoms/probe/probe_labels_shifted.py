@@ -7,7 +7,7 @@ from mldebug_mcp.symptoms.probe.registry import probe_symptom
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 CLEAR = 0.9
-"""Share of labels that settles it; chosen: a template may change a few."""
+"""Share of labels that settles it. Chosen: a template may change a few."""
 
 
 @probe_symptom(

@@ -7,7 +7,7 @@ from mldebug_mcp.symptoms.probe.registry import probe_symptom
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 FEW_CLASSES = 16
-"""Up to so many distinct labels, they may be tags rather than tokens; chosen."""
+"""Distinct labels up to which it is not judged. Chosen: so few may be tags rather than tokens."""
 
 
 @probe_symptom(

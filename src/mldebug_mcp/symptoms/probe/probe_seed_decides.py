@@ -10,8 +10,8 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 FAR = 0.25
-"""Share of the way from the first loss to the goal that a failed run has left. Chosen, so that a run that needs only
-some steps more does not count."""
+"""Share of the way from the first loss to the goal that a failed run has left. Chosen: a run that needs only some steps
+more does not count."""
 
 
 @probe_symptom(

@@ -17,7 +17,7 @@ from mldebug_mcp.symptoms.discovery import Documented, Registry
 from mldebug_mcp.symptoms.registry import Evidence
 
 DEFAULT_BACKGROUND = 0.00002
-"""How often a healthy probe shows a symptom. Far lower than in logs: most measure one fault exactly. Chosen."""
+"""How often a healthy probe shows a symptom. Chosen: far lower than in logs, as most measure one fault exactly."""
 
 Detector = Callable[[Measured], Evidence | None]
 

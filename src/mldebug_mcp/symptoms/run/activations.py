@@ -120,6 +120,8 @@ READINGS = (
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
     reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
 )
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew, but for
+those `as_chosen`."""
 
 
 @question(*(one.outcome for one in READINGS), any_of=("loss", "*std*"), not_for=POLICIES)

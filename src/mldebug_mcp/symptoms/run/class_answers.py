@@ -21,6 +21,8 @@ READINGS = (
         follows=("loss_zero", "loss_constant", "loss_plateau"),
     ),
 )
+"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
+backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)

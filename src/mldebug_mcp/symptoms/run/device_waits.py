@@ -89,6 +89,8 @@ READINGS = (
     reading(data_wait_high, sources=("tuning_playbook",), background=0.004),
     reading(gpu_idle, sources=("tuning_playbook",), background=0.1, as_chosen=True),
 )
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew, but for
+those `as_chosen`."""
 
 
 @question(*(one.outcome for one in READINGS), any_of=(Quantity.DATA_TIME, PERCENT, Quantity.DEVICE_UTILISATION))

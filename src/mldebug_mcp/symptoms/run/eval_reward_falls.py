@@ -12,11 +12,13 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 LEAST = 6
+"""Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
 SHARE = 0.25
 """Of its best level that the score of evaluation loses. Chosen: by hand."""
 SIGMAS = 4.0
+"""Times the noise between evaluations that the score must lose. Chosen: by hand."""
 BEGUN = 0.25
-"""Of the fall: where so much of it has happened, it has begun."""
+"""Of the fall, from which it has begun. Chosen: by hand."""
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)

@@ -16,10 +16,13 @@ from mldebug_mcp.symptoms.ways import said_by
 from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 5
+"""Evaluations beside the training loss. Chosen: fewer show no course."""
 FIRST = 0.15
 """The lowest evaluation loss stands within this share of the evaluations, or is the first. Chosen: by hand."""
 RISE = 0.05
+"""Of its lowest by which the evaluation loss must rise. Chosen: most fine-tuning rises by less in the end."""
 FALL = 0.1
+"""Of its first value by which the training loss must fall. Chosen: by hand."""
 FAR, OF_START = 0.3, 0.1
 """Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
 as rows of another kind are met with ever surer answers. Chosen: by hand."""

@@ -192,6 +192,8 @@ READINGS = (
         follows=("accuracy_below_chance", "loss_pattern_by_epoch", "loss_spike_single", "loss_rises", "loss_at_clip"),
     ),
 )
+"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
+backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))

@@ -61,6 +61,8 @@ READINGS = (
         instead=NO_PROGRESS,
     ),
 )
+"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
+backgrounds anew."""
 OF_RISE = "loss_divergence"
 
 

@@ -81,6 +81,8 @@ READINGS = (
         follows=("loss_constant",),
     ),
 )
+"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
+backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS))

@@ -144,6 +144,8 @@ READINGS = (
         instead=("loss_scale_falls",),
     ),
 )
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew, but for
+those `as_chosen`."""
 
 
 @question(*(one.outcome for one in READINGS))

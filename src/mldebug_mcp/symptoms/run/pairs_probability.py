@@ -11,9 +11,9 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import figure
 
 LEAST_FALL = 10.0
-"""Nats per answer by which both must fall; batches of other lengths alone move log-probabilities by some."""
+"""Nats per answer by which both must fall. Chosen: batches of other lengths alone move log-probabilities by some."""
 TOGETHER = 1.5
-"""The chosen answers lose this many times what the margin gains: they fall together more than apart."""
+"""Times what the margin gains that the chosen answers lose. Chosen: they then fall together more than apart."""
 OF_ALL = 0.75
 """... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
 hand."""

@@ -15,12 +15,14 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import counted, figure
 
 COLLAPSED = 0.01
-"""Axolotl, for GRPO: 0.05 to 0.5 is healthy, below 0.01 the policy has collapsed."""
+"""Nats per token below which a policy has collapsed; 0.05 to 0.5 is healthy. Source: axolotl_stability, for GRPO."""
 SHARE_OF_START = 0.1
 """For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). Chosen: by
 hand."""
 LEAST_RECORDS = 5
+"""Finite values that are needed to judge a low entropy. Chosen: fewer show no course."""
 FLOOR = 1e-4
+"""Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NOT_CONVERGING = 1.0
@@ -28,7 +30,9 @@ NOT_CONVERGING = 1.0
 GROWTH = 2.0
 """Entropy of a language model at this multiple of its lowest level has turned round; chosen by hand."""
 AS_AT_START = 0.98
+"""Of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
 LEAST_TO_STAY = 20
+"""Records that are needed to say that it stays high or grows. Chosen: fewer show no course."""
 ENOUGH_RECORDS = 60
 """In classic RL an entropy that has not moved at all says something only after a while. Chosen: by hand."""
 RANDOM = 0.5

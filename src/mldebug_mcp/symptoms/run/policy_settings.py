@@ -12,6 +12,7 @@ SHORT = 0.1
 """A discount that looks ahead by less than this share of an episode; one that looks ahead by two steps is short
 whatever the episode. Chosen: by hand."""
 LEAST_EPISODE = 10.0
+"""Steps that a typical episode must have. Chosen: shorter ones, as in bandits, need no looking ahead."""
 
 
 @question(

@@ -16,25 +16,30 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import counted, figure, shorten
 
 LEAST_RECORDS = 20
-"""Axolotl looks at a reward that has not moved after 20 steps."""
+"""Records after which a reward that has not moved is looked at. Source: axolotl_stability, after 20 steps."""
 OF_AGENTS = 10
 """A record of an agent is the mean of many episodes. Chosen: by hand."""
 LEAST_STEPS = 20
-"""Axolotl: the reward checklist begins where `rewards/*/mean` stays at 0 for more than 20 steps."""
+"""Steps for which `rewards/*/mean` stays at 0. Source: axolotl_stability, where the reward checklist begins beyond
+20."""
 ZERO = 1e-6
+"""Absolute reward up to which it is zero. Chosen: rounding."""
 SHARE = 0.95
+"""Share of the records that are zero. Chosen: single ones may earn something by luck."""
 SHARE_OF_RISE = 0.5
 """At least half of what was gained is lost again."""
 SHARE_OF_LEVEL = 0.3
-"""... and this share of the best level, where a language model is trained: it begins with what it was given."""
+"""Of the best level that a language model loses which never rose: it begins with what it was given. Chosen: on
+simulated curves."""
 AT_ONCE = 3
+"""First records, within which a reward is lost at once, and which zeros must outlast. Chosen: by hand."""
 HALF = 0.5
 OFTEN = 3.0
 """Lost at once: no record after the first three brings half of the first. That was more than luck, as the spread
 between completions was at most three times their mean: of right and wrong answers, a tenth were right. Chosen: by
 hand."""
 SIGMAS = 6.0
-"""... and the fall stands this far above the noise of block medians."""
+"""Times the noise of block medians that the reward falls by. Chosen: by hand."""
 
 
 @question(

@@ -12,10 +12,11 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import figure
 
 LEAST_RECORDS = 20
+"""Records that the total and each part must have. Chosen: fewer show no course."""
 LOST = 0.5
-"""The share of its level at the start that a part loses for good ..."""
+"""The share of its level at the start that a part loses for good. Chosen: by hand."""
 OF_THE_GAIN = 0.1
-"""... and of what the total gains: less is a detail. Both chosen by hand."""
+"""Of what the total gains that a part loses. Chosen: less is a detail."""
 
 
 @question(

@@ -12,8 +12,9 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.text import counted, figure
 
 LEAST_RECORDS = 10
+"""Records that are needed to speak of the run. Chosen: a sound run has a few without variance now and then."""
 MOST = 0.8
-"""The share of records, in the later half of the log, that lack variance; chosen by hand."""
+"""The share of records, in the later half of the log, that lack variance. Chosen: by hand."""
 
 
 @question(

@@ -56,6 +56,8 @@ READINGS = (
     reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
     reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
 )
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit would count settings that were drawn
+from a few."""
 
 
 @question(*(one.outcome for one in READINGS), whole_run=True)

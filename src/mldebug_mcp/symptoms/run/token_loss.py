@@ -36,6 +36,8 @@ READINGS = (
         follows=("loss_divergence", "loss_nonfinite"),
     ),
 )
+"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
+backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=LOSS, not_for=("grpo", "ppo", "rl", "preference", "diffusion"))
