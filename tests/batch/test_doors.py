@@ -196,7 +196,7 @@ async def test_the_mcp_tool_gives_the_concise_answer(faulty: Path) -> None:
     expected = json.loads(concise_inspection(inspect_batch(faulty, f"{faulty}.tokenizer", purpose="sft")).to_json())
     assert done.structured_content is not None
     assert done.structured_content | {"notes": expected["notes"]} == expected
-    assert done.structured_content["notes"][-1].startswith("shortened; everything: inspect_batch(")
+    assert done.structured_content["notes"][-1].startswith("shortened; everything: ")
     assert broken.is_error
     assert "no such file or folder" in broken.content[0].text  # type: ignore[union-attr]
 

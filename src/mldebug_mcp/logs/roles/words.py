@@ -15,6 +15,8 @@ _DIGITS = re.compile(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)")
 _VALUE_OF_LOSS = re.compile(r"(?<=loss)[_ -]?values?$", re.IGNORECASE)
 _LEAST_GLUED = 3
 """Letters of a word that may be glued to others without a separator: `gradnorm`, `clipfrac`."""
+_LONGEST_GLUED = 40
+"""Letters of a word that is taken apart: no name glues more together, and each part costs a call."""
 _SHORT_GLUED = frozenset({"ep", "kl", "lr"})
 
 _FIRST_LOADER = ["data", "load", "index", "0"]
@@ -185,7 +187,7 @@ def _in_phrases(words: list[str]) -> list[str]:
 def _glued(word: str) -> tuple[str, ...] | None:
     """Return the known words that one is made of, None if it is not: `eprewmean`."""
     begins = word[:_LEAST_GLUED] in _BEGIN_GLUED or word[:2] in _SHORT_GLUED or not word.isascii()
-    return _taken_apart(word) if begins else None
+    return _taken_apart(word) if begins and len(word) <= _LONGEST_GLUED else None
 
 
 @lru_cache(maxsize=4096)
