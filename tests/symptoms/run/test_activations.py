@@ -26,6 +26,18 @@ def test_growth_while_the_loss_falls_is_learning() -> None:
     assert state(NAME, run_of({"loss": FALLING, "logits/max": GROWING})) is State.ABSENT
 
 
+@pytest.mark.parametrize(
+    "name", ["TrainLogits/Max", "logits/maxTraining", "train-logits/max", "log_z", "LogZ", "layers.3/attn_logits_max"]
+)
+def test_logits_are_known_in_any_spelling(name: str) -> None:
+    assert state(NAME, run_of({"loss": FAILS, name: GROWING})) is State.PRESENT
+
+
+@pytest.mark.parametrize("name", ["logits/chosen", "logit_scale", "eval_logits"])
+def test_what_only_sounds_like_logits_is_not_taken_for_them(name: str) -> None:
+    assert state(NAME, run_of({"loss": FAILS, name: GROWING})) is State.UNKNOWN
+
+
 def test_level_logits_before_the_loss_fails_are_not_it() -> None:
     level = 5 + 0.1 * np.random.default_rng(0).standard_normal(200)
     assert state(NAME, run_of(loss=FAILS, log_z=level)) is State.ABSENT

@@ -6,6 +6,8 @@ import re
 
 import numpy as np
 
+from mldebug_mcp.logs.roles.lexicon import PHASES
+from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.symptoms.readings import first_of, reading
@@ -27,10 +29,8 @@ LEFT, GONE = 0.1, 0.003
 """A spread is gone at this share of its highest and below this. Chosen: 2048 even dimensions have 0.022 each."""
 ALIKE, SOON = 0.002, 0.25
 """So near to 1, within this share of the run, a mean cosine is of one embedding for all. Chosen: images stay apart."""
-_LOGITS = re.compile(
-    r"(?:.*[_/])?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:[_/](?:max|norm|abs_max))?)", re.IGNORECASE
-)
-_NOT = re.compile(r"chosen|rejected|scale|eval", re.IGNORECASE)
+_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
+_NOT = re.compile(r"chosen|rejected|scale|eval")
 _SPREAD = re.compile(
     r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
     r"[_/]std(?:_mean|_avg)?",
@@ -44,7 +44,7 @@ def logits_grow(run: Run) -> Evidence | None:
 
     Not this when: the loss goes on falling, because logits grow as long as something is learnt.
     """
-    names = [name for name in run.series if _LOGITS.fullmatch(name) and not _NOT.search(name)]
+    names = [name for name in run.series if _LOGITS.fullmatch(said := _in_words(name)) and not _NOT.search(said)]
     if not names:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
@@ -52,6 +52,11 @@ def logits_grow(run: Run) -> Evidence | None:
         return None
     found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
     return max(found, key=lambda one: one.values["factor"], default=None)
+
+
+def _in_words(name: str) -> str:
+    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
+    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
 
 
 def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
