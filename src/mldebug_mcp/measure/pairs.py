@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import edge_width, median, noise
 
 DEFAULT_BETA = 0.1
@@ -129,3 +129,14 @@ def apart(run: Run, names: tuple[str, str]) -> Apart | None:
         return None
     both = np.stack([chosen.value[one], rejected.value[other]])
     return Apart(" and ".join(names), steps, np.abs(both[0] - both[1]), np.abs(both).max(axis=0))
+
+
+def margin_of(run: Run) -> Series | None:
+    """Return by how much the reward of the chosen answer is higher, where both are logged; None without them."""
+    if not all(name in run for name in REWARDS):
+        return None
+    chosen, rejected = (run[name].finite for name in REWARDS)
+    steps, one, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
+    if not len(steps):
+        return None
+    return Series(" - ".join(REWARDS), steps, chosen.value[one] - rejected.value[other])

@@ -99,3 +99,11 @@ def test_equal_pairs_have_no_margin_that_could_be_flat() -> None:
     run = run_of({"logps/chosen": logps, "logps/rejected": logps, "rewards/margins": [0.0] * 60}, kind="preference")
     assert state("dpo_pairs_alike", run) is State.PRESENT
     assert state("dpo_margin_flat", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(0.0, State.PRESENT), (1.5, State.ABSENT)])
+def test_a_margin_that_is_not_logged_is_the_difference_of_the_rewards(gain: float, expected: State) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.01, (2, 60))
+    falls = np.linspace(0, -1, 60)
+    run = run_of({"rewards/chosen": falls + np.linspace(0, gain, 60) + noise[0], "rewards/rejected": falls + noise[1]})
+    assert state("dpo_margin_flat", run) is expected

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.measure.pairs import LOGPS, NO_REWARD, REWARDS, apart
+from mldebug_mcp.measure.pairs import LOGPS, NO_REWARD, REWARDS, apart, margin_of
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
@@ -91,11 +91,13 @@ def pairs(run: Run) -> Answers:
 def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
     """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
     name = names[0] if names[0] in run else names[1]
-    if name not in run or (name in (ACCURACIES[1], MARGINS[1], HELD_OUT[1]) and not scores_pairs(run)):
+    logged = name in run and (name == names[0] or scores_pairs(run))
+    found = run[name] if logged else margin_of(run) if names == MARGINS else None
+    if found is None:
         raise CannotTell(f"not logged: {names[0]}")
-    series = run[name].finite.where(run[name].finite.step > 0)
+    series = found.finite.where(found.finite.step > 0)
     if len(series) < least:
-        raise CannotTell(f"{name} has {counted(len(series), 'finite value')} here; {least} are needed")
+        raise CannotTell(f"{found.name} has {counted(len(series), 'finite value')} here; {least} are needed")
     return series
 
 
