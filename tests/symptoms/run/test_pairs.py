@@ -67,9 +67,9 @@ def test_three_records_of_zero_over_hundreds_of_steps_need_more_of_them() -> Non
     ],
     ids=["first steps", "warm-up", "tiny rate", "no reference"],
 )
-def test_rewards_that_move_or_are_young_are_absent(chosen: Curve, rejected: Curve) -> None:
-    assert state("dpo_rewards_zero", rewarded(chosen, rejected)) is State.ABSENT
-    assert state("dpo_pairs_alike", rewarded(chosen, rejected)) is State.ABSENT
+def test_rewards_that_move_or_are_young_are_neither_zero_nor_alike(chosen: Curve, rejected: Curve) -> None:
+    assert state("dpo_rewards_zero", rewarded(chosen, rejected)) is not State.PRESENT  # the margin may be flat instead
+    assert state("dpo_pairs_alike", rewarded(chosen, rejected)) is not State.PRESENT
 
 
 @pytest.mark.parametrize("count", [1, 40])
