@@ -9,15 +9,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 from benchmarks.faults.figures import Rows
-from benchmarks.faults.fit import findings
+from benchmarks.faults.fit import Ranker, findings
 from benchmarks.faults.report import REFUSED, Judged
 from mldebug_mcp.diagnose.calibrate import fitted
-from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
-from mldebug_mcp.diagnose.ranking import not_too_sure, rank
-from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.models import Finding, State
 from mldebug_mcp.symptoms import symptoms
 
@@ -81,7 +78,13 @@ def _without(ones: Sequence[Judged], counted: Sequence[Sequence[Finding]], outco
     for one in ones:
         if any(one.states.get(outcome) is State.PRESENT for outcome in outcomes):
             seen[one.task] = seen.get(one.task, 0) + 1
-    again = [replace(one, causes=_causes(one, found, outcomes)) for one, found in zip(ones, counted, strict=True)]
+    numbers = fitted()
+    ranker = Ranker(numbers)
+    again = []
+    for one, found in zip(ones, counted, strict=True):
+        left = [finding for finding in found if finding.symptom not in outcomes]
+        ranked = ranker.ranked(one, left, numbers.trust, numbers.sharpness)
+        again.append(replace(one, causes=[item.id for item in ranked]))
     faulty = [one for one in again if one.label.cause != "healthy"]
     return Without(
         seen,
@@ -89,21 +92,3 @@ def _without(ones: Sequence[Judged], counted: Sequence[Sequence[Finding]], outco
         sum(one.right(3) for one in faulty),
         sum(one.right(1) for one in again if one.label.cause == "healthy"),
     )
-
-
-def _causes(one: Judged, counted: Sequence[Finding], without: Collection[str]) -> list[str]:
-    causes, numbers = _candidates(one.kind), fitted()
-    found = [finding for finding in counted if finding.symptom not in without]
-    evidence = [*weigh(causes, found, _backgrounds(), numbers.trust), *one.evidence]
-    ranked = rank({cause.id: cause.prior for cause in causes}, evidence, numbers.sharpness)
-    return [item.id for item in not_too_sure(ranked, evidence)]
-
-
-@cache
-def _candidates(kind: str) -> list[Candidate]:
-    return candidates(kind)
-
-
-@cache
-def _backgrounds() -> Mapping[str, float]:
-    return backgrounds()

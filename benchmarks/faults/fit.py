@@ -31,7 +31,8 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     versions = Counter(one.trained for one in used)
     weights = {one.name: 1 / versions[one.trained] for one in used}
     folds = {
-        task: _Fold(_counted([one for one in used if one.task != task], weights)) for task in {one.task for one in used}
+        task: Ranker(_counted([one for one in used if one.task != task], weights))
+        for task in {one.task for one in used}
     }
     runs = [_labelled(one, weights[one.name]) for one in used]
     judged_as = {id(run): (one, findings(one)) for run, one in zip(runs, used, strict=True)}
@@ -51,8 +52,8 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     return _counted(used, weights).model_copy(update=chosen)
 
 
-class _Fold:
-    """How runs are judged with numbers that were counted on others."""
+class Ranker:
+    """Ranks the causes of judged runs anew, with some findings, under some numbers."""
 
     def __init__(self, numbers: Fitted) -> None:
         self._numbers = numbers
@@ -60,6 +61,7 @@ class _Fold:
         self._candidates: dict[str, list[Candidate]] = {}
 
     def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
+        """Return the causes of a run, the most probable first, as if these were its findings."""
         if one.kind not in self._candidates:
             self._candidates[one.kind] = candidates(one.kind, self._numbers)
         causes = self._candidates[one.kind]

@@ -71,6 +71,7 @@ def test_settings_that_were_dealt_at_random_are_hardly_ever_said_to_be_shared() 
     for _ in range(100):
         answers = [
             Answered(
+                str(n),
                 RunRow(name=str(n), path="", cause="lr_too_high" if n < 12 else "healthy", probability=0.8),
                 {f"s{one}": float(random.integers(4)) for one in range(6)},
             )
@@ -195,3 +196,18 @@ def test_copies_of_one_run_are_said_to_be_copies(tmp_path: Path) -> None:
     answer = compare_runs(runs[:2], runs[2:])
     assert answer.verdict == "cannot tell"
     assert "copies of one run" in answer.notes[0]
+
+
+def test_the_next_call_is_left_out_where_the_name_of_a_run_does_not_survive_the_way(tmp_path: Path) -> None:
+    write(tmp_path / "sound", 1)
+    assert diagnose_runs(tmp_path).next_step is not None
+    write(tmp_path / "sick\u202e", 2, HIGH)
+    assert diagnose_runs(tmp_path).next_step is None
+
+
+def test_more_pairs_told_apart_are_better(tmp_path: Path) -> None:
+    for name, level in (("a0", 0.9), ("a1", 0.91), ("b0", 0.6), ("b1", 0.61)):
+        rows = [{"step": step, "loss": 0.5, "rewards/accuracies": level + 0.001 * (step % 3)} for step in range(30)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    a, b = ([tmp_path / f"{side}{one}.jsonl" for one in range(2)] for side in "ab")
+    assert compare_runs(a, b, "rewards/accuracies").verdict == "a is better"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
 from mldebug_mcp.cli.runs import add_runs
+from mldebug_mcp.cli.verbs import Commands, add_json, verb
 from mldebug_mcp.clients.table import CLIENTS
 from mldebug_mcp.text import LONGEST_ERROR, shorten
-
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,14 +40,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_batch(verbs)
     _add_search(verbs)
 
-    explain = _verb(verbs, "explain", "print a symptom, cause, quote or source, whole")
+    explain = verb(verbs, "explain", "print a symptom, cause, quote or source, whole")
     explain.add_argument("id", help="an id from an answer, such as loss_spike or lr_too_high")
-    _add_json(explain)
+    add_json(explain)
     explain.set_defaults(command=commands.do_explain)
 
-    error = _verb(verbs, "error", "say what an error message means and what to do")
+    error = verb(verbs, "error", "say what an error message means and what to do")
     error.add_argument("text", nargs="+", help="the message, a log file, or - for standard input")
-    _add_json(error)
+    add_json(error)
     error.set_defaults(command=commands.do_error)
 
     _add_evidence(verbs)
@@ -62,14 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_help(verbs: Commands, parser: argparse.ArgumentParser) -> None:
-    help_on = _verb(verbs, "help", "show the commands, or the options of one")
+    help_on = verb(verbs, "help", "show the commands, or the options of one")
     help_on.add_argument("topic", metavar="COMMAND", nargs="?", choices=list(verbs.choices), help="one of the commands")
     help_on.set_defaults(command=lambda options: commands.do_help(verbs.choices.get(options.topic, parser)))
-
-
-def _verb(verbs: Commands, name: str, says: str) -> argparse.ArgumentParser:
-    """Add a command, with what it does in the list of all and at the head of its own help."""
-    return verbs.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}.")
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +80,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_diagnose(verbs: Commands) -> None:
-    diagnose = _verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
+    diagnose = verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
     diagnose.add_argument(
         "paths", metavar="PATH", nargs="+",
         help="a log file or a run folder; - reads standard input. Several, or a quoted pattern such as "
@@ -104,7 +98,7 @@ def _add_diagnose(verbs: Commands) -> None:
     diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
     diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
     diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
-    _add_json(diagnose)
+    add_json(diagnose)
     diagnose.set_defaults(command=commands.do_diagnose)
 
 
@@ -126,19 +120,19 @@ def _names(text: str) -> dict[str, str]:
 
 
 def _add_read(verbs: Commands) -> None:
-    read = _verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    read = verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
     read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
     read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
     _add_reading(read)
     read.add_argument("--first", type=float, metavar="STEP", help="the first step")
     read.add_argument("--last", type=float, metavar="STEP", help="the last step")
     read.add_argument("--points", type=_count, default=60, metavar="N", help="about how many points of each curve")
-    _add_json(read)
+    add_json(read)
     read.set_defaults(command=commands.do_read)
 
 
 def _add_watch(verbs: Commands) -> None:
-    watch = _verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
+    watch = verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
     watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
     _add_reading(watch)
     watch.add_argument(
@@ -159,7 +153,7 @@ def _add_watch(verbs: Commands) -> None:
 
 
 def _add_open(verbs: Commands) -> None:
-    opened = _verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened = verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
     opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
     _add_reading(opened)
     opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
@@ -193,7 +187,7 @@ def _count(text: str) -> int:
 
 
 def _add_search(verbs: Commands) -> None:
-    search = _verb(verbs, "search", "find what practitioners said, verbatim and cited")
+    search = verb(verbs, "search", "find what practitioners said, verbatim and cited")
     search.add_argument("query", nargs="+", help="a question or keywords")
     search.add_argument(
         "--domain", help="only this domain: general, llm, rl, vision, diffusion, vlm, distributed, memory"
@@ -206,12 +200,12 @@ def _add_search(verbs: Commands) -> None:
         help="only entries of this kind (default any)",
     )
     search.add_argument("--limit", type=_count, default=5, help="at most this many quotes (default 5)")
-    _add_json(search)
+    add_json(search)
     search.set_defaults(command=commands.do_search)
 
 
 def _add_evidence(verbs: Commands) -> None:
-    evidence = _verb(verbs, "evidence", "check the records that all quotes come from")
+    evidence = verb(verbs, "evidence", "check the records that all quotes come from")
     actions = evidence.add_subparsers(title="actions", metavar="ACTION", required=True)
     verify = actions.add_parser(
         "verify", help="check the records against each other, or each quote against its source; changes nothing"
@@ -223,12 +217,12 @@ def _add_evidence(verbs: Commands) -> None:
     network.add_argument("--online", action="store_true", help="fetch each source, and look for the quote in it")
     network.add_argument("--offline", action="store_true", help="only check the records against each other (default)")
     verify.add_argument("--check", action="store_true", help="exit with 1 if a quote changed or the records disagree")
-    _add_json(verify)
+    add_json(verify)
     verify.set_defaults(command=commands.do_verify)
 
 
 def _add_batch(verbs: Commands) -> None:
-    batch = _verb(verbs, "batch", "say what a tokenized batch or data set really trains the model on")
+    batch = verb(verbs, "batch", "say what a tokenized batch or data set really trains the model on")
     batch.add_argument(
         "path",
         metavar="PATH",
@@ -251,12 +245,12 @@ def _add_batch(verbs: Commands) -> None:
     )
     batch.add_argument("--html", metavar="FILE", help="also write the inspection as a web page")
     batch.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
-    _add_json(batch)
+    add_json(batch)
     batch.set_defaults(command=commands.do_batch)
 
 
 def _add_memory(verbs: Commands) -> None:
-    memory = _verb(verbs, "memory", "say what filled the GPU, what leaks and why it ran out, from a memory snapshot")
+    memory = verb(verbs, "memory", "say what filled the GPU, what leaks and why it ran out, from a memory snapshot")
     memory.add_argument(
         "path",
         metavar="PATH",
@@ -269,12 +263,12 @@ def _add_memory(verbs: Commands) -> None:
     memory.add_argument("--png", metavar="FILE", help="also draw the timeline, stacked by category")
     memory.add_argument("--html", metavar="FILE", help="also write the whole report as a web page")
     memory.add_argument("--check", action="store_true", help="exit with 1 if a finding is an error or a warning")
-    _add_json(memory)
+    add_json(memory)
     memory.set_defaults(command=commands.do_memory)
 
 
 def _add_estimate(verbs: Commands) -> None:
-    estimate = _verb(verbs, "estimate", "estimate the memory of training a model, from its config.json")
+    estimate = verb(verbs, "estimate", "estimate the memory of training a model, from its config.json")
     estimate.add_argument("config", metavar="CONFIG", help="the model's config.json or its folder")
     estimate.add_argument("--batch-size", type=int, default=1, help="rows per device and forward pass (default 1)")
     estimate.add_argument(
@@ -297,12 +291,12 @@ def _add_estimate(verbs: Commands) -> None:
         "--chunked-loss", action="store_true", help="a fused or chunked loss, which never holds all logits"
     )
     estimate.add_argument("--snapshot", metavar="PATH", help="a memory snapshot, to show its peak beside the estimate")
-    _add_json(estimate)
+    add_json(estimate)
     estimate.set_defaults(command=commands.do_estimate)
 
 
 def _add_probe(verbs: Commands) -> None:
-    parser = _verb(verbs, "probe", "try to memorise one batch, and say what stands in the way")
+    parser = verb(verbs, "probe", "try to memorise one batch, and say what stands in the way")
     parser.add_argument("batch", nargs="?", metavar="BATCH", help="a batch file; needed unless --entry is given")
     parser.add_argument(
         "--model", metavar="CONFIG", help="a model's config.json, built scaled down instead of a tiny one"
@@ -329,7 +323,7 @@ def _add_probe(verbs: Commands) -> None:
     )
     parser.add_argument("--plot", metavar="PNG", help="write the loss curve as a picture (needs matplotlib)")
     parser.add_argument("--check", action="store_true", help="exit with 1 unless the batch is memorised and healthy")
-    _add_json(parser)
+    add_json(parser)
     parser.set_defaults(command=commands.do_probe)
 
 
@@ -365,7 +359,7 @@ def _add_install(verbs: Commands) -> None:
 
 
 def _add_serve(verbs: Commands) -> None:
-    serve = _verb(verbs, "serve", "run the MCP server, over stdio (as without a command) or over HTTP")
+    serve = verb(verbs, "serve", "run the MCP server, over stdio (as without a command) or over HTTP")
     serve.set_defaults(command=commands.do_serve)
     _add_access(serve)
     serve.add_argument("--http", action="store_true", help="over streamable HTTP, with a bearer token")
@@ -389,10 +383,4 @@ def _add_serve(verbs: Commands) -> None:
         metavar="ORIGIN",
         action="append",
         help="an origin of web pages that may call, such as https://example.org; may be given several times",
-    )
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
     )

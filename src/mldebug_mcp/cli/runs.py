@@ -7,38 +7,37 @@ import csv
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from mldebug_mcp.cli.commands import DONE, FOUND
 from mldebug_mcp.cli.progress import shown_progress
+from mldebug_mcp.cli.verbs import Commands, add_json, verb
 from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
     from mldebug_mcp.models.runs import Runs
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 
 def add_runs(verbs: Commands) -> None:
     """Add both commands."""
     says = "say which runs of a folder are sick, and what those share"
-    runs = verbs.add_parser("runs", help=says, description=f"{says[0].upper()}{says[1:]}.")
+    runs = verb(verbs, "runs", says)
     runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep")
     runs.add_argument("--all", action="store_true", help="all rows, not only the first ones")
     runs.add_argument("--csv", metavar="FILE", help="also write the rows as CSV")
-    runs.add_argument("--json", action="store_true", help="print JSON")
+    add_json(runs)
     runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
     runs.add_argument("--no-cache", action="store_true", help="read every run anew, and keep nothing")
     runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
     runs.set_defaults(command=do_runs)
 
     says = "say whether one kind of runs is better than another, or the difference is what seeds do"
-    compare = verbs.add_parser("compare", help=says, description=f"{says[0].upper()}{says[1:]}.")
+    compare = verb(verbs, "compare", says)
     compare.add_argument("a", nargs="+", metavar="A", help="logs or run folders of the first kind, then --b")
     compare.add_argument("--b", nargs="+", metavar="B", required=True, help="those of the second kind")
     compare.add_argument("--metric", default="", metavar="NAME", help="default: evaluation loss, reward or score")
     compare.add_argument("--best", action="store_true", help="each run's best value instead of its last level")
-    compare.add_argument("--json", action="store_true", help="print JSON")
+    add_json(compare)
     compare.set_defaults(command=do_compare)
 
 
@@ -60,7 +59,7 @@ def do_runs(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.runs_terminal import MOST_ROWS, print_runs
 
         print_runs(console_for(), answer, len(answer.rows) if options.all else MOST_ROWS)
-    sick = any(one.cause not in ("", "healthy", "unknown") for one in answer.rows)
+    sick = any(one.is_sick for one in answer.rows)
     return FOUND if options.check and sick else DONE
 
 

@@ -15,6 +15,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.roles.quantities import THROUGHPUTS
 from mldebug_mcp.logs.run import Floats, Scalar
 from mldebug_mcp.measure.rate import peak_of
+from mldebug_mcp.measure.run_result import improves_upwards
 from mldebug_mcp.measure.statistics import noise, noise_on_slope
 from mldebug_mcp.models import Comparison, Parting, SettingDifference
 
@@ -102,7 +103,7 @@ def _better(run: Run, name: str) -> int:
     if role is None or not role.is_whole:
         return 0
     quantity = role.quantity
-    if quantity.higher_is_better or quantity in {Quantity.REWARD, Quantity.REWARD_ACCURACY}:
+    if improves_upwards(run[name]):
         return +1
     lower = quantity.lower_is_better or quantity in {Quantity.PERPLEXITY, Quantity.BITS}
     return -1 if lower or (quantity is Quantity.LOSS and run.kind not in OF_POLICIES) else 0

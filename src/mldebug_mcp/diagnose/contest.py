@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.run_result import result_of
-from mldebug_mcp.models import Call
 from mldebug_mcp.models.runs import Contest
 from mldebug_mcp.text import counted, figure, shorten
 
@@ -61,7 +61,7 @@ def compare_runs(a: Sequence[str | Path], b: Sequence[str | Path], metric: str =
     answer = contest(of_a, of_b, found.metric, higher=found.higher_is_better, paired=pairs is not None)
     results = list(zip([*of_a, *of_b], [*first, *second], strict=True))
     worst = (min if found.higher_is_better else max)(results, key=lambda one: one[0])[1]
-    look = Call(tool="diagnose_run", arguments={"path": worst.path}, why="what the log of the worst of them tells")
+    look = diagnose_call("what the log of the worst of them tells", worst.path)
     return answer.model_copy(update={"next_step": look})
 
 

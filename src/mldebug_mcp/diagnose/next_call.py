@@ -44,6 +44,14 @@ def is_sendable(text: str) -> bool:
     return clean(text) == text
 
 
+def diagnose_call(why: str, path: str, run: str = "") -> Call | None:
+    """Return the call that diagnoses a run; None where its name does not survive the way to a client and back."""
+    arguments = {"path": path, "run": run} if run else {"path": path}
+    return (
+        Call(tool="diagnose_run", arguments=arguments, why=why) if all(map(is_sendable, arguments.values())) else None
+    )
+
+
 def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -> Call:
     """Return the first check that can be made at once, else a call that explains the leading cause."""
     for step in steps:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mldebug_mcp.diagnose.next_call import is_sendable
+from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, Series, read_run
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.measure.course import course_of
 from mldebug_mcp.measure.thinned import thinned
-from mldebug_mcp.models import Call
 from mldebug_mcp.models.metric import MetricReading, MetricValues
 from mldebug_mcp.text import figure, shorten
 
@@ -75,9 +74,7 @@ def read_curves(
         step_name=run.step_name,
         series=told,
         others=others[:MOST_OTHERS],
-        next_step=Call(tool="diagnose_run", arguments={"path": run.path}, why="what all of the log tells")
-        if is_sendable(run.path)
-        else None,
+        next_step=diagnose_call("what all of the log tells", run.path),
         notes=list(run.notes[:MOST_NOTES]),
     )
 

@@ -65,7 +65,7 @@ class RunCache:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._file.parent, delete=False) as file:
             for mark in sorted(self._asked):
-                rows = [[dict(one.row), dict(one.settings)] for one in self._kept[mark]]
+                rows = [[one.name, dict(one.row), dict(one.settings)] for one in self._kept[mark]]
                 file.write(json.dumps([mark, rows]) + "\n")
         os.replace(file.name, self._file)  # noqa: PTH105 - of a name
 
@@ -76,6 +76,6 @@ def _read(file: Path) -> Iterator[tuple[str, list[Answered]]]:
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             mark, rows = json.loads(line)
-            yield str(mark), [Answered(RunRow.model_validate(row), settings) for row, settings in rows]
+            yield str(mark), [Answered(name, RunRow.model_validate(row), settings) for name, row, settings in rows]
         except (ValueError, TypeError):
             continue

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.diagnose.next_call import diagnose_call
+from mldebug_mcp.diagnose.ranking import OTHER
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
@@ -19,21 +21,20 @@ from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
-from mldebug_mcp.models import Call
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
-SOUND, OTHER = "healthy", "unknown"
 BROKEN = ("error", "silence", "interrupted", "cut")
 """Ways to end that need a look even where no cause leads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A run among many: its line, and its settings by canonical name."""
+    """A run among many: its name as it stands on the disk, its line, and its settings by canonical name."""
 
+    name: str
     row: RunRow
     settings: Mapping[str, Scalar]
 
@@ -64,24 +65,20 @@ def diagnose_runs(
         notes.append(f"only the newest {most} of {len(places):,} runs were read; `mldebug-mcp runs` reads them all")
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
-    answers = list(_answers(places, kept, processes))
+    answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
     kept.write()
-    rows = sorted((one.row for one in answers), key=_attention)
-    first = Call(
-        tool="diagnose_run",
-        arguments={"path": str(path), "run": rows[0].name},
-        why="what the log of the run that needs most attention tells",
-    )
-    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), next_step=first, notes=notes)
+    look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
+    rows = [one.row for one in answers]
+    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), next_step=look, notes=notes)
 
 
 def answered(place: RunFolder) -> list[Answered]:
     """Diagnose the runs of one place; what cannot be read has a row that says why."""
     try:
-        return [Answered(_row(run, place), run.config) for run in runs_of(place)]
+        return [Answered(run.path, _row(run, place), run.config) for run in runs_of(place)]
     except (InputError, OSError) as error:
         unread = RunRow(name=place.name, path=str(place.folder), ending="unread", note=str(error))
-        return [Answered(unread, {})]
+        return [Answered(place.name, unread, {})]
 
 
 def _answers(places: Sequence[RunFolder], cache: RunCache, processes: int) -> Iterator[Answered]:
@@ -106,8 +103,7 @@ def _diagnosed(fresh: Sequence[tuple[RunFolder, str]], processes: int) -> Iterat
 def _row(run: Run, place: RunFolder) -> RunRow:
     told = diagnose(run)
     leader, result = told.hypotheses[0], result_of(run)
-    fault = leader.cause not in (SOUND, OTHER)
-    return RunRow(
+    row = RunRow(
         name=run.path,
         path=str(place.folder),
         kind=run.kind,
@@ -120,16 +116,16 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         best_step=None if result is None else result.best_step,
         cause=leader.cause,
         probability=leader.probability,
-        onset=speaks_first(told.present, leader) if fault else None,
         seen=[one.symptom for one in told.present],
     )
+    return row.model_copy(update={"onset": speaks_first(told.present, leader)}) if row.is_sick else row
 
 
 def _attention(row: RunRow) -> tuple[int, float, str]:
     """Return the order of rows: faults, the surest first, then broken ends, the unclear, the sound and the unread."""
     if row.ending == "unread":
         return 4, 0.0, row.name
-    if row.cause not in (SOUND, OTHER):
+    if row.is_sick:
         return 0, -row.probability, row.name
     broken = 1 if row.ending in BROKEN else 2 if row.cause == OTHER else 3
     return broken, -row.probability if row.cause == OTHER else row.probability, row.name

@@ -14,7 +14,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.logs.settings import Scalar
-from mldebug_mcp.models.runs import SharedSetting
+from mldebug_mcp.models.runs import RunRow, SharedSetting
 from mldebug_mcp.text import figure
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Condition:
 def shared_settings(answers: Sequence[Answered]) -> list[SharedSetting]:
     """Return the settings that go with a cause, at most one condition for each setting, the most certain first."""
     judged = [one for one in answers if one.row.cause]
-    sick = Counter(cause for one in judged for cause in _groups(one.row.cause))
+    sick = Counter(cause for one in judged for cause in _groups(one.row))
     causes = [cause for cause, runs in sick.items() if runs >= LEAST_SICK and not (cause == ANY and len(sick) == 2)]
     conditions = list(_conditions([one.settings for one in judged]))
     tried = [_tried(cause, condition, judged) for cause in causes for condition in conditions]
@@ -55,9 +55,9 @@ def shared_settings(answers: Sequence[Answered]) -> list[SharedSetting]:
     return list(found.values())
 
 
-def _groups(cause: str) -> tuple[str, ...]:
+def _groups(row: RunRow) -> tuple[str, ...]:
     """Return the groups of sick runs that a run belongs to: what one fault breaks may look like several."""
-    return () if cause in ("healthy", "unknown") else (cause, ANY)
+    return (row.cause, ANY) if row.is_sick else ()
 
 
 def _conditions(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[_Condition]:
@@ -86,9 +86,9 @@ def _shown(value: Scalar) -> str:
 
 def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> SharedSetting:
     told = [one for one in judged if one.settings.get(condition.setting) is not None]
-    sick = [one for one in told if cause in _groups(one.row.cause)]
+    sick = [one for one in told if cause in _groups(one.row)]
     having = [one for one in told if condition.holds(one.settings[condition.setting])]
-    sick_with = sum(cause in _groups(one.row.cause) for one in having)
+    sick_with = sum(cause in _groups(one.row) for one in having)
     return SharedSetting(
         cause=cause,
         setting=condition.setting,

@@ -121,22 +121,27 @@ class Apart:
 
 def apart(run: Run, names: tuple[str, str]) -> Apart | None:
     """Return the difference of a pair of metrics in the records that hold both, None where there are none."""
-    if not all(name in run for name in names):
+    found = _both(run, names)
+    if found is None:
         return None
-    chosen, rejected = (run[name].finite for name in names)
-    steps, one, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
-    if not len(steps):
-        return None
-    both = np.stack([chosen.value[one], rejected.value[other]])
-    return Apart(" and ".join(names), steps, np.abs(both[0] - both[1]), np.abs(both).max(axis=0))
+    steps, chosen, rejected = found
+    size = np.maximum(np.abs(chosen), np.abs(rejected))
+    return Apart(" and ".join(names), steps, np.abs(chosen - rejected), size)
 
 
 def margin_of(run: Run) -> Series | None:
     """Return by how much the reward of the chosen answer is higher, where both are logged; None without them."""
-    if not all(name in run for name in REWARDS):
+    found = _both(run, REWARDS)
+    if found is None:
         return None
-    chosen, rejected = (run[name].finite for name in REWARDS)
+    steps, chosen, rejected = found
+    return Series(" - ".join(REWARDS), steps, chosen - rejected)
+
+
+def _both(run: Run, names: tuple[str, str]) -> tuple[Floats, Floats, Floats] | None:
+    """Return the steps at which both metrics were logged, and their values there; None where there are none."""
+    if not all(name in run for name in names):
+        return None
+    chosen, rejected = (run[name].finite for name in names)
     steps, one, other = np.intersect1d(chosen.step, rejected.step, return_indices=True)
-    if not len(steps):
-        return None
-    return Series(" - ".join(REWARDS), steps, chosen.value[one] - rejected.value[other])
+    return (steps, chosen.value[one], rejected.value[other]) if len(steps) else None

@@ -12,6 +12,8 @@ from mldebug_mcp.logs.roles.quantities import LOSSES, Quantity
 END = 10
 """The end of a run is its last tenth: one value of many. Chosen: as where a run is compared with a good one."""
 
+_REWARDS = frozenset({Quantity.REWARD, Quantity.REWARD_ACCURACY})
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -52,7 +54,7 @@ def result_of(run: Run, metric: str = "") -> Result | None:
 def improves_upwards(series: Series) -> bool:
     """Say whether higher values of a metric are better."""
     role = series.role
-    return role is not None and (role.quantity.higher_is_better or role.quantity is Quantity.REWARD)
+    return role is not None and (role.quantity.higher_is_better or role.quantity in _REWARDS)
 
 
 def _named(run: Run, metric: str) -> Series | None:

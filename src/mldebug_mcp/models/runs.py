@@ -29,6 +29,11 @@ class RunRow(Model):
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
     note: Text = Field("", description="Why it could not be read.")
 
+    @property
+    def is_sick(self) -> bool:
+        """Whether a fault leads."""
+        return self.cause not in ("", "healthy", "unknown")
+
 
 class SharedSetting(Model):
     """A setting that goes with a cause, beyond what chance does among so many settings."""

@@ -40,7 +40,7 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
 def headline(answer: Runs) -> str:
     """Return how many runs there are, and in how many a fault leads."""
     unread = sum(one.ending == "unread" for one in answer.rows)
-    sick = sum(one.cause not in ("", "healthy", "unknown") for one in answer.rows)
+    sick = sum(one.is_sick for one in answer.rows)
     sound = sum(one.cause == "healthy" for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}", f"nothing stands out in {sound}"]
@@ -62,13 +62,12 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         return Text(shorten(row.name, LONGEST_NAME)), Text("unread", style="dim"), *[Text("")] * 2, Text(
             shorten(row.note, LONGEST_NOTE), style="dim"
         ), Text("")  # fmt: skip
-    sick = row.cause not in ("healthy", "unknown")
     said = f"{row.cause} {percent(row.probability)}"
     return (
         Text(shorten(row.name, LONGEST_NAME)),
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
         Text("" if row.last is None else f"{row.metric} {figure(row.last)}"),
-        Text(said, style="bold red" if sick else "green" if row.cause == "healthy" else "yellow"),
+        Text(said, style="bold red" if row.is_sick else "green" if row.cause == "healthy" else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )
