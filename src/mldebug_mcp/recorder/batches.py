@@ -43,9 +43,11 @@ class Batches:
             yield batch
 
     @guarded
-    def watch(self, loader: Value, accumulation: int) -> None:
-        """Make a loader note the rows of its batches, and tell of it once."""
+    def watch(self, loader: Value, accumulation: int, skipped: int = 0) -> None:
+        """Make a loader note its rows, and tell of it once; so many steps as are skipped were made before a resume."""
         self._noting = noted(loader)
+        if self._noting is not None and skipped:
+            self._noting.skip(skipped, accumulation)
         if "loader" in self._told:
             return
         self._told.add("loader")
@@ -53,6 +55,12 @@ class Batches:
         rank, world = self._place
         facts["sampler"] |= {"accumulation": accumulation, "world": world, "rank": rank}
         self._describe({"rows_kind": "hash" if self._noting is None else "index", **facts})
+
+    @guarded
+    def take_noted(self, step: Step, batches: int) -> None:
+        """Take the rows of the next batches of the loader that is watched."""
+        if self._noting is not None:
+            step.rows += [row for _ in range(batches) for row in self._noting.next_rows()]
 
     @guarded
     def take(self, step: Step, batch: Value) -> None:

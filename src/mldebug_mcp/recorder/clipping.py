@@ -21,16 +21,20 @@ class Listener(Protocol):
 _LISTENERS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def listen(listener: Listener) -> bool:
-    """Tell a listener of clippings as long as it lives; return False where torch is too old for that."""
+def listen(listener: Listener) -> None:
+    """Tell a listener of clippings as long as it lives; a torch that is too old for that tells of none."""
     module = import_module("torch.nn.utils.clip_grad")
     inner = getattr(module, _INNER, None)
     if inner is None:
-        return False
+        return
     if not getattr(inner, "tells_recorder", False):
         setattr(module, _INNER, _telling(inner))
     _LISTENERS.add(listener)
-    return True
+
+
+def leave(listener: Listener) -> None:
+    """Tell a listener no more."""
+    _LISTENERS.discard(listener)
 
 
 def _telling(inner: Callable[..., None]) -> Callable[..., None]:

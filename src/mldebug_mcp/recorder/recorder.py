@@ -83,7 +83,7 @@ class Recorder:
         self._watched: list[Watched] = []
         self._step: Step | None = None
         self._made, self._last = 0, 0
-        self._has_failed = False
+        self._has_failed = self._sees_losses = False
         atexit.register(self.close)
 
     def watch(self, model: nn.Module, optimizer: Value = None, scaler: Value = None) -> Recorder:
@@ -99,10 +99,10 @@ class Recorder:
         """
         from mldebug_mcp.recorder.watched import Watched
 
-        watched = Watched(model, optimizer, scaler, lambda: self._step, self._configure)
+        watched = Watched(model, optimizer, scaler, lambda: self._step, self.configure)
         self._watched.append(watched)
         if len(self._watched) == 1:
-            self._configure(settings_of(model, watched.optimizer))
+            self.configure(settings_of(model, watched.optimizer))
         return self
 
     def steps(self, loader: Iterable[Batch], accumulation: int = 1) -> Iterator[Batch]:
@@ -121,7 +121,7 @@ class Recorder:
             for batch in self._batches.of(loader):
                 if self._step is None:
                     self.begin(batch)
-                self._take(batch)
+                self.take_batch(batch)
                 yield batch
                 self._made += 1
                 if self._made >= accumulation:
@@ -140,7 +140,7 @@ class Recorder:
         """
         self.begin(batch)
         if batch is not None:
-            self._take(batch)
+            self.take_batch(batch)
         try:
             yield
         except BaseException as error:
@@ -159,21 +159,59 @@ class Recorder:
         Raises:
             ValueError: a tensor holds more than one number, or none.
         """
-        for name, value in values.items():
-            if hasattr(value, "numel") and value.numel() != 1:
-                raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
         step = self._step
         if step is None:
-            self._stream.put(Draft({"step": self._last, **{name: _detached(value) for name, value in values.items()}}))
+            self.put(self._last, values)
             return
-        for name, value in values.items():
+        for name, value in _checked(values).items():
             if name in LOSSES:
                 step.losses.append(_detached(value))
             else:
                 step.put(name, value)
 
-    def begin(self, batch: Value = None, number: int | None = None) -> None:
-        """Begin a step, where neither `step` nor `steps` fits; `number` counts from 1, and is the next by default."""
+    def put(self, number: int, values: Mapping[str, Value]) -> None:
+        """Record numbers of a step that is over, or of a loop that others make; see `log`.
+
+        Raises:
+            ValueError: a tensor holds more than one number, or none.
+        """
+        named = {LOSS if name in LOSSES else name: _detached(value) for name, value in _checked(values).items()}
+        self._last = max(self._last, number)
+        if named and not self._stream.is_closed:
+            self._stream.put(Draft({"step": number, **named}))
+
+    def configure(self, settings: Mapping[str, Value]) -> None:
+        """Record settings of the run, such as the arguments of the script."""
+        self._stream.recording.describe({"settings": dict(settings)})
+
+    def note_rows(self, loader: Value, accumulation: int = 1, skipped: int = 0) -> None:
+        """Note the rows of the batches of a loader that others iterate; `take_rows` puts them into a step.
+
+        Args:
+            loader: The loader, of torch or of Accelerate.
+            accumulation: Batches of a step.
+            skipped: Steps made before a resume, whose batches the loader passes over.
+        """
+        self._batches.watch(loader, accumulation, skipped)
+
+    def take_batch(self, batch: Value) -> None:
+        """Put the rows of a batch into the step, by the keys of their tokens where it is on the CPU."""
+        if self._step is not None:
+            self._batches.take(self._step, batch)
+
+    def take_rows(self, batches: int) -> None:
+        """Put the rows of the next batches of the noted loader into the step."""
+        if self._step is not None:
+            self._batches.take_noted(self._step, batches)
+
+    def begin(self, batch: Value = None, number: int | None = None, waited: float = 0.0) -> None:
+        """Begin a step, where neither `step` nor `steps` fits.
+
+        Args:
+            batch: Its batch.
+            number: Which step it is, counted from 1; the next by default.
+            waited: Seconds that the loop waited for the batch before.
+        """
         if self._step is not None:
             self.end()
         self._stream.each(lambda: None)
@@ -182,6 +220,7 @@ class Recorder:
         step = Step(number, Stamp(time.perf_counter()), on_gpu, batch=batch)
         step.deep = bool(self._watched) and (self._look_now or self._looks.allows(number))
         self._made = 0
+        self._batches.waited += waited
         self._step = step
         for one in self._watched:
             one.begin(step)
@@ -202,8 +241,25 @@ class Recorder:
         if error is not None:
             self._failed(error)
         self.end()
+        for one in self._watched:
+            one.leave()
         self._stream.close({"step": self._last, "event": "closed"})
         atexit.unregister(self.close)
+
+    @property
+    def number(self) -> int:
+        """The number of the step that is being made, or of the last one."""
+        return self._step.number if self._step is not None else self._last
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether a step is being made."""
+        return self._step is not None
+
+    @property
+    def sees_losses(self) -> bool:
+        """Whether the losses of single steps are seen, in the outputs of the model or as the loop logs them."""
+        return self._sees_losses
 
     def __enter__(self) -> Recorder:
         return self
@@ -223,6 +279,7 @@ class Recorder:
             self._look_now = False
         self._looks.step(wall)
         loss = step.loss()
+        self._sees_losses = self._sees_losses or loss is not None
         step.draft.values = {
             "step": step.number,
             **({LOSS: loss} if loss is not None else {}),
@@ -235,10 +292,6 @@ class Recorder:
         step.draft.batch, step.draft.max_norm, step.draft.origin = step.batch, step.max_norm, step.origin
         self._stream.put(step.draft)
 
-    def _take(self, batch: Value) -> None:
-        if self._step is not None:
-            self._batches.take(self._step, batch)
-
     def _look_soon(self) -> None:
         self._look_now = True
 
@@ -250,16 +303,14 @@ class Recorder:
                 return kwargs or (args[0] if len(args) == 1 else args)
         return None
 
-    def _configure(self, settings: Mapping[str, object]) -> None:
-        self._stream.recording.describe({"settings": dict(settings)})
-
     def _failed(self, error: BaseException) -> None:
         """Record the exception that ends the training, once."""
         if self._has_failed or isinstance(error, GeneratorExit | SystemExit):
             return
         self._has_failed = True
-        number = self._step.number if self._step is not None else self._last
-        self._stream.write({"step": number, "event": "exception", "error": f"{type(error).__name__}: {error}"[:2000]})
+        self._stream.write(
+            {"step": self.number, "event": "exception", "error": f"{type(error).__name__}: {error}"[:2000]}
+        )
 
 
 def file_of(path: Path, rank: int, world: int) -> Path:
@@ -272,6 +323,13 @@ def file_of(path: Path, rank: int, world: int) -> Path:
         raise ValueError(f"{path}: a recording is a folder or a file that ends in .jsonl; name one of those")
     file = path if path.suffix == ".jsonl" else path / FILE
     return file.with_name(f"{file.stem}.rank{rank}.jsonl") if world > 1 else file
+
+
+def _checked(values: Mapping[str, Value]) -> Mapping[str, Value]:
+    for name, value in values.items():
+        if hasattr(value, "numel") and value.numel() != 1:
+            raise ValueError(f"log({name}=…): a tensor of {value.numel()} numbers; log its mean, or single numbers")
+    return values
 
 
 def _detached(value: Value) -> Value:

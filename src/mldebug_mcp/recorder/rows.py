@@ -78,12 +78,22 @@ class NotedBatches:
     def __init__(self, sampler: Value) -> None:
         self._sampler = sampler
         self._handed: deque[list[int]] = deque(maxlen=4096)
+        self._skipped = 0
 
     def __iter__(self) -> Iterator[Value]:
         self._handed.clear()
-        for indices in self._sampler:
-            self._handed.append(list(indices))
+        skipped, self._skipped = self._skipped, 0
+        for number, indices in enumerate(self._sampler):
+            if number >= skipped:
+                self._handed.append(list(indices))
             yield indices
+
+    def skip(self, steps: int, accumulation: int) -> None:
+        """Pass over the batches that were made in the epoch in which a run is resumed, after so many steps in all.
+
+        The last step of an epoch may have fewer batches than the others.
+        """
+        self._skipped = steps % -(-len(self._sampler) // accumulation) * accumulation
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -98,6 +108,7 @@ class NotedBatches:
 
 def noted(loader: Value) -> NotedBatches | None:
     """Make a loader of torch note the indices of its batches; None where it has no batch sampler."""
+    loader = getattr(loader, "base_dataloader", loader)  # Accelerate's, which asks this one for batches
     sampler = getattr(loader, "batch_sampler", None)
     if isinstance(sampler, NotedBatches):
         return sampler

@@ -39,7 +39,8 @@ class Watched:
         current: Callable[[], Step | None],
         settings: Callable[[dict[str, object]], None],
     ) -> None:
-        self.model, self.scaler = model, scaler
+        self.model = model
+        self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         self.optimizer = _unwrapped(optimizer)
         self.current, self._settings = current, settings
         self.on_gpu = any(one.device.type == "cuda" for one in model.parameters())
@@ -50,14 +51,26 @@ class Watched:
         self._norms = Budget(every=1)
         self._forward_began: Value = None
         self._optimizer_began: Value = None
-        self._listens = clipping.listen(self)
         self._told: set[str] = set()
+        self._handles: list[Any] = []
+        clipping.listen(self)
         if not _is_compiled(model):
-            model.register_forward_pre_hook(self._before_forward, with_kwargs=True)
-            model.register_forward_hook(self._after_forward, with_kwargs=True)
+            self._handles += [
+                model.register_forward_pre_hook(self._before_forward, with_kwargs=True),
+                model.register_forward_hook(self._after_forward, with_kwargs=True),
+            ]
         if hasattr(self.optimizer, "register_step_pre_hook"):
-            self.optimizer.register_step_pre_hook(self._before_optimizer)
-            self.optimizer.register_step_post_hook(self._after_optimizer)
+            self._handles += [
+                self.optimizer.register_step_pre_hook(self._before_optimizer),
+                self.optimizer.register_step_post_hook(self._after_optimizer),
+            ]
+
+    def leave(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+        clipping.leave(self)
+        self.inputs = None
 
     def begin(self, step: Step) -> None:
         """Begin a step: one that is looked into gets hooks on its modules."""
