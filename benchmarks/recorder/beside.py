@@ -42,8 +42,7 @@ def make_both(case: Case, bare: Path, recorded: Path) -> str:
     experiment.recording = folder
     experiment.train()
     _without_clock(folder / "recorder.jsonl")
-    for saved in folder.glob("batch*"):
-        saved.unlink()
+    shutil.rmtree(folder / "batches", ignore_errors=True)
     if experiment.last_words:
         (folder / "stderr.log").write_text(experiment.last_words, encoding="utf-8")
     config = bare / case.name / "config.json"

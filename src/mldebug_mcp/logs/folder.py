@@ -14,7 +14,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.plan import concluded
-from mldebug_mcp.logs.ranks import joined_ranks
+from mldebug_mcp.logs.ranks import joined_ranks, with_flight
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.roles.given import given_names
 from mldebug_mcp.logs.rotation import rotated
@@ -285,7 +285,7 @@ def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: 
         if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
             run = of_evaluation(run)
         runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped(joined_ranks(runs))
+    groups = grouped([(name, with_flight(run, place.folder)) for name, run in joined_ranks(runs)])
     found = []
     for group in groups:
         names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]

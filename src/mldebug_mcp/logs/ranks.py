@@ -10,8 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from mldebug_mcp.logs.attempt import Message
+from mldebug_mcp.logs.flight import flight_lines
 from mldebug_mcp.logs.run import Incident, Run, Segment, Series
 
 FORMAT = "recorder"
@@ -21,6 +23,10 @@ TOLD = {
     "time/forward_s": "forward_time_s",
 }  # fmt: skip
 """What is told of each rank: the name of the series in its recording, and the beginning of that in the whole."""
+STOPPED = "collective operation timeout, by the flight recorder"
+"""How the message of ranks that wait for each other begins ..."""
+WENT_ON = "steps went on"
+"""... where the recording does not say last that they went on: how it says so."""
 _RANK = re.compile(r"(?P<of>.+)\.rank(?P<rank>\d{1,5})\.jsonl")
 
 Named = tuple[str, Run]
@@ -36,6 +42,15 @@ def joined_ranks(runs: Sequence[Named]) -> list[Named]:
     several = {of: dict(sorted(each.items())) for of, each in ranks.items() if len(each) > 1}
     taken = {name for each in several.values() for name, _ in each.values()}
     return [*(_joined(each) for each in several.values()), *(item for item in runs if item[0] not in taken)]
+
+
+def with_flight(run: Run, folder: Path) -> Run:
+    """Return a recording with what the flight recorders of its ranks say, of those that stand in its folder."""
+    lines = flight_lines(folder) if run.formats == (FORMAT,) else []
+    told = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
+    went_on = bool(run.incidents) and run.incidents[-1].text.startswith(WENT_ON)
+    ended = [] if went_on else [Message(0, f"{STOPPED}: {line}", run.records) for line in lines]
+    return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended)) if lines else run
 
 
 def _joined(ranks: Mapping[int, Named]) -> Named:
