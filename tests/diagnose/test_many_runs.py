@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mldebug_mcp import InputError, compare_runs, diagnose_runs
+from mldebug_mcp import InputError, compare_runs, diagnose_run, diagnose_runs
 from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose.contest import contest
-from mldebug_mcp.diagnose.runs import Answered
+from mldebug_mcp.diagnose.runs import Answered, answered
 from mldebug_mcp.diagnose.shared_settings import fisher, shared_settings
+from mldebug_mcp.logs.run_folders import RunFolder
 from mldebug_mcp.models.runs import RunRow
 
 HIGH, LOW = 0.03, 0.001
@@ -100,6 +101,38 @@ def test_more_processes_and_a_kept_answer_say_the_same_and_read_nothing_twice(
 
     monkeypatch.setattr("mldebug_mcp.diagnose.runs.answered", never)
     assert diagnose_runs(sweep, cache=cache) == first
+
+
+def test_a_row_says_what_the_diagnosis_of_the_run_says(sweep: Path) -> None:
+    for row in diagnose_runs(sweep).rows[:7:3]:
+        told = diagnose_run(sweep / row.name)
+        assert (row.cause, row.seen) == (told.hypotheses[0].cause, [one.symptom for one in told.present])
+        assert row.probability == pytest.approx(told.hypotheses[0].probability)
+
+
+def test_what_was_read_before_an_interruption_is_not_read_again(
+    sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, read = answered, []
+
+    def interrupted(place: RunFolder) -> list[Answered]:
+        read.append(place.name)
+        if len(read) == 5:
+            raise KeyboardInterrupt
+        return whole(place)
+
+    monkeypatch.setattr("mldebug_mcp.diagnose.runs.answered", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        diagnose_runs(sweep, cache=tmp_path / "kept.jsonl")
+    diagnose_runs(sweep, cache=tmp_path / "kept.jsonl")
+    assert len(read) == 14
+    assert len(set(read)) == 13
+
+
+def test_more_runs_than_a_single_diagnosis_looks_at_are_all_found(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mldebug_mcp.folders.MAX_ENTRIES", 10)
+    answer = diagnose_runs(sweep)
+    assert (len(answer.rows), answer.notes) == (13, [])
 
 
 def test_a_run_that_changed_is_read_again_and_a_broken_cache_is_made_anew(tmp_path: Path) -> None:
