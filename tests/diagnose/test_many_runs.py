@@ -196,7 +196,18 @@ def test_seeds_of_one_recipe_cannot_be_told_apart_and_it_is_said_what_could(
     assert answer.low < 0 < answer.high
     assert answer.detectable > abs(answer.difference)
     assert main(["compare", *map(str, a), "--b", *map(str, b)]) == 0
-    assert "cannot tell with 3 runs of each, which would show a difference of" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    needed = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
+    assert f"cannot tell with 3 runs of each{needed}; so few show one of" in said
+
+
+def test_the_sides_may_be_parted_by_two_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = [str(write(tmp_path / f"a{seed}", seed)) for seed in range(2)]
+    b = [str(write(tmp_path / f"b{seed}", seed + 10)) for seed in range(2)]
+    assert main(["compare", *a, "--b", *b]) == 0
+    said = capsys.readouterr().out
+    assert main(["compare", *a, "--", *b]) == 0
+    assert capsys.readouterr().out == said
 
 
 def test_so_many_runs_as_are_said_to_be_needed_show_the_difference_in_four_cases_of_five() -> None:
