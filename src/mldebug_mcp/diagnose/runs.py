@@ -16,6 +16,7 @@ from mldebug_mcp.diagnose.ranking import OTHER
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
+from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.folder import runs_of
@@ -75,7 +76,14 @@ def diagnose_runs(
         kept.write()  # what was read before it was interrupted is not read again
     look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
     rows = [one.row for one in answers]
-    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), next_step=look, notes=notes)
+    return Runs(
+        path=str(path),
+        rows=rows,
+        shared=shared_settings(answers),
+        sweep=sweep_of(answers),
+        next_step=look,
+        notes=notes,
+    )
 
 
 def answered(place: RunFolder) -> list[Answered]:
@@ -118,6 +126,7 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         step=run.last_step,
         step_name=run.step_name,
         metric="" if result is None else result.metric,
+        better="" if result is None else "higher" if result.higher_is_better else "lower",
         last=None if result is None else result.last,
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
