@@ -10,12 +10,12 @@ from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
+from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev")
-_OF_HELD_OUT = "|".join(_HELD_OUT)
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
@@ -24,16 +24,12 @@ _OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quant
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
-    r"^(?!loss)\w+/|policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
     r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
 _OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
-_WORDS_OF_PHASE = re.compile(
-    rf"^(?:train(?:ing)?|{_OF_HELD_OUT}|avg|average|mean|running)[_/.]|[_/.](?:train(?:ing)?|{_OF_HELD_OUT}|avg|mean)$"
-)
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def named_loss(columns: Columns) -> str | None:
@@ -43,7 +39,7 @@ def named_loss(columns: Columns) -> str | None:
     """
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
-    names = {_bare(name): name for name in columns if not is_evaluation(name)}
+    names = {_bare(name): name for name in columns if not is_evaluation(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
@@ -57,6 +53,12 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Say whether a name stands under one that is not understood, such as that of a part of the model."""
+    role = role_of(name)
+    return role is not None and role.namespace != ""
 
 
 def mean_reward(columns: Columns) -> str | None:
@@ -103,7 +105,7 @@ def evaluation_of_its_name(columns: Columns) -> str | None:
     loss = next((name for name in columns if canonical(name) == "loss"), None)
     if loss is None or any(canonical(name) == "eval_loss" for name in columns):
         return None
-    measure = _WORDS_OF_PHASE.sub("", normal(_HUMP.sub("_", loss)))
+    measure = _bare(loss)
     evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == measure]
     if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
         return None
@@ -118,11 +120,9 @@ def _is_measured(column: Column) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Return a name without what says of which phase it is, or that it is a mean."""
-    bare = normal(canonical(_HUMP.sub("_", name[:MAX_NAME])))
-    while (shorter := _WORDS_OF_PHASE.sub("", bare)) != bare and shorter:
-        bare = shorter
-    return bare
+    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean."""
+    words = sorted_out(segments_of(name[:MAX_NAME]))
+    return "_".join([*words.base, *words.numbers])
 
 
 def perplexity_alone(columns: Columns) -> str | None:
