@@ -69,7 +69,7 @@ def test_what_decides_stands_whole_in_every_form_within_its_length(log: Labelled
 
 def test_what_does_not_decide_gives_way_to_what_does() -> None:
     rng = np.random.default_rng(0)
-    others = {f"{word}_{at}": rng.normal(at, 1, 300) for word in ("frobnication", "zork") for at in range(3)}
+    others = {f"{word}_{at}": rng.normal(0, 1, 300) for word in ("frob", "zork", "quux") for at in "abcd"}
     results = {f"eval_{name}": np.linspace(0.5, 0.4, 300) for name in ("accuracy", "f1", "auc", "precision", "recall")}
     loss = np.concatenate([3 - STEP[:200] / 100, np.linspace(1, 40, 100)])
     config = {f"strange_setting_{at}": at for at in range(30)}
