@@ -24,7 +24,7 @@ from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.process_starts import Start
 from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.run import Floats, Run, Segment
+from mldebug_mcp.logs.run import Floats, Incident, Run, Segment
 from mldebug_mcp.logs.segments import segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
@@ -46,6 +46,8 @@ MAX_MESSAGES = 100
 """Error lines kept per run ..."""
 MAX_NOISE = 20
 """... and those among them that are retries and the like: they never take the place of an error."""
+MAX_INCIDENTS = 100
+"""What a recording tells of single steps that is kept per run."""
 MAX_MESSAGE = 1000
 """Characters of an error line: an out-of-memory message of a GPU with several processes ends with what is unused."""
 
@@ -67,6 +69,7 @@ class RunBuilder:
         self._recorded = Recorded()
         self._left_out: Counter[str] = Counter()
         self._noise = 0
+        self._incidents: list[Incident] = []
         self._single: tuple[int, dict[str, float]] = (0, {})
         self.failed = False
         """Whether an error line was taken that is no mere warning."""
@@ -225,6 +228,11 @@ class RunBuilder:
         self.failed = self.failed or severity == "error"
         messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code, severity)]
 
+    def incident(self, incident: Incident) -> None:
+        """Keep what a recording tells of a step."""
+        if len(self._incidents) < MAX_INCIDENTS:
+            self._incidents.append(incident)
+
     def message_goes_on(self, text: str) -> None:
         """Add a line, without the rank before it, to the message that was kept last."""
         messages = self._recorded.messages
@@ -241,7 +249,7 @@ class RunBuilder:
         """Return a builder of its own with what was taken so far: building settles names, units and notes."""
         other = RunBuilder()
         other._recorded, other._left_out, other._noise = self._recorded.copy(), self._left_out.copy(), self._noise
-        other._single = self._single
+        other._single, other._incidents = self._single, list(self._incidents)
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.failed = self.failed
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
@@ -279,6 +287,7 @@ class RunBuilder:
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
             ending=next(one.ending for one in whole.attempts if one.judged),
+            incidents=tuple(self._incidents),
             notes=tuple(self.notes),
         )
 
