@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from mldebug_mcp.rows.order import order_of
+from mldebug_mcp.rows.order import Orders
 from mldebug_mcp.rows.plan import Plan, Sharing
 
 torch = pytest.importorskip("torch")
@@ -20,10 +20,11 @@ BATCHES = (1, 2, 3, 4)
 def planned(plan: Plan, epochs: int) -> list[list[list[int]]]:
     """Return the micro-batches of some passes, rank by rank."""
     ranks: list[list[list[int]]] = [[] for _ in range(plan.world)]
+    orders = Orders(plan)
     for step in range(1, epochs * plan.steps + 1):
         for one in plan.step(step):
             if one.places.size:
-                ranks[one.rank].append(order_of(plan, one.epoch)[one.places].tolist())
+                ranks[one.rank].append(orders.of(one.epoch)[one.places].tolist())
     return ranks
 
 
