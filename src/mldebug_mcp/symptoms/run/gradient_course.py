@@ -11,7 +11,7 @@ from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
-GROWS, FAR = 4.0, 25.0
+GROWS = 4.0
 """Times the early level at the end. Chosen: healthy norms drift by less than 4, and as rates decay by up to 10."""
 SIGMAS = 6.0
 """Times the scatter of block medians that a growth must exceed. Chosen: chance in thousands of runs."""
@@ -46,16 +46,6 @@ POLICIES = ("rl", "ppo", "grpo")
         sources=("axolotl_stability",),
     ),
     Outcome(
-        "grad_norm_grows_far",
-        """The gradient norm grows to more than 25 times its early level, whatever the loss does meanwhile.
-
-        Clipping hides it in the loss for as long as the direction is still good. Not this when: it grows by less.
-        """,
-        background=0.002,
-        sources=("axolotl_stability",),
-        of="grad_norm_growing",
-    ),
-    Outcome(
         "grad_norm_spike",
         """The gradient norm jumps to many times its recent level.
 
@@ -78,8 +68,7 @@ def gradient_course(run: Run) -> Answers:
         raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
     growing = _growing(run, norm)
     if isinstance(growing, Evidence):
-        far = growing.values["factor"] >= FAR
-        return {"grad_norm_growing": growing, **({"grad_norm_grows_far": growing} if far else {})}
+        return {"grad_norm_growing": growing}
     jump = _jump(run, norm)
     said = {"grad_norm_growing": growing, "grad_norm_spike": jump}
     return {name: one for name, one in said.items() if one is not None}
