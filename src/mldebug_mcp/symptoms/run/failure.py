@@ -100,7 +100,7 @@ LEAST_SHARE = 0.07
         first error is given.
         """,
         background=0.001,
-        sources=("axolotl_faq", "coreweave_nccl"),
+        sources=("axolotl_faq", "osmo_nccl"),
         of="error_message",
     ),
     Outcome(
