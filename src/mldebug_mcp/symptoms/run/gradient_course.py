@@ -22,9 +22,9 @@ second is chance in thousands of runs."""
 BEGINNING, STRETCHES, END = 0.05, 12, 2
 """Share of the steps that is the beginning, stretches of those behind it, and of them those that are the end. Chosen:
 norms settle in a twentieth of a run; a level of two stretches outlives an outlier."""
-RISING, AT_ONCE = 0.8, 0.6
-"""Share of pairs of stretches of which the later is the higher, and of the growth that one step makes: a trend, not one
-step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
+RISING, STILL = 0.8, 0.25
+"""Share of pairs of stretches of which the later is the higher, and of the growth that the later half makes: a trend,
+not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
 JUMPS, SPREADS = 10.0, 8.0
 """Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
 logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
@@ -90,8 +90,8 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     after = cut.level[lowest:]
     least, end = float(after[0]), median(after[-END:])
     rises = (after[None, :] > after[:, None])[np.triu_indices(len(after), 1)]
-    at_once = float(np.diff(after).max(initial=0.0)) > AT_ONCE * (end - least)
-    if end - least < max(math.log(GROWS), SIGMAS * cut.error) or rises.mean() < RISING or at_once:
+    still = end - median(after[len(after) // 2 :][:END]) >= STILL * (end - least)
+    if end - least < max(math.log(GROWS), SIGMAS * cut.error) or rises.mean() < RISING or not still:
         return None
     first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
     return Evidence(
