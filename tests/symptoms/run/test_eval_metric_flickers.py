@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
-from tests.runs import Curve, decay, noisy, run_of, seen, state
+from tests.runs import Curve, decay, noisy, run_of, state
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,38 +72,3 @@ def scattered(at_peak: float, at_end: float, rate: Curve | None = None, kind: st
         eval_loss=_at(values),
         kind=kind,
     )
-
-
-def test_an_evaluation_that_scatters_as_much_where_the_weights_hardly_move_is_seen_with_both_rates() -> None:
-    finding = seen("eval_noise_stays", scattered(0.04, 0.04))
-    assert finding.state is State.PRESENT
-    assert finding.values["noise"] > 0.02
-    assert "2.57e-05" in finding.summary
-    assert "0.000842" in finding.summary
-    assert state("eval_metric_flickers", scattered(0.04, 0.04)) is State.PRESENT
-
-
-@pytest.mark.parametrize(
-    ("at_peak", "at_end"),
-    [(0.04, 0.001), (0.04, 0.004), (0.003, 0.003), (0.0, 0.0)],
-    ids=["gone with the rate", "ten times less", "a large random subset", "no noise"],
-)
-def test_noise_that_goes_with_the_rate_or_is_small_is_no_noise_of_the_evaluation(at_peak: float, at_end: float) -> None:
-    assert state("eval_noise_stays", scattered(at_peak, at_end)) is not State.PRESENT
-
-
-def test_under_a_constant_rate_nobody_can_tell_whose_noise_it_is() -> None:
-    finding = seen("eval_noise_stays", scattered(0.04, 0.04, np.full(400, 1e-3)))
-    assert finding.state is State.UNKNOWN
-
-
-def test_restarts_of_the_rate_are_no_low_rate_at_the_end() -> None:
-    cycles = 1e-3 * (1 + np.cos(np.pi * (np.arange(400) % 130) / 130)) / 2
-    assert state("eval_noise_stays", scattered(0.04, 0.04, cycles)) is State.UNKNOWN
-
-
-def test_rounding_to_two_decimals_is_no_noise() -> None:
-    share = (1 + np.cos(np.pi * np.arange(400) / 400)) / 2
-    values = np.round(decay(40, 1.4, 1.0) + 0.004 * np.random.default_rng(5).standard_normal(40), 2)
-    run = run_of(loss=decay(400), learning_rate=1e-3 * share, eval_loss=_at(values))
-    assert state("eval_noise_stays", run) is not State.PRESENT
