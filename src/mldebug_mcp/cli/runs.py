@@ -6,6 +6,7 @@ import argparse
 import csv
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,20 @@ def add_runs(verbs: Commands) -> None:
 
     says = "say whether one kind of runs is better than another, or the difference is what seeds do"
     compare = verb(verbs, "compare", says)
-    compare.add_argument("a", nargs="+", metavar="A", help="logs or run folders of the first kind, then --b")
+    compare.add_argument("a", nargs="+", metavar="A", help="logs or run folders of the first kind, then --b or --")
     compare.add_argument("--b", nargs="+", metavar="B", required=True, help="those of the second kind")
     compare.add_argument("--metric", default="", metavar="NAME", help="default: evaluation loss, reward or score")
     compare.add_argument("--best", action="store_true", help="each run's best value instead of its last level")
     add_json(compare)
     compare.set_defaults(command=do_compare)
+
+
+def with_sides_named(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of `compare A… -- B…` as `compare A… --b B…`: argparse drops a bare `--` between paths."""
+    given = list(arguments)
+    if given[:1] == ["compare"] and "--" in given and "--b" not in given:
+        given[given.index("--")] = "--b"
+    return given
 
 
 def do_runs(options: argparse.Namespace) -> int:

@@ -51,6 +51,8 @@ MAX_USUAL, MAX_USUAL_SUMMARY = 2, 120
 """If `healthy` leads all the same, this many findings are named, in a sentence each."""
 USUAL = ("loss", "eval_loss", "grad_norm", "learning_rate")
 """Metrics whose absence is noted if nothing was found."""
+NOTHING = "nothing stands out"
+"""What an answer notes that shows no finding."""
 
 
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
@@ -140,7 +142,7 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     leader = round(diagnosis.hypotheses[0].probability, 2)
     missing = [name for name in USUAL if name not in diagnosis.run.metrics]
     notes = [
-        "nothing stands out" if not seen else "seen in healthy runs too",
+        NOTHING if not seen else "seen in healthy runs too",
         *([f"not logged: {', '.join(missing)}"] if missing else []),
     ]
     return Diagnosis(

@@ -6,9 +6,9 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.gradient_lead import gradient_norm
 from mldebug_mcp.measure.not_finite import Lost, beside, climb, lost, returns, shares
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.gradient_first import gradient_left_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure, shorten

@@ -154,6 +154,8 @@ class Text:
             self._builder.note(f"rows without names are read as {self._table.guessed}")
         if self._records.bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
+        self._records.assembler.flush()
+        self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()
         self._records.bar_steps.settle(self._builder)
 
@@ -179,7 +181,7 @@ class Text:
         return self._take(number, text)
 
     def _take(self, number: int, line: str) -> Said | None:
-        if len(line) <= 2:
+        if len(line) <= 2 and not self._records.dicts.open:
             self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
             return Said()
         if number == self._repeated:

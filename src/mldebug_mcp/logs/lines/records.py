@@ -63,6 +63,8 @@ class Records:
             self.dicts.begin(said.opens)
         elif said.record is not None:
             self.dicts.take(number, said.record)
+        elif said.history:
+            self.dicts.histories.take(said.history)
         elif said.skipped is not None:
             self.assembler.flush()
             self.bar_steps.event(self._builder.rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.quality import as_share
 from mldebug_mcp.measure.statistics import end_level, noise, start_level
-from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 

@@ -9,13 +9,13 @@ from fnmatch import fnmatch
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.answers import has_settled, nothing_right
+from mldebug_mcp.measure.beginning import PASSES, epoch_at
+from mldebug_mcp.measure.quality import ACCURACIES, as_shares
 from mldebug_mcp.measure.scale import MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.measure.statistics import aligned, blocks, end_level, median, start_level
-from mldebug_mcp.symptoms.answers import has_settled, nothing_right
-from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.levels.loss_slow import creeps_below
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from mldebug_mcp.logs.names import is_evaluation
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.evaluation import evaluation_losses
+from mldebug_mcp.measure.quality import ACCURACIES, as_share, quality_metrics
 from mldebug_mcp.measure.scale import predicts_tokens, uniform_loss
 from mldebug_mcp.measure.statistics import aligned, end_level, last_decimal, median, start_level
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_share, quality_metrics
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 

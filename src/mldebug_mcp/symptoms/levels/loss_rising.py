@@ -20,8 +20,8 @@ from mldebug_mcp.measure.statistics import (
     sample,
     start_level,
 )
+from mldebug_mcp.measure.terms import refuse_new_terms, term_set_in
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.terms import refuse_new_terms, term_set_in
 from mldebug_mcp.text import figure
 
 LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60

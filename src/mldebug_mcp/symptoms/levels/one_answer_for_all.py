@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.one_answer import OneAnswer, one_answer
-from mldebug_mcp.symptoms.quality import is_auc
+from mldebug_mcp.measure.quality import is_auc
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 

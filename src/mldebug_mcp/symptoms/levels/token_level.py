@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.beginning import PASSES, epoch_at, is_late
+from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.scale import nats_per_unit, predicts_tokens
 from mldebug_mcp.measure.stall import HIGH_SHARE, stalled
 from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.measure.token_level import LEAST_LN_OF_CHARACTERS, LEAST_LN_OF_TEXT, from_scratch, token_level
-from mldebug_mcp.symptoms.beginning import PASSES, epoch_at, is_late
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 

@@ -9,11 +9,11 @@ from functools import partial
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.evaluation import compared
+from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc, ranking_metrics
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median, start_level
-from mldebug_mcp.symptoms.evaluation import compared
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_shares, is_auc, ranking_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
+from mldebug_mcp.measure.evaluation import evaluation_losses
+from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import end_level, median
-from mldebug_mcp.symptoms.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
-from mldebug_mcp.symptoms.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure

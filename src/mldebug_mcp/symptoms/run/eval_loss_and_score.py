@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.evaluation import compared, evaluation_losses
 from mldebug_mcp.measure.loss_at_accuracy import loss_at_accuracy
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import median, median_of_three, noise_on_slope, start_level
-from mldebug_mcp.symptoms.evaluation import compared, evaluation_losses
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import figure

@@ -8,11 +8,11 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.noise_by_rate import noise_by_rate
+from mldebug_mcp.measure.quality import quality_metrics
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import last_decimal, median
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
-from mldebug_mcp.symptoms.quality import quality_metrics
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import said_by
 from mldebug_mcp.text import figure

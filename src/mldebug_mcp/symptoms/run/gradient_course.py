@@ -7,8 +7,8 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.spikes import Spike, baseline, spikes
 from mldebug_mcp.measure.statistics import blocks, mad, median, start_level
+from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.turning import fails_at
 from mldebug_mcp.text import figure
 
 GROWS, FAR = 4.0, 25.0

@@ -10,12 +10,12 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.measure.jumps import find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
+from mldebug_mcp.measure.terms import term_set_in
 from mldebug_mcp.symptoms import jumps as forms
 from mldebug_mcp.symptoms.jumps import Jumps
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import Teller, told
-from mldebug_mcp.symptoms.terms import term_set_in
 from mldebug_mcp.text import counted, figure
 
 FEW, SHARE = 5, 50

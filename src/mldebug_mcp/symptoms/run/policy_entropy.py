@@ -7,10 +7,10 @@ from inspect import cleandoc
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy
 from mldebug_mcp.measure.reward_course import EXPLORATION
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
-from mldebug_mcp.symptoms.policy import ENTROPIES, NOT_POLICY, entropy
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import counted, figure
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.divergence import LEAST_RECORDS, Divergence, cost, divergences
+from mldebug_mcp.measure.policy import NOT_POLICY, require_policy
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, trend
 from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median, noise
-from mldebug_mcp.symptoms.policy import NOT_POLICY, require_policy
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.ways import first_seen
 from mldebug_mcp.text import counted, figure

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beginning import epoch_at
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import reach_of
-from mldebug_mcp.symptoms.beginning import epoch_at
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.tuning import (
+from mldebug_mcp.measure.usual_rates import (
     ADAPTERS,
     GENEROUS_ABOVE,
     GENEROUS_BELOW,
@@ -17,6 +16,7 @@ from mldebug_mcp.symptoms.tuning import (
     unjudged,
     usual_rates,
 )
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
 EXTREME = 15.0

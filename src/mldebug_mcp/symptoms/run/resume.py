@@ -11,8 +11,8 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.falls import Fall, falls_of
 from mldebug_mcp.measure.resumes import Join, joins_of
 from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 SHARE, SIGMAS = 0.05, 5.0

@@ -7,11 +7,11 @@ from inspect import cleandoc
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.measure.reward_course import Standing, explores_less, floor, sinks, standing, swings
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, components, from_the_start
 from mldebug_mcp.measure.statistics import blocks, departure, drift, end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.forms import NO_REWARD
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import counted, figure, shorten
 

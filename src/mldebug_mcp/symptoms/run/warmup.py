@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.beginning import is_late
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import Shape, rate_of, shape_of
-from mldebug_mcp.symptoms.beginning import is_late
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 

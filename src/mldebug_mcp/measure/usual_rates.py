@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
 GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0

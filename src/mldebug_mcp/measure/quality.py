@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.shares import as_share, as_shares
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 
 __all__ = ["ACCURACIES", "all_zero", "as_share", "as_shares", "is_auc", "quality_metrics", "ranking_metrics"]
 

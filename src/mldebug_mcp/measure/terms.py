@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
 LEAST = 5

@@ -7,7 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import aligned, median
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import counted
 
 RATES = (

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS
 from mldebug_mcp.measure.statistics import median, row_medians, start_level
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
 NEAR = 5

@@ -6,7 +6,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.rewards import rewards_of
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.registry import CannotTell
+from mldebug_mcp.measure.unknown import CannotTell
 
 REWARDS = (Quantity.REWARD,)
 """The reward, or its components where only they are logged."""
