@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.plan import plan_of
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.statistics import edge_width, median
-from mldebug_mcp.symptoms.evaluation import evaluation_losses
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
