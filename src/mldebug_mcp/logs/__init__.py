@@ -1,7 +1,7 @@
 """Log files and run folders → `Run`.
 
-- A path → the logs of a run: `folder`, `run_folders`, `same_run` (which logs belong together), `siblings`, `several`
-  (which run), `merge`, `tail` (logs that grow).
+- A path → the logs of a run: `folder`, `run_folders`, `places`, `same_run` (which logs belong together), `siblings`,
+  `several` (which run), `merge`, `tail` (logs that grow).
 - A file → its reader: `source` opens it, `readers` lists the modules of `formats`, one per format.
 - Text → records: `formats.text_log`, and `lines` with one module per shape that a printed record takes.
 - Records → a run: `builder` gathers them into what was `recorded`; `attempts` splits that where the program started
