@@ -109,11 +109,13 @@ class Sibling:
         name: Its name, as `run=NAME` takes it.
         path: Where it stands.
         settings: What is set otherwise in it, by canonical name; a setting that only this run has is None in it.
+        run: It as read.
     """
 
     name: str
     path: str
     settings: Mapping[str, Scalar]
+    run: Run
 
 
 @dataclass(frozen=True, slots=True)

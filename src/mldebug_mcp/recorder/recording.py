@@ -70,7 +70,7 @@ class Recording:
     def describe(self, more: Record) -> None:
         """Append what became known of the run; each later part begins with it too."""
         self._head |= more
-        self.write({"recorder": 1, **more})
+        self.write({"recorder": 1, "continued": True, **more})
 
     def close(self) -> None:
         """Close the file; nothing was left to be written."""
