@@ -112,7 +112,9 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
     if any(name in settings for name in _OF_AGENTS_ALONE):
         return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
-    if "mean_token_accuracy" in metrics or any(name in settings for name in _OF_ADAPTERS):
+    if any(name in metrics for name in ("mean_token_accuracy", "eval_mean_token_accuracy")) or any(
+        name in settings for name in _OF_ADAPTERS
+    ):
         return "sft"
     return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)
 

@@ -27,8 +27,8 @@ _EPOCH_AND_BATCH = tuple(
         r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
         # DINOv2: "Training  [  40/5000000]"
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
-        # PyTorch's DCGAN: "[0/5][50/1583]"
-        r"^\s*+\[\s*+(?P<epoch>\d+)/\d+\]\s?\[\s*+(?P<batch>\d+)/(?P<batches>\d+)\]",
+        # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
+        r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/\d+)?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # CenterNet: "val: [125][1/6]"
         r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
