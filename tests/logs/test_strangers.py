@@ -79,3 +79,14 @@ def test_a_part_of_the_model_below_the_gradient_is_its_norm(tmp_path: Path) -> N
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
     roles = {name: series.role for name, series in read_run(tmp_path).series.items()}
     assert {role.quantity for name, role in roles.items() if role and name.startswith("grad/")} == {"grad_norm"}
+
+
+def test_lines_that_only_wait_behind_the_last_record_are_a_silence(tmp_path: Path) -> None:
+    steps = [
+        f"I1123 07:40:{at // 10:02d}.{at % 10}00000 13312 train.py:88] step {at}/600 loss=2.5{at}" for at in range(90)
+    ]
+    waits = [f"W1123 07:40:{9 + 3 * at}.000000 13312 train.py:88] queue empty, waiting" for at in range(1, 9)]
+    (tmp_path / "train.log").write_text("\n".join([*steps, *waits]))
+    ending = read_run(tmp_path).ending
+    assert ending.how == "silence"
+    assert "24 s behind the last record" in ending.text

@@ -128,7 +128,11 @@ def _told(metrics: Collection[str], settings: Settings) -> str | None:
     """Return the kind that words of the configuration name, None if there are none."""
     words = _words_of(settings)
     kind = next((kind for kind, known in _WORDS if known & words), None)
-    if kind == "ppo" and any(name in settings for name in _OF_AN_AGENT) and not _is_language_model(settings, words):
+    if (
+        kind == "ppo"
+        and any(name in settings for name in (*_OF_AN_AGENT, *_OF_AGENTS_ALONE))
+        and not _is_language_model(settings, words)
+    ):
         return "rl"
     if kind == "pretraining" and _OF_PRETRAINING.isdisjoint(words) and _tunes(settings):
         kind = "sft"

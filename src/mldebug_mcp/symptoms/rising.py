@@ -31,6 +31,9 @@ hand."""
 IN_A_ROW, SHARE_IN_A_ROW = 4, 0.008
 """After so many evaluations that each rise above the one before, this share of the first suffices. Chosen: noise would
 turn back."""
+LEARNS_ON, LEAST_LATE = 0.1, 4
+"""Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
+rise that goes on from one to the next, beside a training loss that goes on falling, is no scatter."""
 SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
@@ -78,6 +81,22 @@ def _chance(count: int) -> float:
     return math.sqrt(2 * math.log(count)) + 0.9
 
 
+def _noise_late(values: Floats) -> float:
+    """Return the noise of the later half, where that is long enough: a steep beginning is no noise."""
+    later = values[len(values) // 2 :]
+    whole = noise_on_slope(values)
+    return min(whole, noise_on_slope(later)) if len(later) >= LEAST_LATE else whole
+
+
+def _training_learns_on(run: Run, evaluation: Series, best: int) -> bool:
+    """Say whether the training loss falls on from the lowest evaluation to the last, as where rows are memorised."""
+    if "loss" not in run:
+        return False
+    steps, train, _ = aligned(run["loss"].finite, evaluation)
+    at_best = train[steps >= evaluation.step[best]]
+    return len(at_best) > 2 and float(at_best[-1]) < (1 - LEARNS_ON) * float(at_best[0])
+
+
 def _wandered(before: Floats) -> float:
     """Return by how much the evaluation has risen, and come back, on its way to its minimum."""
     smooth = median_of_three(before)
@@ -91,12 +110,17 @@ def _rise(run: Run, evaluation: Series) -> Evidence | None:
     after = evaluation.value[best + 1 :]
     rise = last - lowest
     in_a_row = len(after) >= IN_A_ROW and bool((np.diff(evaluation.value[best:]) > 0).all())
-    share = SHARE_OF_START_OF_TOKENS if predicts_tokens(run) else SHARE_OF_START
+    steady = (
+        len(after) > 1
+        and bool((np.diff(evaluation.value[best:]) > 0).all())
+        and _training_learns_on(run, evaluation, best)
+    )
+    share = SHARE_OF_START_OF_TOKENS if steady or predicts_tokens(run) else SHARE_OF_START
     first = abs(float(evaluation.value[0]))
     least = max(
         LEAST_RISE * abs(lowest),
         SHARE_IN_A_ROW * first if in_a_row else share * max(first, _start_of_training(run)),
-        0.0 if in_a_row else _chance(len(evaluation)) * noise_on_slope(evaluation.value),
+        0.0 if in_a_row else _chance(len(evaluation)) * _noise_late(evaluation.value),
     )
     if rise <= 0 or rise < least or len(after) < 2:
         return None

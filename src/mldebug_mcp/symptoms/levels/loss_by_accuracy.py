@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.answers import worst_written
-from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, loss_beside_accuracy
+from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, losses_beside_accuracies
 from mldebug_mcp.measure.quality import as_share
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.measure.statistics import end_level as level_at_end
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
+from mldebug_mcp.symptoms.telling import said_by
 from mldebug_mcp.text import figure
 
 STILL = 0.05
@@ -43,7 +46,10 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     """
     if any(run.setting(name) for name in SMOOTHED_BY):
         raise CannotTell("label smoothing keeps the loss up")
-    found = _found(run)
+    return _first_of(run, _above)
+
+
+def _above(found: LossBesideAccuracy) -> Evidence | None:
     if not found.level_known:
         return None
     falls = level_at_end(found.level[: -max(1, len(found.level) // 4)]) - found.end > LEAST_GAP * found.end
@@ -68,11 +74,16 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     )
 
 
-def _found(run: Run) -> LossBesideAccuracy:
-    found = loss_beside_accuracy(run)
-    if found is None:
+def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) -> Evidence | None:
+    """Return what is seen of the evaluation, else of training: a loss may be wrong in one of them alone."""
+    found = losses_beside_accuracies(run)
+    if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
-    return found
+    answers = [said_by(partial(judge, one)) for one in found]
+    seen = next((one for one in answers if isinstance(one, Evidence)), None)
+    if seen is None and all(isinstance(one, CannotTell) for one in answers) and isinstance(answers[0], CannotTell):
+        raise answers[0]
+    return seen
 
 
 def _smoothed(classes: int) -> float:
@@ -87,7 +98,10 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
 
     Not this when: a calibrated model of that accuracy has much the same loss; the number of classes is not known.
     """
-    found = _found(run)
+    return _first_of(run, _at_floor)
+
+
+def _at_floor(found: LossBesideAccuracy) -> Evidence | None:
     if found.classes < 2:
         raise CannotTell("the number of classes is neither configured nor told by the first loss")
     low = math.log(math.e + found.classes - 1) - found.share

@@ -37,7 +37,7 @@ GROWS = Outcome(
     gets better, which is what counts. The least rise was chosen by hand.""",
     background=0.02,
     sources=("axolotl_stability", "goodfellow_ch11"),
-    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+    follows=("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
     instead=("eval_gap_at_zero", "eval_gap_wide"),
 )
 NEVER = Outcome(
