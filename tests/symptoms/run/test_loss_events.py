@@ -258,7 +258,6 @@ def test_each_jump_is_told_with_its_step_height_and_width() -> None:
     assert "70 to 80 steps apart" in finding.summary
     assert "at 81 from " in finding.summary
     assert finding.values["highest"] == pytest.approx(4, abs=0.3)
-    assert finding.values["widest_records"] <= 3
 
 
 def spiked_longer(*at: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
