@@ -147,9 +147,9 @@ def _values(run: Run) -> Evidence | None:
     at = float(seen.series.step[int(np.argmax(seen.series.value > times * seen.expected))])
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
-        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half), grows "
-        f"{figure(seen.growth)} times in it, is beyond {figure(times * seen.expected)} from {run.step_name} {figure(at)} on; the largest return "
-        f"on record is {figure(largest)}",
+        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
+        f"{figure(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.step_name} {figure(at)} on; "
+        f"the largest return on record is {figure(largest)}",
         steps=(at,),
         values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},
     )

@@ -37,8 +37,8 @@ at most so many times their mean, it was more than luck. Chosen: of right and wr
         "reward_flat",
         """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
 
-        What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level. Not this
-        when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few or noisy records.""",
+        What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
+        Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records.""",
         background=0.012,
         sources=("axolotl_stability",),
         follows=("reward_constant",),
