@@ -175,8 +175,7 @@ READINGS = (
     reading(loss_periodic, needs=("loss",), points=30, background=0.01),
     reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))

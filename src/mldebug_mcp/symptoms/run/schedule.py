@@ -242,8 +242,7 @@ READINGS = (
     reading(lr_hardly_decays, needs=_RATE, background=0.01),
     reading(lr_decays_early, needs=_RATE, background=0.01),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=_RATE, whole_run=True)

@@ -125,7 +125,7 @@ READINGS = (
     reading(step_time_grows, sources=("smol_playbook",), background=0.004),
     reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), any_of=PACES)
