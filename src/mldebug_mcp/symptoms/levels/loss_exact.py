@@ -10,7 +10,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.quality import ACCURACIES
 from mldebug_mcp.measure.scale import predicts_tokens, uniform_loss
-from mldebug_mcp.measure.statistics import end_level, last_decimal, median, start_level
+from mldebug_mcp.measure.statistics import end_level, last_decimal, median, noise, start_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
@@ -33,6 +33,8 @@ SHORT, FROM_SHORT = 10, 0.5
 """In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
 BELOW = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
+BEYOND_NOISE = 2.0
+"""Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
 RUNAWAY, UNBENT = 20.0, 0.4
 """Times its first size, and share of the fall in the later half, of a loss that has no bound. Chosen: a straight line
 has half of it there, an exponential a quarter.
@@ -150,7 +152,9 @@ def loss_negative(run: Run) -> Evidence | None:
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
     masks = any(_OVERLAP.search(name) for name in run.series)
     bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
-    endless = (end < 0 and start > end and middle - end > UNBENT * (start - end)) or end < -bound
+    fallen = start - end
+    goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen
+    endless = goes_on or end < -bound
     wrong = endless or _is_cross_entropy(run)
     return Evidence(
         f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; the lowest "
