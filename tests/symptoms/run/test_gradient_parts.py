@@ -38,8 +38,6 @@ def test_norms_that_shrink_a_thousandfold_towards_the_first_layer_are_present() 
     assert present(by_depth(1e-5)) == ["grad_fades_with_depth"]
 
 
-
-
 @pytest.mark.parametrize(
     ("levels", "config", "count"),
     [

@@ -279,14 +279,6 @@ def test_fewer_than_three_jumps_cannot_tell(at: tuple[int, ...]) -> None:
     assert state("loss_spikes_regular", run_of(loss=spiked_longer(*at))) is State.UNKNOWN
 
 
-def test_a_distance_of_one_epoch_is_said_to_be_one() -> None:
-    epoch = np.arange(1, 401) / 80
-    assert (
-        "an epoch is 80 steps"
-        in seen("loss_spikes_regular", run_of(loss=spiked_longer(80, 160, 240, 320), epoch=epoch)).summary
-    )
-
-
 def test_a_distance_that_is_no_epoch_is_not_said_to_be_one() -> None:
     epoch = np.arange(1, 401) / 55
     assert (

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.measure.events import interval, shape_of
-from mldebug_mcp.measure.jumps import find_spikes
+from mldebug_mcp.measure.jumps import Jumps, find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
 from mldebug_mcp.measure.spikes import Spike
-from mldebug_mcp.measure.statistics import end_level, median, start_level
+from mldebug_mcp.measure.statistics import start_level
 from mldebug_mcp.measure.terms import term_set_in
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -37,52 +36,6 @@ LEAST_EVEN, EVEN = 3, 0.1
 """Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
 LISTED, SHOWN = 6, 10
 """Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Jumps:
-    """The jumps of the loss of a run.
-
-    Args:
-        run: The run.
-        loss: Its finite losses.
-        found: Its jumps in order, at least one.
-    """
-
-    run: Run
-    loss: Series
-    found: list[Spike]
-
-    @property
-    def worst(self) -> Spike:
-        """The highest of them."""
-        return max(self.found, key=lambda spike: spike.height)
-
-    @property
-    def steps(self) -> Floats:
-        """The steps at which they begin, shape (jumps,)."""
-        return self.loss.step[[spike.first for spike in self.found]]
-
-    @property
-    def at(self) -> float:
-        """The step at which the highest begins."""
-        return float(self.loss.step[self.worst.first])
-
-    @property
-    def where(self) -> str:
-        """Where the highest begins, in words."""
-        return f"the jump at {self.run.step_name} {figure(self.at)}"
-
-    def need(self, records: int) -> None:
-        """Raise CannotTell if fewer finite losses are logged."""
-        if len(self.loss) < records:
-            raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
-
-    def refuse_densities(self) -> None:
-        """Raise CannotTell of a negative log-density, of which one row far out costs any amount: no cross-entropy."""
-        worst, values = self.worst, self.loss.value
-        if end_level(values) < 0 and worst.first and values[worst.peak] < values[: worst.first].max():
-            raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
 
 
 def loss_spike(jumps: Jumps) -> Evidence:
@@ -172,7 +125,7 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
 def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     """The training loss jumps at even distances, as when the same data comes again.
 
-    Not this when: there are fewer than three jumps. The summary says whether the distance is that of epochs.
+    Not this when: there are fewer than three jumps.
     """
     steps, run = jumps.steps, jumps.run
     jumps.need(SEVERAL_RECORDS)
@@ -183,8 +136,7 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     if float(gaps.std()) > EVEN * distance:
         return None
     return Evidence(
-        f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at "
-        f"{figure(float(steps[0]))}{_rhythm(run, distance)}",
+        f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(float(steps[0]))}",
         steps=tuple(steps.tolist()),
         values={"distance": distance, "count": len(steps)},
     )
@@ -287,19 +239,3 @@ def _numbers(others: list[Moved]) -> dict[str, float]:
 def _said(spike: Spike, loss: Series) -> str:
     top, width = figure(float(loss.value[spike.peak])), counted(spike.last - spike.first + 1, "record")
     return f"at {figure(float(loss.step[spike.first]))} from {figure(spike.level)} to {top} for {width}"
-
-
-def _rhythm(run: Run, distance: float) -> str:
-    """Say whether an epoch, or the interval of evaluations, goes into this distance a whole number of times."""
-    said = []
-    epoch = run["epoch"].finite if "epoch" in run and run.step_name == "step" else None
-    if epoch is not None and len(epoch) > 1 and epoch.value[-1] > epoch.value[0]:
-        said.append(("an epoch is", float(np.ptp(epoch.step) / np.ptp(epoch.value))))
-    if "eval_loss" in run and len(run["eval_loss"]) > 2:
-        said.append(("evaluations come every", median(np.diff(run["eval_loss"].step))))
-    times = [(words, length, distance / length) for words, length in said if length > 0]
-    return "".join(
-        f"; {words} {figure(length)} {run.step_name}s"
-        for words, length, number in times
-        if number >= 1 - EVEN and abs(number - round(number)) <= EVEN / 2 * max(1.0, round(number) ** 0.5)
-    )

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.gradients import gradient_norm
@@ -15,7 +14,7 @@ from mldebug_mcp.measure.not_finite import Lost, climb, first_lost, lost, return
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import told
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.text import figure
 
 FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
@@ -53,26 +52,6 @@ def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
 
 def _lost(loss: Lost, summary: str, **values: float) -> Evidence:
     return Evidence(summary, steps=(loss.step,), values=values)
-
-
-def nan_steps_counted(run: Run) -> Evidence | None:
-    """A counter of steps with a NaN is above zero, while every loss that is logged is finite.
-
-    Not this when: the counter stays at zero. Losses are means, of which steps with a NaN are left out.
-    """
-    counter = next(run.with_role(Quantity.NAN_STEPS, phase="train"), None)
-    if counter is None or not len(counter.finite):
-        raise CannotTell("no counter of steps with a NaN is logged")
-    up = counter.finite.where(counter.finite.value > 0)
-    if not len(up):
-        return None
-    first = float(up.step[0])
-    return Evidence(
-        f"{counter.name} is above zero in {len(up)} of {counted(len(counter.finite), 'record')}, the first at "
-        f"{run.step_name} {figure(first)} ({figure(float(up.value[0]))}), and the loss is finite in all",
-        steps=(first,),
-        values={"records": len(up), "highest": float(up.value.max())},
-    )
 
 
 def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
@@ -238,7 +217,6 @@ LOST = loss_nonfinite.__name__
 
 @question(
     outcome_of(loss_nonfinite, 0.001, "axolotl_stability", instead=("logits_grow",)),
-    outcome_of(nan_steps_counted, 0.005),
     outcome_of(loss_nonfinite_at_first, 0.03, of=LOST, as_chosen=True),
     outcome_of(loss_nonfinite_in_warmup, 0.1, "bekman_mle", of=LOST, as_chosen=True),
     outcome_of(loss_nonfinite_passes, 0.001, of=LOST),
@@ -254,7 +232,7 @@ def not_finite(run: Run) -> Answers:
         raise CannotTell("not logged: loss")
     loss = first_lost(losses)
     if loss is None:
-        return told({nan_steps_counted.__name__: partial(nan_steps_counted, run)})
+        return {}
     policy = run.kind in POLICIES
     untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
