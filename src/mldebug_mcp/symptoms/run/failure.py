@@ -74,7 +74,6 @@ LEAST_SHARE = 0.07
         """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
 
         Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
-        The message is read in PyTorch's wordings, old and new.
         """,
         background=0.001,
         sources=("bekman_mle", "pytorch_docs_notes"),
@@ -117,8 +116,7 @@ LEAST_SHARE = 0.07
         "ends_in_error",
         """The last thing in the log is an exception or error that no known message explains.
 
-        Not this when: training went on after it; a known message says more (`error_message`); the user interrupted the
-        run.
+        Not this when: training went on after it; a known message says more; the user interrupted the run.
         """,
         background=0.01,
     ),
