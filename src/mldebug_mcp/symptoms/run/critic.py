@@ -123,7 +123,7 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
     lowest, end = float(blocks(loss.value, 20).level.min()), end_level(loss.value)
     before = max(lowest, 1e-3 * median(loss.value), 1e-8)
-    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) ** 2)):
+    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, 4 * scale * scale)):
         return None
     at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
     beside = f" beside a largest reward of {figure(scale)} on record," if scale is not None else ""
