@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.measure.beginning import is_late
+from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.beginning import PASSES, is_late
 from mldebug_mcp.measure.evaluation import evaluation_stands
+from mldebug_mcp.measure.quality import as_shares
 from mldebug_mcp.measure.statistics import blocks, mad, median, median_of_three, noise, positive, relative_noise
 from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.readings import first_of, reading
@@ -37,6 +38,10 @@ at. Chosen: single batches are no trend.
 """
 FAR = 6.0
 """Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
+EPOCHS, ABOVE, DONE = 6, 1.05, 0.85
+"""Means over epochs, how far the later ones lie above the first, and an accuracy with nothing left to gain. Chosen:
+means have little noise.
+"""
 
 
 def loss_jumps_at_start(run: Run) -> Evidence | None:
@@ -97,12 +102,15 @@ def loss_rises_in_warmup(run: Run) -> Evidence | None:
 
 
 def loss_above_start(run: Run) -> Evidence | None:
-    """Several records of the training loss lie far above the first ones.
+    """Several records of the training loss lie far above the first ones, or no later epoch is as low as the first.
 
     Not this when: the first records vary widely; single batches stand out; the log begins trained; accuracy rises.
     """
     refuse_new_terms(run)
     loss = run["loss"].finite
+    whole = run.step_name == "epoch" and bool(np.all(np.diff(loss.step) == 1))
+    if whole or run.kind == "boosting":
+        return _above_first_epoch(run, loss)
     start = median(loss.value[:FIRST])
     if len(loss) < SHORT // 4 or start <= 0:
         raise CannotTell(f"loss has {len(loss)} finite values here; {SHORT // 4} are needed")
@@ -138,6 +146,25 @@ def _stays_high(values: Floats, start: float) -> bool:
     return far or level >= HIGH * start or noise(values) >= FAR * float(np.std(values[:FIRST], ddof=1))
 
 
+def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
+    """Compare the means of all later epochs or rounds with the first, in which the model was still untrained."""
+    if len(loss) < EPOCHS or loss.step[0] > PASSES:
+        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}, or has few records")
+    first, later = float(loss.value[0]), loss.value[1:]
+    if first <= 0 or float(later.min()) < first or median(later) < ABOVE * first:
+        return None
+    right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
+    if len(right) and (right[-1] > DONE or right[-1] > 2 * right[0]):
+        return None
+    beside = f"; accuracy goes from {figure(float(right[0]))} to {figure(float(right[-1]))}" if len(right) else ""
+    return Evidence(
+        f"loss is {figure(first)} in {run.step_name} {figure(float(loss.step[0]))}, and between "
+        f"{figure(float(later.min()))} and {figure(float(later.max()))} in all {len(later)} records after it{beside}",
+        steps=(float(loss.step[1]),),
+        values={"first": first, "lowest": float(later.min()), "median": median(later)},
+    )
+
+
 READINGS = (
     reading(
         loss_jumps_at_start,
@@ -159,7 +186,7 @@ READINGS = (
         loss_above_start,
         needs=("loss",),
         sources=("karpathy_recipe",),
-        points=FIRST + LEAST_HIGH,
+        points=EPOCHS,
         background=0.01,
         instead=("loss_divergence", "loss_hump"),
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
