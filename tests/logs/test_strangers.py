@@ -89,4 +89,4 @@ def test_lines_that_only_wait_behind_the_last_record_are_a_silence(tmp_path: Pat
     (tmp_path / "train.log").write_text("\n".join([*steps, *waits]))
     ending = read_run(tmp_path).ending
     assert ending.how == "silence"
-    assert "24 s behind the last record" in ending.text
+    assert "25 s behind the last record" in ending.text

@@ -109,7 +109,7 @@ def _silence(lines: Sequence[str]) -> str:
 
 
 def _waits(clocks: Sequence[tuple[float, bool]], quiet: float, usual: float) -> bool:
-    """Say whether several lines behind the last record stretch over far longer than records take, if not for minutes."""
+    """Say whether several lines behind the last record take far longer than records do, if not minutes."""
     behind = next(at for at, (_, is_record) in enumerate(reversed(clocks)) if is_record)
     return behind >= SEVERAL and quiet >= max(NOTICED, MANY_TIMES * usual)
 
