@@ -183,7 +183,7 @@ def test_a_word_of_the_field_inside_another_word_is_not_taken_for_it() -> None:
     ],
 )
 def test_which_of_two_numbers_is_the_better_one_decides_what_is_found(query: str, expected: str, contrary: str) -> None:
-    first = [hit.id for hit in search_folklore(query).entries[:3]]
+    first = [hit.id for hit in search_folklore(query).entries[:4]]
     assert expected in first
     assert contrary not in first
 
