@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mldebug_mcp import inspect_batch
+from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.picked import count_rows, picked
+from mldebug_mcp.batch.table import Table
 from mldebug_mcp.errors import InputError
 
 ROWS = 2500
@@ -45,7 +49,7 @@ def test_rows_are_picked_by_number(tmp_path: Path, form: str) -> None:
     (table,) = picked(path, WANTED)
     assert table.numbers is not None
     assert table.numbers.tolist() == sorted(set(WANTED))
-    column = table.columns["input_ids"]
+    column: Any = table.columns["input_ids"]
     found = [column.row(i).tolist() if hasattr(column, "row") else list(column[i]) for i in range(4)]
     assert found == [ids(row)[: 2 if form == "npz" else None] for row in sorted(set(WANTED))]
 
@@ -55,9 +59,14 @@ def test_only_the_wanted_row_groups_of_a_parquet_file_are_read(tmp_path: Path, m
 
     monkeypatch.setattr(parquet, "MOST_BYTES", 2000)
     path = write(tmp_path, "parquet")
-    read = []
+    read: list[int] = []
     whole = parquet.part_tables
-    monkeypatch.setattr(parquet, "part_tables", lambda part: read.append(part.first) or whole(part))
+
+    def noted(part: Part) -> Iterator[Table]:
+        read.append(part.first)
+        return whole(part)
+
+    monkeypatch.setattr(parquet, "part_tables", noted)
     (table,) = picked(path, [0, 2499])
     assert len(parquet.parts(path)) > 2
     assert len(read) == 2
