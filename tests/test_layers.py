@@ -30,7 +30,7 @@ LAYERS = (
         "text",
         "yaml_text",
     },
-    {"knowledge", "logs", "batch", "probe", "memory", "rows", "capture", "clients"},
+    {"knowledge", "logs", "batch", "probe", "memory", "rows", "capture", "clients", "recorder"},
     {"measure"},
     {"symptoms"},
     {"diagnose"},

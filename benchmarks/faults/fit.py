@@ -10,7 +10,16 @@ from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
-from mldebug_mcp.diagnose.calibrate import FILE, Counts, Fitted, LabelledRun, count, fit_sharpness, fit_trust
+from mldebug_mcp.diagnose.calibrate import (
+    AMONG_FAULTS,
+    FILE,
+    Counts,
+    Fitted,
+    LabelledRun,
+    count,
+    fit_sharpness,
+    fit_trust,
+)
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
@@ -58,6 +67,7 @@ class Ranker:
     def __init__(self, numbers: Fitted) -> None:
         self._numbers = numbers
         self._background = backgrounds(numbers)
+        self._among_faults = numbers.among_faults
         self._candidates: dict[str, list[Candidate]] = {}
 
     def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
@@ -66,7 +76,8 @@ class Ranker:
             self._candidates[one.kind] = candidates(one.kind, self._numbers)
         causes = self._candidates[one.kind]
         evidence = [*weigh(causes, findings, self._background, trust), *one.evidence]
-        return not_too_sure(rank({cause.id: cause.prior for cause in causes}, evidence, sharpness), evidence)
+        priors = {cause.id: cause.prior for cause in causes}
+        return not_too_sure(rank(priors, evidence, sharpness, self._among_faults), evidence)
 
 
 def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
@@ -100,6 +111,7 @@ def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
         provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})",
         causes=listed,
         healthy=dict(sorted(healthy.items())),
+        among_faults=AMONG_FAULTS,
     )
 
 
@@ -120,7 +132,7 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
     without = _plain(numbers.healthy)
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
-    fitted = ("provenance", "weight", "missed", "unlisted", "sharpness")
+    fitted = ("provenance", "weight", "missed", "unlisted", "sharpness", "among_faults")
     head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
         f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"

@@ -13,5 +13,5 @@ kinds of label:
 A run folder is read as a user would hand it over, with the configuration that lies beside its log. A log that is
 refused is not right. Each folder and half is a column; misses are listed of the open half alone.
 
-- labels.py, problems.py: what is right for each log; answers.py: diagnose it; tables.py: count
+- labels.py, problems.py: what is right for each log; answers.py: diagnose it; judged.py: is it right; tables.py: count
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.foreign.judged import PLACES, Judged
 from benchmarks.foreign.labels import HEALTHY, UNKNOWN, Truth, truth
 from benchmarks.labelled import Labelled
 from mldebug_mcp.diagnose import diagnose_run
@@ -13,45 +14,20 @@ from mldebug_mcp.models import Diagnosis, State
 
 FEW = 3
 """A course needs more records than this; a log with fewer counts among those that show one if it holds an error."""
-PLACES = 3
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Judged):
     """A labelled log and what is said of it: a diagnosis, or why it was refused."""
 
     one: Labelled
-    truth: Truth
     diagnosis: Diagnosis | None
     refused: str = ""
-
-    @property
-    def causes(self) -> list[str]:
-        """The causes, best first; none if the log was refused."""
-        return [] if self.diagnosis is None else [one.cause for one in self.diagnosis.hypotheses]
 
     @property
     def probability(self) -> float:
         """The probability of the first cause."""
         return 0.0 if self.diagnosis is None else self.diagnosis.hypotheses[0].probability
-
-    @property
-    def says_healthy(self) -> bool:
-        """Whether the run is called healthy."""
-        return self.causes[:1] == [HEALTHY]
-
-    @property
-    def accuses(self) -> bool:
-        """Whether a fault is put first."""
-        return bool(self.causes) and self.causes[0] not in (HEALTHY, UNKNOWN)
-
-    def right(self, places: int) -> bool:
-        """Whether a right cause stands among the first places."""
-        return bool(self.truth.right & set(self.causes[:places]))
-
-    def right_or_near(self, places: int) -> bool:
-        """Whether a cause that is right, or that a reader would not blame, stands among the first places."""
-        return bool((self.truth.right | self.truth.near) & set(self.causes[:places]))
 
     @property
     def right_for_a_reason(self) -> bool:
@@ -80,7 +56,8 @@ def answers(ones: Sequence[Labelled]) -> list[Answer]:
 
 def _answer(one: Labelled, right: Truth) -> Answer:
     try:
-        return Answer(one, right, diagnose_run(one.path))
+        diagnosis = diagnose_run(one.path)
     except InputError as error:
         folder = str(one.path).removesuffix(one.name)
-        return Answer(one, right, None, str(error).replace(folder, ""))
+        return Answer(right, (), one, None, str(error).replace(folder, ""))
+    return Answer(right, [hypothesis.cause for hypothesis in diagnosis.hypotheses], one, diagnosis)

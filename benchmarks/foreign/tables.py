@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.faults.figures import Rows, calibration_error, table
-from benchmarks.foreign.answers import FEW, PLACES, Answer
+from benchmarks.foreign.answers import FEW, Answer
+from benchmarks.foreign.judged import PLACES, Judged
 from benchmarks.labelled import columns
 from mldebug_mcp.models import State
 
@@ -25,29 +26,49 @@ def report(ones: Sequence[Answer], *, misses: bool) -> str:
 
 
 def _measures(ones: Sequence[Answer]) -> dict[str, str]:
-    faulty, healthy = ([one for one in ones if one.truth.healthy is sound] for sound in (False, True))
+    faulty = [one for one in ones if not one.truth.healthy]
     answered = [one for one in ones if one.diagnosis is not None]
     sure = [one for one in answered if one.probability >= SURE]
-    return {
-        "faulty runs": f"{len(faulty)}",
-        "right cause first": _share([one.right(1) for one in faulty]),
-        f"right cause among the first {PLACES}": _share([one.right(PLACES) for one in faulty]),
-        "... and a finding speaks for it": _share([one.right_for_a_reason for one in faulty]),
-        f"... of logs of more than {FEW} records or with an error": _share(
+    reasons = {
+        "... and a finding speaks for it": share([one.right_for_a_reason for one in faulty]),
+        f"... of logs of more than {FEW} records or with an error": share(
             [one.right_for_a_reason for one in faulty if one.has_course]
         ),
-        f"right or near cause among the first {PLACES}": _share([one.right_or_near(PLACES) for one in faulty]),
-        "faulty runs called healthy": _share([one.says_healthy and not one.right(1) for one in faulty]),
-        "healthy runs": f"{len(healthy)}",
-        "healthy runs called healthy": _share([one.says_healthy for one in healthy]),
-        "healthy runs accused of a fault": _share([one.accuses for one in healthy]),
+    }
+    return {
+        **right_causes(ones),
+        **reasons,
+        **called_healthy(ones),
         "logs refused": f"{len(ones) - len(answered)}",
         "expected calibration error": f"{calibration_error(answered):.3f}",
-        f"right at a credence of {SURE:.0%} or more": _share([one.right(1) for one in sure]),
+        f"right at a credence of {SURE:.0%} or more": share([one.right(1) for one in sure]),
     }
 
 
-def _share(true: Sequence[bool]) -> str:
+def right_causes(ones: Sequence[Judged]) -> dict[str, str]:
+    """Return how often a right cause is named for a faulty run, and stands where."""
+    faulty = [one for one in ones if not one.truth.healthy]
+    return {
+        "faulty runs": f"{len(faulty)}",
+        "right cause first": share([one.right(1) for one in faulty]),
+        f"right or near cause among the first {PLACES}": share([one.right_or_near(PLACES) for one in faulty]),
+        f"right cause among the first {PLACES}": share([one.right(PLACES) for one in faulty]),
+    }
+
+
+def called_healthy(ones: Sequence[Judged]) -> dict[str, str]:
+    """Return which runs are called healthy, and which of those that are healthy are not."""
+    faulty, healthy = ([one for one in ones if one.truth.healthy is sound] for sound in (False, True))
+    return {
+        "faulty runs called healthy": share([one.says_healthy and not one.right(1) for one in faulty]),
+        "healthy runs": f"{len(healthy)}",
+        "healthy runs called healthy": share([one.says_healthy for one in healthy]),
+        "healthy runs accused of a fault": share([one.accuses for one in healthy]),
+    }
+
+
+def share(true: Sequence[bool]) -> str:
+    """Return how many of some are, and the part of them."""
     return f"{sum(true)} of {len(true)} ({sum(true) / len(true):.2f})" if true else "no such runs"
 
 

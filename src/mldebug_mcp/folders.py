@@ -39,6 +39,7 @@ def walk(
     depth: int = 6,
     enters: Callable[[Path], bool] = lambda _: True,
     notes: list[str] | None = None,
+    most: int | None = None,
 ) -> Iterator[Path]:
     """Yield the files in a folder and below it, shallow ones first; links to folders are not followed.
 
@@ -46,9 +47,11 @@ def walk(
         folder: The folder.
         depth: Levels that are read, its own included.
         enters: Whether to descend into a folder below it.
-        notes: Gets a note if there are more than `MAX_ENTRIES` entries, and of each folder that may not be read.
+        notes: Gets a note if there are more than `most` entries, and of each folder that may not be read.
+        most: Entries that are looked at, by default `MAX_ENTRIES`.
     """
-    left = MAX_ENTRIES
+    most = MAX_ENTRIES if most is None else most
+    left = most
     level = [folder]
     for _ in range(depth):
         below: list[Path] = []
@@ -68,8 +71,7 @@ def walk(
             if left <= 0:
                 if notes is not None:
                     notes.append(
-                        f"only {MAX_ENTRIES:,} entries of the folder were looked at; name the log itself if it was not "
-                        "found"
+                        f"only {most:,} entries of the folder were looked at; name the log itself if it was not found"
                     )
                 return
         level = below

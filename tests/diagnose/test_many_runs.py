@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mldebug_mcp import InputError, compare_runs, diagnose_runs
+from mldebug_mcp import InputError, compare_runs, diagnose_run, diagnose_runs
 from mldebug_mcp.cli import main
 from mldebug_mcp.diagnose.contest import contest
-from mldebug_mcp.diagnose.runs import Answered
+from mldebug_mcp.diagnose.runs import Answered, answered
 from mldebug_mcp.diagnose.shared_settings import fisher, shared_settings
+from mldebug_mcp.logs.run_folders import RunFolder
 from mldebug_mcp.models.runs import RunRow
 
 HIGH, LOW = 0.03, 0.001
@@ -102,6 +103,38 @@ def test_more_processes_and_a_kept_answer_say_the_same_and_read_nothing_twice(
     assert diagnose_runs(sweep, cache=cache) == first
 
 
+def test_a_row_says_what_the_diagnosis_of_the_run_says(sweep: Path) -> None:
+    for row in diagnose_runs(sweep).rows[:7:3]:
+        told = diagnose_run(sweep / row.name)
+        assert (row.cause, row.seen) == (told.hypotheses[0].cause, [one.symptom for one in told.present])
+        assert row.probability == pytest.approx(told.hypotheses[0].probability)
+
+
+def test_what_was_read_before_an_interruption_is_not_read_again(
+    sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, read = answered, []
+
+    def interrupted(place: RunFolder) -> list[Answered]:
+        read.append(place.name)
+        if len(read) == 5:
+            raise KeyboardInterrupt
+        return whole(place)
+
+    monkeypatch.setattr("mldebug_mcp.diagnose.runs.answered", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        diagnose_runs(sweep, cache=tmp_path / "kept.jsonl")
+    diagnose_runs(sweep, cache=tmp_path / "kept.jsonl")
+    assert len(read) == 14
+    assert len(set(read)) == 13
+
+
+def test_more_runs_than_a_single_diagnosis_looks_at_are_all_found(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mldebug_mcp.folders.MAX_ENTRIES", 10)
+    answer = diagnose_runs(sweep)
+    assert (len(answer.rows), answer.notes) == (13, [])
+
+
 def test_a_run_that_changed_is_read_again_and_a_broken_cache_is_made_anew(tmp_path: Path) -> None:
     cache, folder = tmp_path / "kept.jsonl", tmp_path / "runs"
     write(folder / "a", 1)
@@ -163,7 +196,18 @@ def test_seeds_of_one_recipe_cannot_be_told_apart_and_it_is_said_what_could(
     assert answer.low < 0 < answer.high
     assert answer.detectable > abs(answer.difference)
     assert main(["compare", *map(str, a), "--b", *map(str, b)]) == 0
-    assert "cannot tell with 3 runs of each, which would show a difference of" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    needed = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
+    assert f"cannot tell with 3 runs of each{needed}; so few show one of" in said
+
+
+def test_the_sides_may_be_parted_by_two_dashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = [str(write(tmp_path / f"a{seed}", seed)) for seed in range(2)]
+    b = [str(write(tmp_path / f"b{seed}", seed + 10)) for seed in range(2)]
+    assert main(["compare", *a, "--b", *b]) == 0
+    said = capsys.readouterr().out
+    assert main(["compare", *a, "--", *b]) == 0
+    assert capsys.readouterr().out == said
 
 
 def test_so_many_runs_as_are_said_to_be_needed_show_the_difference_in_four_cases_of_five() -> None:

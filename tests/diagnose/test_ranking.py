@@ -125,6 +125,15 @@ def test_sharpness_raises_probabilities_to_a_power_and_changes_no_order(
         assert sharp[item.id] == pytest.approx(item.probability**sharpness / total, abs=1e-9)
 
 
+def test_faults_are_told_apart_more_sharply_while_the_odds_of_any_fault_stay() -> None:
+    priors = {"bad_batch": 20.0, "lr_too_high": 10.0, "healthy": 60.0, "unknown": 10.0}
+    plain = {item.id: item.probability for item in rank(priors, [])}
+    parted = {item.id: item.probability for item in rank(priors, [], among_faults=2.0)}
+    assert (parted["healthy"], parted["unknown"]) == pytest.approx((plain["healthy"], plain["unknown"]))
+    assert parted["bad_batch"] == pytest.approx(0.3 * 4 / 5)
+    assert parted["lr_too_high"] == pytest.approx(0.3 * 1 / 5)
+
+
 def seen(cause: str, *bits: float, kind: Kind = "finding") -> list[Evidence]:
     return [Evidence(cause, one, f"finding {n}", kind, f"question {n}") for n, one in enumerate(bits)]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.terms import term_set_in, terms_set_in
 from mldebug_mcp.models import State
-from mldebug_mcp.symptoms.terms import term_set_in, terms_set_in
 from tests.runs import decay, noisy, run_of, seen, state
 
 SETS_IN = 120

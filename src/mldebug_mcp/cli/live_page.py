@@ -12,9 +12,9 @@ from mldebug_mcp.diagnose.watch import GOING_ON, SILENT
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.followed import FollowedRun
+from mldebug_mcp.measure.beginning import has_finished
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.report.diagnosis_html import diagnosis_html, live_html
-from mldebug_mcp.symptoms.beginning import has_finished
 
 
 class LivePage:

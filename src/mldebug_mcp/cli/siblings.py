@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run, read_run
+from mldebug_mcp.logs import Run
 
 MOST = 6
 """Siblings that are drawn: more curves in one panel are not told apart (chosen)."""
 
 
 def siblings_to_draw(run: Run) -> dict[str, Run]:
-    """Return the first siblings of a run by name; one that can no longer be read is left out."""
-    found = {}
-    for one in run.siblings[:MOST]:
-        try:
-            found[one.name] = read_run(run.path, run=one.name)
-        except InputError:
-            continue
-    return found
+    """Return the first siblings of a run by name."""
+    return {one.name: one.run for one in run.siblings[:MOST]}

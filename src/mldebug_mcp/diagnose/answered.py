@@ -10,9 +10,9 @@ from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.rate import peak_of, rate_of
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median
+from mldebug_mcp.measure.usual_rates import peak_rate, usual_rates
 from mldebug_mcp.models import Hypothesis, NextStep
 from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.symptoms.tuning import peak_rate, usual_rates
 from mldebug_mcp.text import figure
 
 Answer = Callable[[Run], str]

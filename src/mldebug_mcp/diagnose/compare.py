@@ -81,7 +81,7 @@ def compare(run: Run, reference: Run) -> Comparison:
     found = {name: _parting(run[name].finite, reference[name].finite, _better(run, name)) for name in shared}
     return Comparison(
         reference=reference.path,
-        settings=_differences(_settings(run), _settings(reference)),
+        settings=_differences(settings_with_rate(run), settings_with_rate(reference)),
         partings=sorted((one for one in found.values() if one is not None), key=lambda one: one.step),
         alike=[name for name, one in found.items() if one is None],
     )
@@ -109,7 +109,7 @@ def _better(run: Run, name: str) -> int:
     return -1 if lower or (quantity is Quantity.LOSS and run.kind not in OF_POLICIES) else 0
 
 
-def _settings(run: Run) -> Mapping[str, Scalar]:
+def settings_with_rate(run: Run) -> Mapping[str, Scalar]:
     """Return the settings of a run; where they do not tell the learning rate, its peak in the log does."""
     peak = peak_of(run)
     if run.setting("learning_rate") is not None or peak is None or not peak.is_seen:

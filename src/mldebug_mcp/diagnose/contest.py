@@ -121,13 +121,9 @@ def told(answer: Contest) -> str:
     head = f"{answer.metric}, {answer.better} is better: A - B is {interval}, {how}, permutation p {figure(answer.p)}"
     if answer.verdict != "cannot tell":
         return f"{head}: {answer.verdict}"
-    enough = (
-        "" if answer.runs_needed is None else f"; to see the difference found, about {answer.runs_needed} are needed"
-    )
-    return (
-        f"{head}: cannot tell with {min(len(answer.a), len(answer.b))} runs of each, "
-        f"which would show a difference of {figure(answer.detectable)}{enough}"
-    )
+    runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
+    enough = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
+    return f"{head}: cannot tell with {runs} of each{enough}; so few show one of {figure(answer.detectable)}"
 
 
 def _value(run: Run, metric: str, *, best: bool) -> float:

@@ -43,7 +43,8 @@ def judge_causes(
     numbers = fitted() if only is None else Fitted(provenance="a probe: as chosen")
     counted = independent(beside(findings, told))
     evidence = [*weigh(judged, counted, backgrounds(probed=probed), numbers.trust), *told]
-    ranked = not_too_sure(rank({one.id: one.prior for one in judged}, evidence, numbers.sharpness), evidence)
+    priors = {one.id: one.prior for one in judged}
+    ranked = not_too_sure(rank(priors, evidence, numbers.sharpness, numbers.among_faults), evidence)
     ties = tied(ranked)
     by_state = {state: {one.symptom for one in findings if one.state is state} for state in State}
     return [_hypothesis(known, item, path, kind, tied_with=ties.get(item.id, []), states=by_state) for item in ranked]

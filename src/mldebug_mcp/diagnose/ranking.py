@@ -5,7 +5,9 @@
 
 This is Bayes' rule, one fault at a time, where the bits are log2 P(seen | c) / P(seen | nothing wrong); `weighing`
 makes them of findings. `sharpness` is what is known as temperature scaling: it changes no order, and makes the
-probability of the leading cause match how often it is right.
+probability of the leading cause match how often it is right. Whether there is a fault and which one are two questions:
+faults that are close neighbours share what they show, and halve each other's probability, though to name either is
+right. So the share of each fault in the probability of all of them is raised to a power of its own, `among_faults`.
 """
 
 from __future__ import annotations
@@ -79,13 +81,16 @@ class Ranked:
     bits: Mapping[str, float]
 
 
-def rank(priors: Mapping[str, float], evidence: Iterable[Evidence], sharpness: float = 1.0) -> list[Ranked]:
+def rank(
+    priors: Mapping[str, float], evidence: Iterable[Evidence], sharpness: float = 1.0, among_faults: float = 1.0
+) -> list[Ranked]:
     """Return the causes with their probabilities, most probable first; the probabilities sum to 1.
 
     Args:
         priors: Weight of each cause before any evidence, `healthy` and `unknown` among them; they need not sum to 1.
         evidence: What is known; what is said of other causes is left out.
         sharpness: Power to which the probabilities are raised before they are made to sum to 1.
+        among_faults: Power to which those of the faults are then raised, the probability of all together kept.
     """
     of: dict[str, list[Evidence]] = {cause: [] for cause in priors}
     for one in evidence:
@@ -97,10 +102,20 @@ def rank(priors: Mapping[str, float], evidence: Iterable[Evidence], sharpness: f
     highest = max(scores.values())
     masses = {cause: 2 ** (score - highest) for cause, score in scores.items()}
     total = sum(masses.values())
-    ranked = [
-        Ranked(cause, mass / total, {one.because: one.bits for one in of[cause]}) for cause, mass in masses.items()
-    ]
+    shares = _parted({cause: mass / total for cause, mass in masses.items()}, among_faults)
+    ranked = [Ranked(cause, share, {one.because: one.bits for one in of[cause]}) for cause, share in shares.items()]
     return sorted(ranked, key=lambda item: (-item.probability, item.id))
+
+
+def _parted(shares: Mapping[str, float], power: float) -> Mapping[str, float]:
+    """Return the probabilities, those of the faults parted anew among them."""
+    faults = {cause: share for cause, share in shares.items() if cause not in (SOUND, OTHER)}
+    largest = max(faults.values(), default=0.0)
+    if power == 1 or not largest:
+        return shares
+    raised = {cause: (share / largest) ** power for cause, share in faults.items()}
+    of_one = sum(faults.values()) / sum(raised.values())
+    return {cause: raised[cause] * of_one if cause in raised else share for cause, share in shares.items()}
 
 
 def not_too_sure(ranked: Sequence[Ranked], evidence: Iterable[Evidence]) -> list[Ranked]:

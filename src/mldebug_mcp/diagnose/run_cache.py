@@ -51,6 +51,7 @@ class RunCache:
     def keep(self, mark: str, answers: Sequence[Answered]) -> None:
         """Keep what was found at a place."""
         self._kept[mark] = list(answers)
+        self._asked.add(mark)
         self._changed = True
 
     def answers(self, mark: str) -> list[Answered]:

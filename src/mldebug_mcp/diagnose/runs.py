@@ -9,23 +9,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mldebug_mcp.access import is_folder, require
-from mldebug_mcp.diagnose.diagnosis import diagnose
+from mldebug_mcp.diagnose.diagnosis import gather
+from mldebug_mcp.diagnose.hypotheses import judge_causes
+from mldebug_mcp.diagnose.levels import levels_of
 from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.diagnose.ranking import OTHER
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
+from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
+from mldebug_mcp.measure.thinned import thinned
+from mldebug_mcp.models import State
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
+MOST_ENTRIES = 1_000_000
+"""Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
+MOST_SETTINGS = 12
+"""Settings that a row tells."""
+STRETCHES = 12
+"""Stretches of a run whose extremes are drawn of it: some fifty points."""
 BROKEN = ("error", "silence", "interrupted", "cut")
 """Ways to end that need a look even where no cause leads."""
 
@@ -58,18 +69,26 @@ def diagnose_runs(
     if not is_folder(folder):
         raise InputError(f"{shorten(str(path), 200)}: not a folder; for a single run use diagnose_run")
     notes: list[str] = []
-    places = runs_in(folder, notes)
+    places = runs_in(folder, notes, MOST_ENTRIES if most is None else None)
     if not places:
         raise InputError(f"{shorten(str(path), 200)}: no run found in this folder; name the folder that holds the logs")
     if most is not None and len(places) > most:
         notes.append(f"only the newest {most} of {len(places):,} runs were read; `mldebug-mcp runs` reads them all")
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
-    answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
-    kept.write()
+    try:
+        answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
+    finally:
+        kept.write()  # what was read before it was interrupted is not read again
     look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
-    rows = [one.row for one in answers]
-    return Runs(path=str(path), rows=rows, shared=shared_settings(answers), next_step=look, notes=notes)
+    return Runs(
+        path=str(path),
+        rows=_with_settings(answers),
+        shared=shared_settings(answers),
+        sweep=sweep_of(answers),
+        next_step=look,
+        notes=notes,
+    )
 
 
 def answered(place: RunFolder) -> list[Answered]:
@@ -101,8 +120,9 @@ def _diagnosed(fresh: Sequence[tuple[RunFolder, str]], processes: int) -> Iterat
 
 
 def _row(run: Run, place: RunFolder) -> RunRow:
-    told = diagnose(run)
-    leader, result = told.hypotheses[0], result_of(run)
+    known = gather(run)
+    leader, result = judge_causes(known.findings, run.kind, known.evidence, run.path)[0], result_of(run)
+    present = [one for one in known.findings if one.state is State.PRESENT]
     row = RunRow(
         name=run.path,
         path=str(place.folder),
@@ -111,14 +131,30 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         step=run.last_step,
         step_name=run.step_name,
         metric="" if result is None else result.metric,
+        better="" if result is None else "higher" if result.higher_is_better else "lower",
         last=None if result is None else result.last,
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
+        curve=() if result is None else _curve(run[result.metric]),
         cause=leader.cause,
         probability=leader.probability,
-        seen=[one.symptom for one in told.present],
+        seen=[one.symptom for one in present],
     )
-    return row.model_copy(update={"onset": speaks_first(told.present, leader)}) if row.is_sick else row
+    return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _curve(series: Series) -> tuple[tuple[float, float], ...]:
+    few = thinned(series, STRETCHES)
+    return tuple(zip(few.step.tolist(), few.value.tolist(), strict=True))
+
+
+def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
+    """Return the rows with the settings in which the runs differ."""
+    varied = [name for name, _ in levels_of([one.settings for one in answers])][:MOST_SETTINGS]
+    return [
+        one.row.model_copy(update={"settings": {name: one.settings[name] for name in varied if name in one.settings}})
+        for one in answers
+    ]
 
 
 def _attention(row: RunRow) -> tuple[int, float, str]:

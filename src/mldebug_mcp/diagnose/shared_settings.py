@@ -7,12 +7,17 @@ any of those shown is there by accident (S. Holm, A simple sequentially rejectiv
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mldebug_mcp.diagnose.levels import Level, levels_of
+from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.models.runs import RunRow, SharedSetting
 from mldebug_mcp.text import figure
@@ -24,11 +29,9 @@ LEAST_SICK = 3
 """Runs with a cause from which it is asked what they share. Chosen: no two runs can be told from chance."""
 LEVEL = 0.05
 """Corrected p below which a setting is shown. Chosen: the usual one."""
-MOST_VALUES = 12
-"""Different values of a setting that are tried; a path or a seed has one per run and tells nothing. Chosen."""
 ANY = "any fault"
-NOT_ASKED = ("seed", "path", "dir", "name", "run_id", "output", "date", "time")
-"""Words in settings that differ in every run by design."""
+ROUNDING = 1e-7
+"""What two equal logarithms of probabilities may differ by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +64,14 @@ def _groups(row: RunRow) -> tuple[str, ...]:
 
 
 def _conditions(settings: Sequence[Mapping[str, Scalar]]) -> Iterator[_Condition]:
-    for name in sorted({name for one in settings for name in one}):
-        values = {one[name] for one in settings if one.get(name) is not None}
-        if 1 < len(values) <= MOST_VALUES and not any(word in name.lower() for word in NOT_ASKED):
-            yield from _of(name, values)
-
-
-def _of(name: str, values: set[Scalar]) -> Iterator[_Condition]:
-    numbers = sorted(one for one in values if isinstance(one, int | float) and not isinstance(one, bool))
-    for value in sorted(values, key=str):
-        yield _Condition(name, f"= {_shown(value)}", lambda other, value=value: other == value)  # type: ignore[misc]
-    for bound in numbers[1:-1]:
-        yield _Condition(name, f">= {figure(bound)}", lambda other, bound=bound: _number(other) >= bound)  # type: ignore[misc]
-        yield _Condition(name, f"<= {figure(bound)}", lambda other, bound=bound: _number(other) <= bound)  # type: ignore[misc]
-
-
-def _number(value: Scalar) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
-
-
-def _shown(value: Scalar) -> str:
-    return figure(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value).lower()
+    for name, levels in levels_of(settings):
+        for level in levels:
+            yield _Condition(name, f"= {level.text}" if level.low == level.high else level.text, level.holds)
+        bounded = [level for level in levels if level.low is not None]
+        for level in bounded[1:-1]:
+            low, high = level.low or 0.0, level.high or 0.0
+            yield _Condition(name, f">= {figure(low)}", Level("", low, math.inf).holds)
+            yield _Condition(name, f"<= {figure(high)}", Level("", -math.inf, high).holds)
 
 
 def _tried(cause: str, condition: _Condition, judged: Sequence[Answered]) -> SharedSetting:
@@ -110,8 +100,17 @@ def fisher(both: int, marked: int, drawn: int, total: int) -> float:
         drawn: How many of all are drawn.
         total: How many there are.
     """
-    ways = [
-        comb(marked, one) * comb(total - marked, drawn - one) if 0 <= drawn - one <= total - marked else 0
-        for one in range(min(marked, drawn) + 1)
-    ]
-    return sum(one for one in ways if one <= ways[both]) / comb(total, drawn)
+    logs = _log_factorials(total)
+    one = np.arange(max(0, drawn - (total - marked)), min(marked, drawn) + 1)
+    ways = (
+        (logs[marked] - logs[one] - logs[marked - one])
+        + (logs[total - marked] - logs[drawn - one] - logs[total - marked - drawn + one])
+        - (logs[total] - logs[drawn] - logs[total - drawn])
+    )
+    as_rare = ways <= ways[both - one[0]] + ROUNDING
+    return min(1.0, float(np.exp(ways[as_rare]).sum()))
+
+
+@lru_cache(maxsize=8)
+def _log_factorials(most: int) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, most + 1)))])

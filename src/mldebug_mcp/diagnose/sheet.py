@@ -13,6 +13,7 @@ from mldebug_mcp.diagnose.sheet_settings import setting_facts
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.attempt import Attempt, Ending
 from mldebug_mcp.logs.plan import plan_of
+from mldebug_mcp.measure.among_siblings import among_siblings
 from mldebug_mcp.models import Finding, MetricToLog, State
 from mldebug_mcp.models.sheet import Sheet
 from mldebug_mcp.text import counted, figure, percent, shorten
@@ -157,7 +158,14 @@ def _siblings(run: Run) -> list[str]:
         f"{one.name} ({', '.join(f'{name}={value}' for name, value in list(one.settings.items())[:4])})"
         for one in run.siblings[:MOST_SIBLINGS]
     ]
-    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}"] if shown else []
+    if not shown:
+        return []
+    among = among_siblings(run)
+    beside = "" if among is None else (
+        f"; {among.metric} at the end {figure(among.own)}, in {among.count} of them {figure(among.usual)} "
+        f"(median, spread {figure(among.spread)})"
+    )  # fmt: skip
+    return [f"{counted(len(run.siblings), 'sibling run')}, otherwise set: {'; '.join(shown)}{beside}"]
 
 
 def _not_judged(run: Run, findings: Sequence[Finding], missing: Sequence[MetricToLog]) -> list[str]:

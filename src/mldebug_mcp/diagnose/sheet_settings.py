@@ -11,9 +11,9 @@ from mldebug_mcp.logs.settings.values import Value
 from mldebug_mcp.logs.settings.vocabulary import PHRASES
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.usual import usual_instead
+from mldebug_mcp.measure.usual_rates import usual_rates
 from mldebug_mcp.models.sheet import SettingFact
 from mldebug_mcp.symptoms.registry import CannotTell
-from mldebug_mcp.symptoms.tuning import usual_rates
 from mldebug_mcp.text import figure, shorten
 
 MOST_OTHERS = 30

@@ -14,9 +14,9 @@ from mldebug_mcp.diagnose.results import without_result
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.followed import FollowedRun
+from mldebug_mcp.measure.beginning import has_finished
 from mldebug_mcp.models import Diagnosis, Finding, State
 from mldebug_mcp.models.watching import News
-from mldebug_mcp.symptoms.beginning import has_finished
 from mldebug_mcp.text import counted, figure, percent
 
 EVERY = 30.0

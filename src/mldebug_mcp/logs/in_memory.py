@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.documents import take_document
 from mldebug_mcp.logs.decoding.plain import plain_record, plain_value
-from mldebug_mcp.logs.formats.json_file import records_in
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.roles.given import given_names
 from mldebug_mcp.logs.run import Run, require_logged
@@ -61,8 +61,7 @@ def _take(data: object, builder: RunBuilder) -> None:
         _take_frame(polars_frame(cast("pd.DataFrame", data), builder.note), builder)
     elif isinstance(data, Mapping):
         builder.formats.append("columns")
-        for record in _rows(_columns(data)):
-            builder.record(record)
+        _take_columns(_columns(data), builder)
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes):
         builder.formats.append("records")
         for number, record in enumerate(data, start=1):
@@ -94,9 +93,11 @@ def _column(values: object) -> object:
     return plain_value(values)
 
 
-def _rows(columns: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
-    """Return the records of columns; those of one length stand beside each other, and None is not logged."""
+def _take_columns(columns: Mapping[str, object], builder: RunBuilder) -> None:
+    """Give columns to the builder; those of one length stand beside each other, and None is not logged."""
     lists = [column for column in columns.values() if isinstance(column, list)]
     if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) > 1:
-        return records_in(columns)
-    return (dict(zip(columns, cells, strict=True)) for cells in zip(*lists, strict=True))
+        take_document(columns, builder)
+        return
+    for cells in zip(*lists, strict=True):
+        builder.record(dict(zip(columns, cells, strict=True)))

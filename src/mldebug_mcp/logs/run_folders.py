@@ -75,10 +75,16 @@ class RunFolder:
         return sum(file.stat().st_size for file in self.files)
 
 
-def runs_in(folder: Path, notes: list[str]) -> list[RunFolder]:
-    """Return the runs in a folder, its own first, the others by name; `notes` gets what was left out."""
+def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[RunFolder]:
+    """Return the runs in a folder, its own first, the others by name.
+
+    Args:
+        folder: The folder.
+        notes: Gets what was left out.
+        most: Entries of the folder that are looked at; see `walk`.
+    """
     found: dict[Path, RunFolder] = {}
-    for path in filter(_may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes)):
+    for path in filter(_may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most)):
         home = _home(folder, path)
         run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
         if len(run.files) < MAX_FILES:

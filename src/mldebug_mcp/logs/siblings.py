@@ -16,7 +16,7 @@ MAX_SIBLINGS = 50
 def siblings_of(run: Run, others: Sequence[tuple[str, Run]]) -> tuple[Sibling, ...]:
     """Return which of other runs belong to the same sweep, with what is set otherwise in them."""
     found = [
-        Sibling(name, other.path, _otherwise(run.config, other.config))
+        Sibling(name, other.path, _otherwise(run.config, other.config), other)
         for name, other in others
         if _share_settings(run.config, other.config) or _log_alike(run, other)
     ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
+from mldebug_mcp.models.knowledge import Citation
 
 
 class RunRow(Model):
@@ -20,6 +22,7 @@ class RunRow(Model):
     step: Number | None = Field(None, description="The last step logged.")
     step_name: str = "step"
     metric: Text = Field("", description="The result that `last` and `best` are of.")
+    better: Literal["higher", "lower", ""] = Field("", description="Which way that result is better.")
     last: Number | None = None
     best: Number | None = None
     best_step: Number | None = None
@@ -27,7 +30,13 @@ class RunRow(Model):
     probability: Number = 0.0
     onset: Number | None = Field(None, description="The first step of what speaks for a fault that leads.")
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
+    settings: dict[str, Text | Number | bool | None] = Field(
+        default_factory=dict, description="Its values of the settings in which the runs differ."
+    )
     note: Text = Field("", description="Why it could not be read.")
+    curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
+        (), exclude=True, repr=False, description="Steps and values of that result, thinned, to be drawn."
+    )
 
     @property
     def is_sick(self) -> bool:
@@ -48,12 +57,45 @@ class SharedSetting(Model):
     p: Number = Field(description="Fisher's exact test, two-sided, times the number of conditions tried (Holm).")
 
 
+class BestSetting(Model):
+    """A setting that was varied, and the level of it with the best results."""
+
+    setting: Text
+    tried: list[Text] = Field(description="Its levels in order: values, or ranges of very many.")
+    best: Text = Field(description="The level whose runs rank best on average.")
+    p: Number = Field(description="How often chance parts the levels as far, times the settings tried (Bonferroni).")
+    certainty: Number | None = Field(
+        description="How often it stays the best in draws of those averages; null where no level has two runs."
+    )
+    as_good: list[Text] = Field(default_factory=list, description="Levels that come first in 5 % of draws or more.")
+    edge: Literal["lowest", "highest", ""] = Field(
+        "", description="At which edge of what was tried the best runs lie, beyond chance."
+    )
+    at_edge: int = Field(0, description="How many of the best runs lie there.")
+    top: int = Field(0, description="How many best runs were looked at.")
+
+
+class Sweep(Model):
+    """What the runs of a sweep say of the settings that were varied, by their last results."""
+
+    metric: Text
+    better: Literal["higher", "lower"]
+    compared: int = Field(description="Runs with that result and at least half as many steps as the longest.")
+    best_runs: list[Text] = Field(description="The best first.")
+    settings: list[BestSetting] = Field(description="Those at an edge first, then the clearest.")
+    seed_groups: int = Field(0, description="Groups of runs without a fault that differ in their seed alone.")
+    between_seeds: Number | None = Field(None, description="Standard deviation of the result within such groups.")
+    between_settings: Number | None = Field(None, description="Standard deviation between them, without that of seeds.")
+    citations: list[Citation] = Field(default_factory=list)
+
+
 class Runs(Model):
     """The answer to "which of my runs is sick?": those that need attention first."""
 
     path: Text
     rows: list[RunRow]
     shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
+    sweep: Sweep | None = Field(None, description="The best settings, where five runs or more can be compared.")
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list)
 

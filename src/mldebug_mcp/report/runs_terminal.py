@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mldebug_mcp.models.runs import RunRow, Runs, SharedSetting
+from mldebug_mcp.diagnose.swept import LEVEL
+from mldebug_mcp.models.runs import BestSetting, RunRow, Runs, SharedSetting, Sweep
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.text import counted, figure, percent, shorten
 
@@ -34,6 +35,7 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
+    print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
     print_section(console, "Notes", bullets(answer.notes))
 
 
@@ -55,6 +57,39 @@ def shared_line(one: SharedSetting) -> str:
         f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
         f"{one.others_with} of {one.others} others (p {figure(one.p)})"
     )
+
+
+def sweep_lines(sweep: Sweep | None) -> list[str]:
+    """Return what a sweep says of its settings, a line for each that it says something of."""
+    if sweep is None:
+        return []
+    lines = [f"by {sweep.metric}, {sweep.better} is better, of {counted(sweep.compared, 'run')}:"]
+    lines += [line for one in sweep.settings if (line := _setting_line(one))]
+    if len(lines) == 1:
+        lines.append("no setting stands out from what the runs differ by anyway")
+    if sweep.between_seeds is not None and sweep.between_settings is not None:
+        lines.append(
+            f"between seeds of one setting the result differs by {figure(sweep.between_seeds)} (standard deviation, "
+            f"{counted(sweep.seed_groups, 'group')}), between settings by {figure(sweep.between_settings)}"
+        )
+    return lines + [f"“{one.text}” — {one.author}, {one.title} [{one.id}]" for one in sweep.citations]
+
+
+def _setting_line(one: BestSetting) -> str:
+    """Return what is said of a setting; nothing where its levels do not differ beyond chance."""
+    if one.p > LEVEL:
+        return ""
+    line = f"{one.setting}: {one.best} is best of {', '.join(one.tried)}"
+    if one.certainty is not None:
+        line += f", in {percent(one.certainty)} of draws"
+    if one.as_good:
+        line += f" ({' or '.join(one.as_good)} may be as good)"
+    if one.edge:
+        line += (
+            f"; best at the edge: {one.at_edge} of {one.top} best runs at the {one.edge} {one.setting} tried, "
+            f"{'a smaller' if one.edge == 'lowest' else 'a larger'} one may be better"
+        )
+    return line
 
 
 def _cells(row: RunRow) -> tuple[Text, ...]:

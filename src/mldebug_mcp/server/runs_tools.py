@@ -26,7 +26,8 @@ def diagnose_runs(
     Use it for a hyperparameter sweep, a grid or a fleet of experiments: which runs are sick, broken, diverged or
     crashed, which setting the bad ones share, an overview table of all runs in a folder. Returns a row per run, those
     that need attention first (state, last and best result, leading cause with its probability, onset), and the settings
-    that go with a fault beyond chance, in counts. diagnose_run then tells everything of one of them.
+    that go with a fault beyond chance, in counts, and the best value of each setting: how sure, and whether it lies at
+    the edge of the searched range. diagnose_run then tells everything of one of them.
     """
     from mldebug_mcp.diagnose.runs import diagnose_runs as diagnose
     from mldebug_mcp.report.runs_concise import concise_runs

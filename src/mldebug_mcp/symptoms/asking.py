@@ -9,8 +9,8 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beginning import is_young
 from mldebug_mcp.models import Finding, State
-from mldebug_mcp.symptoms.beginning import is_young
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, Question, Symptom
 from mldebug_mcp.text import counted, figure, shorten
 

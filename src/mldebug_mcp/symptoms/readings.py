@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.symptoms.beginning import is_young
+from mldebug_mcp.measure.beginning import is_young
 from mldebug_mcp.symptoms.registry import (
     DEFAULT_BACKGROUND,
     Answers,

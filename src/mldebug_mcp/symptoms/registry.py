@@ -14,15 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.unknown import CannotTell as CannotTell  # noqa: PLC0414 - questions raise it too
 from mldebug_mcp.symptoms.discovery import Registry
 
 DEFAULT_BACKGROUND = 0.02
 """How often a healthy run shows a symptom, where nothing else is said. Chosen: by hand; `diagnose.calibrate` moves it
 by what healthy runs show."""
-
-
-class CannotTell(Exception):  # noqa: N818 - an answer, not an error
-    """Raised by a symptom that has the metrics it needs, but cannot judge them. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.answers import still_gains, worst_written
+from mldebug_mcp.measure.evaluation import evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import aligned, median, median_of_three, noise_on_slope
-from mldebug_mcp.symptoms.answers import still_gains, worst_written
-from mldebug_mcp.symptoms.evaluation import evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 

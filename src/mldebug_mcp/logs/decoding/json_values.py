@@ -41,8 +41,10 @@ def parse_object(text: str) -> Object | None:
 
 
 def is_column(value: object) -> bool:
-    """Say whether a value is a list of numbers, such as a Keras history has for each metric."""
-    return isinstance(value, list) and len(value) > 0 and all(to_number(item) is not None for item in value[:10])
+    """Say whether a value is a list of numbers, such as a Keras history has for each metric; null is not logged."""
+    if not isinstance(value, list) or any(item is not None and to_number(item) is None for item in value[:10]):
+        return False
+    return next((to_number(item) is not None for item in value if item is not None), False)
 
 
 def holds_columns(value: object) -> bool:

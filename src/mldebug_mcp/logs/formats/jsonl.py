@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, lines_of
+from mldebug_mcp.logs.decoding.curves import curves_in
 from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.error_lines import ErrorLines
 from mldebug_mcp.logs.process_starts import tells_resume
@@ -33,7 +34,8 @@ def matches(file: LogFile) -> bool:
         first = parse_json(lines[0])
     except ValueError:
         return named_so
-    return isinstance(first, dict) and (named_so or len(lines) > 1 or not holds_columns(first))
+    is_document = len(lines) == 1 and (holds_columns(first) or bool(curves_in(first)))
+    return isinstance(first, dict) and (named_so or not is_document)
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:

@@ -18,7 +18,7 @@ from mldebug_mcp.logs.source import LogFile
 
 NAME = "table"
 
-_PAIR = re.compile(r"[A-Za-z)] ?[:=] ?-?\d")
+_PAIR = re.compile(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
 _NAMED = re.compile(r"[A-Za-z)] ?[:=]\s*$")
 _DELIMITERS = ("\t", ",", ";")
 

@@ -15,10 +15,11 @@ from itertools import islice
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import FAST_BYTES, blocks
 from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.lines.alike import AlikeLines, Memory
+from mldebug_mcp.logs.lines.alike import AlikeLines
 from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.frameworks import framework_of
+from mldebug_mcp.logs.lines.memory import Memory
 from mldebug_mcp.logs.lines.phases import heads_evaluation
 from mldebug_mcp.logs.lines.prefixes import records_in, without_prefix
 from mldebug_mcp.logs.lines.records import Records
@@ -154,6 +155,8 @@ class Text:
             self._builder.note(f"rows without names are read as {self._table.guessed}")
         if self._records.bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
+        self._records.assembler.flush()
+        self._records.dicts.histories.end(self._builder)
         self._records.assembler.end()
         self._records.bar_steps.settle(self._builder)
 
@@ -179,7 +182,7 @@ class Text:
         return self._take(number, text)
 
     def _take(self, number: int, line: str) -> Said | None:
-        if len(line) <= 2:
+        if len(line) <= 2 and not self._records.dicts.open:
             self._watch_starts(number, line, "")  # a brace of a configuration that is printed anew
             return Said()
         if number == self._repeated:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mldebug_mcp.logs.lines.bars import Bar, bar_in
 from mldebug_mcp.logs.lines.counters import find_counters
 from mldebug_mcp.logs.lines.dicts import dict_in, opens_dict
+from mldebug_mcp.logs.lines.histories import History, begins_history, history_in, opens_history
 from mldebug_mcp.logs.lines.pairs import pairs_in
 from mldebug_mcp.logs.lines.parsed import Parsed, parse_line
 from mldebug_mcp.logs.lines.phases import is_of_evaluation
@@ -61,6 +62,7 @@ class Said:
         drawing: A progress bar.
         record: The dict that stands in it, if it is one of metrics.
         opens: A dict begins in it, and goes on below.
+        history: The lists of values that stand in it, by the names of their metrics.
         skipped: A step was skipped for overflow: what that says, mostly the new loss scale.
         plain: Its counters and metrics.
         text: What `plain` was read from, or words without a number.
@@ -69,6 +71,7 @@ class Said:
     drawing: Drawing | None = None
     record: dict[str, object] | None = None
     opens: str = ""
+    history: History = field(default_factory=dict)
     skipped: dict[str, float] | None = None
     plain: Parsed | None = None
     text: str = ""
@@ -77,7 +80,7 @@ class Said:
     def is_nothing(self) -> bool:
         """Whether the line says nothing."""
         told = self.drawing is not None or self.record is not None or self.skipped is not None or self.plain is not None
-        return not told and not self.opens
+        return not told and not self.opens and not self.history
 
 
 def straightened(line: str) -> str:
@@ -97,7 +100,11 @@ def said_in(line: str, *, evaluation: bool = False) -> Said:
     said = Said(drawing=None if bar is None else drawing_of(bar), text=line if bar is None else message)
     if "{" in message:
         _read_dict(said, message)
-    if said.record is not None or said.opens:
+    elif "[" in message and opens_history(message):
+        said.opens = message
+    if "[" in message and said.record is None and not said.opens:
+        said.history = history_in(message)
+    if said.record is not None or said.opens or said.history:
         return said
     skipped = _SKIPPED.search(message) if "kipping" in message or "overflow" in message else None
     if skipped is not None:
@@ -133,10 +140,11 @@ def _number(text: str) -> float:
 def _read_dict(said: Said, message: str) -> None:
     """Read the dict in a line, if one of metrics stands or begins in it."""
     record = dict_in(message)
-    if not record and message.strip() != "{":  # JSON that was printed over several lines opens with it
-        return
-    if opens_dict(message):
+    begun = bool(record) or message.strip() == "{"  # JSON that was printed over several lines opens with it
+    if opens_dict(message) and (begun or begins_history(message)):
         said.opens = message
+        return
+    if not record:
         return
     before = parse_line(message.partition("{")[0])
     told = {name: value for name, value in before.metrics.items() if is_telling(name)}

@@ -98,7 +98,7 @@ SYNONYMS = _words(
     d err: errd
     g err: errg
     cost: costs
-    accuracies:
+    accuracies: accs
     accuracy: acc accu prec 准确率 正解率 정확도 точность genauigkeit précision exactitud
     perplexity: ppl ppx
     cross entropy: crossentropy

@@ -87,7 +87,8 @@ class _Parser:
             if at >= len(self._text):
                 raise NotAnObjectError("cut off")
             if self._text[at] == closing:
-                return (pairs or (values if closing != "}" else {})), at + 1
+                holds = closing == ")" and values and isinstance(values[0], float | int | list)  # array([1], dtype=...)
+                return (values if holds else pairs or (values if closing != "}" else {})), at + 1
             if self._text[at] == ",":
                 at += 1
                 continue

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.answers import worst_written
 from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, loss_beside_accuracy
+from mldebug_mcp.measure.quality import as_share
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.measure.statistics import end_level as level_at_end
-from mldebug_mcp.symptoms.answers import worst_written
-from mldebug_mcp.symptoms.quality import as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 

@@ -7,6 +7,10 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.answers import has_settled, nothing_right
+from mldebug_mcp.measure.beginning import is_late
+from mldebug_mcp.measure.evaluation import evaluation_stands
+from mldebug_mcp.measure.quality import ACCURACIES, as_share
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.measure.stall import HIGH_SHARE, stalled
 from mldebug_mcp.measure.statistics import (
@@ -18,13 +22,9 @@ from mldebug_mcp.measure.statistics import (
     noise,
     start_level,
 )
-from mldebug_mcp.symptoms.answers import has_settled, nothing_right
-from mldebug_mcp.symptoms.beginning import is_late
-from mldebug_mcp.symptoms.evaluation import evaluation_stands
+from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.levels.loss_slow import creeps_below
-from mldebug_mcp.symptoms.quality import ACCURACIES, as_share
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 SAME, TAIL = 5, 3

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.evaluation import beside_training, refuse_sums_of_epochs
 from mldebug_mcp.measure.perplexity import loss_and_perplexity
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.measure.statistics import mad, median, start_level
-from mldebug_mcp.symptoms.evaluation import beside_training, refuse_sums_of_epochs
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 

@@ -7,8 +7,8 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.scale import comes_trained
 from mldebug_mcp.measure.statistics import MAX_SAMPLE, blocks, monotone, start_level
+from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 LEAST, MOST = 0.005, 0.4

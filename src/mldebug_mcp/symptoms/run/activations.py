@@ -10,9 +10,9 @@ from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.statistics import blocks, median
+from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.turning import fails_at
 from mldebug_mcp.text import figure
 
 GROWS = 1.4

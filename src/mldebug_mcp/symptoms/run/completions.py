@@ -6,9 +6,9 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.divergence import stays_near
+from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import held_out_scores, rewards_of, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, monotone, start_level
-from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import counted, figure
 

@@ -7,9 +7,9 @@ import numpy as np
 from mldebug_mcp.logs.plan import Plan, plan_of
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beginning import has_finished
+from mldebug_mcp.measure.pace import RATES, step_times
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.beginning import has_finished
-from mldebug_mcp.symptoms.pace import RATES, step_times
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.telling import told
 from mldebug_mcp.text import figure

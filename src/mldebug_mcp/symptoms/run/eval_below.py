@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.evaluation import Compared, compared, refuse_sums_of_epochs
+from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.evaluation import Compared, compared, refuse_sums_of_epochs
-from mldebug_mcp.symptoms.quality import all_zero
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen, said_by
+from mldebug_mcp.symptoms.telling import first_seen, said_by
 from mldebug_mcp.text import figure
 
 FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9

@@ -7,12 +7,8 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
-from mldebug_mcp.measure.fresh_gap import FIRST_PASS, fresh_gap
-from mldebug_mcp.measure.passes import passes_at
-from mldebug_mcp.measure.scale import predicts_tokens
-from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.beginning import PASSES, epoch_at
-from mldebug_mcp.symptoms.evaluation import (
+from mldebug_mcp.measure.beginning import PASSES, epoch_at
+from mldebug_mcp.measure.evaluation import (
     EXPLODED,
     Compared,
     begins_late,
@@ -22,9 +18,13 @@ from mldebug_mcp.symptoms.evaluation import (
     refuse_after_explosion,
     refuse_another_scale,
 )
+from mldebug_mcp.measure.fresh_gap import FIRST_PASS, fresh_gap
+from mldebug_mcp.measure.passes import passes_at
+from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
 
 LEAST = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.measure.rewards import averaged, held_out_scores
 from mldebug_mcp.measure.statistics import blocks, end_level, median, noise
-from mldebug_mcp.symptoms.policy import NOT_POLICY, REWARDS, reward
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 

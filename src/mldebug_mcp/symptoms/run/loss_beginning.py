@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.beginning import PASSES, is_late
+from mldebug_mcp.measure.evaluation import evaluation_stands
+from mldebug_mcp.measure.quality import as_shares
 from mldebug_mcp.measure.statistics import blocks, mad, median, median_of_three, noise, positive, relative_noise
-from mldebug_mcp.symptoms.beginning import PASSES, is_late
-from mldebug_mcp.symptoms.evaluation import evaluation_stands
-from mldebug_mcp.symptoms.quality import as_shares
+from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.terms import refuse_new_terms
 from mldebug_mcp.text import figure
 
 FACTOR, FACTOR_OF_ONE = 1.25, 1.4
@@ -189,7 +189,7 @@ READINGS = (
         points=EPOCHS,
         background=0.01,
         instead=("loss_divergence", "loss_hump"),
-        follows=("accuracy_below_chance", "loss_pattern_by_epoch", "loss_spike_single", "loss_rises", "loss_at_clip"),
+        follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
     ),
 )
 """How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the

@@ -10,12 +10,12 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.measure.jumps import find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
+from mldebug_mcp.measure.terms import term_set_in
 from mldebug_mcp.symptoms import jumps as forms
 from mldebug_mcp.symptoms.jumps import Jumps
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import Teller, told
-from mldebug_mcp.symptoms.terms import term_set_in
 from mldebug_mcp.text import counted, figure
 
 FEW, SHARE = 5, 50
@@ -65,12 +65,8 @@ FORMS: tuple[tuple[Form, float, tuple[str, ...], tuple[str, ...]], ...] = (
     (forms.loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
     (forms.loss_spikes_recur, 0.3, ("palm_2022",), ()),
     (forms.loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
-    (forms.loss_spike_high, 0.3, ("palm_2022",), ("accuracy_below_chance",)),
-    (forms.spike_back_at_once, 0.8, ("idefics_80b_chronicles",), ()),
+    (forms.loss_spike_high, 0.3, ("palm_2022",), ()),
     (forms.spike_fades, 0.15, (), ()),
-    (forms.spike_leaves_mark, 0.05, (), ()),
-    (forms.spike_gradient_before, 0.1, ("bekman_mle", "glm_130b"), ()),
-    (forms.spikes_same_place_of_pass, 0.02, ("bekman_mle",), ()),
 )
 """How a loss jumps, how often the jump of a healthy run is like that, its sources, and what it follows.
 

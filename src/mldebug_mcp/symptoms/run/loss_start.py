@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beginning import is_late
+from mldebug_mcp.measure.evaluation import refuse_sums_of_epochs
+from mldebug_mcp.measure.quality import ACCURACIES
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
-from mldebug_mcp.symptoms.beginning import is_late
-from mldebug_mcp.symptoms.evaluation import refuse_sums_of_epochs
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
-from mldebug_mcp.symptoms.quality import ACCURACIES
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure

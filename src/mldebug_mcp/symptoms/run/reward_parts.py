@@ -5,9 +5,9 @@ from __future__ import annotations
 from inspect import cleandoc
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import components, rewards_of, trend
 from mldebug_mcp.measure.statistics import end_level, start_level
-from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 

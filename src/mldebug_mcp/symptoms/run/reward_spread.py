@@ -6,8 +6,8 @@ from inspect import cleandoc
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.groups import Groups, groups
+from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.policy import NOT_POLICY
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import counted, figure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.pace import LEAST_RECORDS, PACES, step_times
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
-from mldebug_mcp.symptoms.pace import LEAST_RECORDS, PACES, step_times
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure

@@ -1,0 +1,43 @@
+"""The command: see the package."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import benchmarks.readers
+from benchmarks.labelled import labelled
+from benchmarks.readers.draw import draw
+from benchmarks.readers.score import score
+from benchmarks.readers.write import write
+
+RUNS = 40
+
+
+def main() -> None:
+    """Write answers for readers, or count what they said."""
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "benchmarks.readers", description=benchmarks.readers.__doc__, formatter_class=about
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    drawing = commands.add_parser("draw", help="write the answers to some labelled runs")
+    drawing.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="a folder of labelled logs")
+    drawing.add_argument("--into", required=True, type=Path, metavar="FOLDER", help="a new folder for the answers")
+    drawing.add_argument("--runs", type=int, default=RUNS, metavar="N", help="how many runs (default: %(default)s)")
+    drawing.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default: %(default)s)")
+    drawing.add_argument("--closed", action="store_true", help="draw from the closed half too")
+    scoring = commands.add_parser("score", help="count what readers answered")
+    scoring.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="what `draw` wrote, with the readers' answers in it"
+    )
+    asked = parser.parse_args()
+    if asked.command == "score":
+        print(score(asked.folder))
+        return
+    ones = [one for folder in asked.folders for one in labelled(folder, closed=asked.closed)]
+    write(draw(ones, asked.runs, asked.seed), asked.into)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Which of a log's metrics measure quality at evaluation: accuracies, scores of classes, rankings, texts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.shares import as_share, as_shares
+from mldebug_mcp.measure.unknown import CannotTell
+
+__all__ = ["ACCURACIES", "all_zero", "as_share", "as_shares", "is_auc", "quality_metrics", "ranking_metrics"]
+
+ACCURACIES = ("eval_accuracy", "accuracy")
+"""What accuracies are called, that of evaluation first."""
+# "metrics/mAP50(B)" is what Ultralytics measures on the validation set, "bbox/AP" what detectron2 does, "coco/bbox_mAP"
+# MMDetection, "Pseudo dice" nnU-Net, a number for each class.
+_BY_NAME = re.compile(
+    r"eval_|metrics/(?:precision|recall|mAP|accuracy)|mean (?:Average global foreground|Pseudo) [Dd]ice$"
+    r"|(?:bbox|segm|keypoints)/AP(?:50|75)?$|coco/\w+_mAP"
+    r"|(?i:(?:sacre)?bleu(?:[-_@]?\d)?|chrf\+*|rouge[-_]?(?:\d|l|lsum))$"
+)
+"""By its name, or as what nobody measures while training: BLEU of whole outputs."""
+_OF_A_CLASS = (Quantity.DICE, Quantity.IOU, Quantity.F1)
+"""Measured in training too by Keras, which logs both; beside an evaluation loss alone it is of evaluation."""
+_RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
+"""What recommenders and search are measured by, whatever is logged beside it."""
+_AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
+_AT_RANK = re.compile(r"@[_ ]?\d")
+"""... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
+_CLOCKS = re.compile(
+    r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
+    r"|learning_rate|length|ppl_max|std|support|threshold"
+)
+
+
+def quality_metrics(run: Run) -> list[Series]:
+    """Return the metrics of evaluation that measure quality: no losses, clocks, counts or sizes.
+
+    A score of a class, such as Dice or F1, also without the word where it is logged with the evaluation loss alone.
+
+    Raises CannotTell if there is none.
+    """
+    rankings = {one.name for one in ranking_metrics(run)}
+    found = [one for name, one in run.series.items() if name in rankings or _is_quality(run, name)]
+    if not found:
+        raise CannotTell("not logged: a metric of evaluation other than the loss")
+    return found
+
+
+def ranking_metrics(run: Run) -> list[Series]:
+    """Return how well the run ranks, such as nDCG or recall@20: of whole rankings, so of evaluation by any name."""
+    at_rank = [one for one in run.with_role(*_AT_RANKS, parts=True) if _AT_RANK.search(one.name)]
+    sure = [*run.with_role(*_RANKINGS, parts=True), *at_rank]
+    if not sure:
+        return []
+    found = {one.name for one in (*sure, *run.with_role(*_AT_RANKS))}
+    return [one for name, one in run.series.items() if name in found]
+
+
+def all_zero(series: Series) -> bool:
+    """Say whether a metric is exactly zero wherever it is logged: then it was not measured, or measured wrongly."""
+    return not series.finite.value.any()
+
+
+def _is_quality(run: Run, name: str) -> bool:
+    role = run[name].role
+    if role is not None and role.quantity in _OF_A_CLASS and role.is_whole and not role.is_evaluation:
+        return _stands_beside(run, name)
+    return _BY_NAME.match(name) is not None and not _CLOCKS.search(name) and "loss" not in name
+
+
+def _stands_beside(run: Run, name: str) -> bool:
+    """Say whether a metric is logged with the evaluation loss each time, and none of its name for evaluation."""
+    if "eval_loss" not in run or f"eval_{name.lower()}" in run:
+        return False
+    return np.array_equal(run[name].step, run["eval_loss"].step)
+
+
+def is_auc(series: Series) -> bool:
+    """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
+    return series.role is not None and series.role.quantity is Quantity.AUC

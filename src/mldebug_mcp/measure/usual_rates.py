@@ -1,0 +1,130 @@
+"""How a run is tuned (with adapters or in full), and the learning rates that are usual for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mldebug_mcp.logs.kinds import scores_pairs
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.optimizers import Family, family_of
+from mldebug_mcp.measure.unknown import CannotTell
+from mldebug_mcp.text import figure
+
+GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
+"""How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Usual peak learning rates of an Adam optimizer, and what they are usual for.
+
+    Args:
+        low: The lowest.
+        high: The highest.
+        usual_for: What they are usual for.
+        wide: They are for so many things that a rate between them may yet be too high or too low.
+    """
+
+    low: float
+    high: float
+    usual_for: str
+    wide: bool = False
+
+
+FULL, ADAPTERS = "full", "adapters"
+
+_USUAL = {
+    # axolotl_stability, "Loss Plateau"
+    ("sft", FULL): Range(1e-5, 5e-5, "full fine-tuning"),
+    ("sft", ADAPTERS): Range(1e-4, 3e-4, "fine-tuning with LoRA"),
+    # remote_gpu_trainer L9 and trl_docs give one number; smol_playbook a twentieth to a fifth of the rate of SFT.
+    ("preference", FULL): Range(5e-7, 1e-5, "preference optimisation in full"),
+    ("preference", ADAPTERS): Range(5e-6, 6e-5, "preference optimisation with LoRA"),
+    # remote_gpu_trainer R1 gives about 1e-6; adapters by the same factor of ten as in DPO.
+    ("grpo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
+    ("grpo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
+    ("ppo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
+    ("ppo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
+    # karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
+    ("pretraining", FULL): Range(1e-5, 3e-3, "training with Adam"),
+    ("supervised", FULL): Range(3e-6, 3e-3, "training with Adam"),
+    # Frameworks' defaults are 1e-4 to 1e-3, small examples take 1e-2; by hand.
+    ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", wide=True),
+}
+"""Usual rates by kind of run and tuning. Source: axolotl_stability, remote_gpu_trainer, trl_docs, karpathy_recipe."""
+_TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", wide=True)
+"""Any use of the Trainer. Chosen: prompt tuning takes 3e-2, which is more than all else does."""
+_OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
+"""What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
+_OF_FAMILY = {
+    Family.SGD: Range(1e-6, 2.0, "training with SGD", wide=True),
+    Family.LION: Range(1e-6, 3e-3, "training with Lion", wide=True),
+    Family.MUON: Range(1e-4, 0.1, "training with Muon", wide=True),
+    Family.ADAFACTOR: Range(1e-6, 3e-2, "training with Adafactor", wide=True),
+    Family.RMSPROP: Range(1e-6, 0.3, "training with RMSprop", wide=True),
+    Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", wide=True),
+}
+"""Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
+
+
+def tuning(run: Run) -> str | None:
+    """Return ADAPTERS or FULL, or None if the configuration does not tell."""
+    config = run.config
+    words = " ".join(str(config.get(key, "")).lower() for key in ("adapter", "finetuning_type", "peft_type", "tuner"))
+    rank = run.setting("lora_r")
+    if "lora" in words or (rank is not None and rank > 0) or config.get("use_peft") is True:
+        return ADAPTERS
+    if "full" in words or config.get("use_peft") is False or run.kind in ("pretraining", "supervised", "rl"):
+        return FULL
+    return None
+
+
+def usual_rates(run: Run) -> tuple[Range, ...]:
+    """Return the ranges that may hold for a run: one, or both if it is not known whether adapters are trained.
+
+    Raises CannotTell if no source gives a range for this kind of run or optimizer.
+    """
+    family = family_of(run)
+    if family is Family.SELF_SET:
+        raise CannotTell("the optimizer sets its own learning rate")
+    if run.kind in ("pretraining", "supervised") and family is None:
+        raise CannotTell("the usual learning rates depend on the optimizer, which is not in the configuration")
+    if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
+        raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
+    if family is not None and family is not Family.ADAM:
+        return (_OF_FAMILY[family],)
+    if run.kind == "unknown":
+        if run.facts.optimizer.name is None and family is Family.ADAM:
+            return (_TRAINER,)
+        if family is None:
+            raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
+        return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
+    if scores_pairs(run):
+        return (_USUAL["supervised", FULL],)  # the lower rates of preference optimisation are for policies
+    how = tuning(run)
+    ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
+    if not ranges:
+        raise CannotTell("no usual learning rate is known for this kind of run")
+    return tuple(ranges)
+
+
+def unjudged(ranges: tuple[Range, ...], rate: float) -> CannotTell | None:
+    """Return why a rate within the usual range may be wrong all the same, None if it is a usual one."""
+    if not any(one.wide for one in ranges):
+        return None
+    return CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
+
+
+def peak_rate(run: Run) -> tuple[float, float]:
+    """Return the peak learning rate, from the configuration or the log, and the step of the log's peak.
+
+    Raises CannotTell if neither has one.
+    """
+    configured = run.setting("learning_rate")
+    rate = run["learning_rate"].finite if "learning_rate" in run else None
+    if rate is not None and len(rate):
+        at = int(rate.value.argmax())
+        return max(configured or 0.0, float(rate.value[at])), float(rate.step[at])
+    if configured is None:
+        raise CannotTell("not logged: learning_rate, nor is it in the configuration")
+    return configured, run.first_step

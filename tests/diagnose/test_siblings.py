@@ -1,0 +1,70 @@
+"""The other runs of a sweep tell what is normal for its recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mldebug_mcp import diagnose_run
+from mldebug_mcp.models import Diagnosis
+
+
+def _sweep(folder: Path, ends: dict[str, float], rates: dict[str, float]) -> None:
+    """Write runs whose losses fall from 3.0 to an end of their own; the names are those of the runs."""
+    for number, (name, end) in enumerate(ends.items()):
+        noise = np.random.default_rng(number).normal(0, 0.01, 200)
+        losses = end + (3.0 - end) * np.exp(-np.arange(200) / 30) + noise
+        place = folder / name
+        place.mkdir(parents=True)
+        rows = [{"step": at, "loss": round(float(loss), 4)} for at, loss in enumerate(losses)]
+        (place / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        settings = {"learning_rate": rates[name], "weight_decay": 0.1, "seed": number, "warmup_steps": 9, "layers": 4,
+                    "hidden": 64, "max_steps": 200}  # fmt: skip
+        (place / "config.json").write_text(json.dumps(settings))
+
+
+def _probability(told: Diagnosis, cause: str) -> float:
+    return next(one.probability for one in told.hypotheses if one.cause == cause)
+
+
+ENDS = {"a": 1.50, "b": 1.52, "c": 1.48, "d": 1.51, "odd": 2.6}
+RATES = {"a": 1e-3, "b": 1e-3, "c": 2e-3, "d": 5e-4, "odd": 1e-6}
+
+
+def test_a_run_that_ends_far_above_its_siblings_is_not_called_healthy_and_its_own_setting_is_named(
+    tmp_path: Path,
+) -> None:
+    _sweep(tmp_path, ENDS, RATES)
+    alone, beside = diagnose_run(tmp_path / "odd"), diagnose_run(tmp_path, run="odd")
+    assert _probability(beside, "healthy") < _probability(alone, "healthy")
+    assert _probability(beside, "lr_too_low") > 2 * _probability(alone, "lr_too_low")
+    slow = next(one for one in beside.hypotheses if one.cause == "lr_too_low")
+    assert any("learning_rate is 1e-06, in 4 siblings 0.0005 to 0.002" in said for said in slow.because)
+    sound = next(one for one in beside.hypotheses if one.cause == "healthy")
+    assert any("in 4 siblings at 1.5" in said for said in sound.against)
+
+
+def test_a_run_that_ends_as_its_siblings_do_is_judged_as_if_it_were_alone(tmp_path: Path) -> None:
+    _sweep(tmp_path, ENDS, RATES)
+    alone, beside = diagnose_run(tmp_path / "b"), diagnose_run(tmp_path, run="b")
+    assert _probability(beside, "healthy") == pytest.approx(_probability(alone, "healthy"))
+    assert any("4 sibling runs" in line and "in 4 of them 1.5" in line for line in beside.sheet.ran)
+
+
+def test_two_siblings_do_not_say_what_is_normal(tmp_path: Path) -> None:
+    few = ("a", "b", "odd")
+    _sweep(tmp_path, {name: ENDS[name] for name in few}, RATES)
+    alone, beside = diagnose_run(tmp_path / "odd"), diagnose_run(tmp_path, run="odd")
+    assert _probability(beside, "healthy") == pytest.approx(_probability(alone, "healthy"))
+
+
+def test_siblings_that_ended_early_are_not_compared_with(tmp_path: Path) -> None:
+    _sweep(tmp_path, ENDS, RATES)
+    for name in "abcd":
+        log = tmp_path / name / "metrics.jsonl"
+        log.write_text("".join(f"{line}\n" for line in log.read_text().splitlines()[:120]))
+    alone, beside = diagnose_run(tmp_path / "odd"), diagnose_run(tmp_path, run="odd")
+    assert _probability(beside, "healthy") == pytest.approx(_probability(alone, "healthy"))
