@@ -18,6 +18,7 @@ MAX_CHECKPOINTS = 1000
 RECORD = "record the rows (mldebug_mcp.recorder) to know those of the next run"
 _OF_OTHERS = {
     "num_generations": "TRL's online trainers repeat prompts in an order of their own",
+    "shuffle_dataset": "TRL's online trainers repeat prompts in an order of their own",
     "multi_dataset_batch_sampler": "Sentence Transformers makes batches in its own way",
     "parallelism_config": "ranks that share a row are divided in a way of their own",
 }
