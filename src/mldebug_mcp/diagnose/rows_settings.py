@@ -117,8 +117,9 @@ def settle(
             "becomes of the last ones with past_end: 'step' (a smaller step) or 'carry' (part of the next pass's first)"
         )
     agreeing = checked(plan, run, _value("passes", known)) if sampler == "transformers" else []
-    basis = [f"{name} {value.value} ({value.source})" for name, value in known.items()]
-    return Settled(plan, _first_step(options, sampler, run), [", ".join(basis), *agreeing, *_assumed(sampler)])
+    told = ", ".join(f"{name} {value.value} ({value.source})" for name, value in known.items())
+    basis = [told, *agreeing, *_made_before(known), *_assumed(sampler)]
+    return Settled(plan, _first_step(options, sampler, run), basis)
 
 
 def _known(
@@ -148,7 +149,8 @@ def _known(
 
 
 _NAMES = frozenset(
-    {one.name for one in fields(SamplerOptions)} | {"even_batches", "in_order", "ignore_data_skip", "passes"}
+    {one.name for one in fields(SamplerOptions)}
+    | {"even_batches", "in_order", "ignore_data_skip", "passes", "packed", "shuffled"}
 )
 
 
@@ -244,6 +246,12 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
     if first in (0.0, 1.0):
         return int(first)
     raise InputError("the log does not show whether its first step is 0 or 1; say first_step=0 or first_step=1")
+
+
+def _made_before(known: Mapping[str, Known]) -> list[str]:
+    """Return what the trainer itself did to the data before rows were numbered."""
+    done = [word for word in ("packed", "shuffled") if _flag(word, known)]
+    return [f"the trainer {one} the data first: rows are numbered as they were then" for one in done]
 
 
 def _assumed(sampler: str) -> list[str]:
