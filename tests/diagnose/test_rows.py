@@ -220,7 +220,7 @@ def test_the_command_prints_the_rows_and_refuses_in_a_line(
     assert main(["rows", str(path), "--step", "2"]) == 0
     told = capsys.readouterr().out
     assert "step 2: 2 rows, as they were recorded" in told
-    assert "was in step 1 before" in told
+    assert "7 (step 1)" in told
     assert main(["rows", str(path), "--step", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["batches"][0]["rows"] == [7, 8]
     options = ["--sampler", "random", "--seed", "1", "--batch-size", "4", "--rows", "40"]

@@ -21,8 +21,10 @@ def print_rows(console: Console, answer: RowsAt) -> None:
         console.print(Text(f"  {_of(one)}: {_listed([str(row) for row in one.rows])}"))
     if len(answer.batches) > MOST_BATCHES:
         console.print(Text(f"  and {counted(len(answer.batches) - MOST_BATCHES, 'more micro-batch')}: --json"))
-    told_rows = [one for one in answer.rows if one.odd or one.before or one.text]
-    print_section(console, "Rows, odd ones first", [_row(one) for one in told_rows[:MOST_ROWS]])
+    shown = [one for one in answer.rows if one.odd or one.text][:MOST_ROWS]
+    print_section(console, "Rows, odd ones first", [_row(one) for one in shown])
+    again = [f"{one.row} (step {one.before[-1]})" for one in answer.rows if one.before and one not in shown]
+    print_section(console, "Were fed before", [Text(_listed(again))] if again else [])
     if answer.here is not None and answer.around is not None:
         lines = [Text(f"this step: {_beside(answer.here)}"), Text(f"steps around: {_beside(answer.around)}")]
         print_section(console, "Beside the steps around", lines)

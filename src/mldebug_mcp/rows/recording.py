@@ -1,8 +1,8 @@
 """What a recording tells of the rows of batches: JSON lines, one file for each rank, with its rotated parts beside it.
 
-A head `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` stands first, and again where
-the recorder was started again; a record may carry `"step": n, "rows": [ids…]`. A later start replaces what an earlier
-one told of the same step.
+Heads `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` tell what is known; one with a
+`time` that is not `continued` is a start of the recorder. A record may carry `"step": n, "rows": [ids…]`. A later start
+replaces what an earlier one told of the same step.
 """
 
 from __future__ import annotations
@@ -106,11 +106,12 @@ def _read_rank(parts: Sequence[Path], number: int, wanted: range, found: Recordi
             found.kind = "hash" if found.head.get("rows_kind") == "hash" else "index"
             told = found.sampler.get("rank", record.get("rank"))
             rank = told if isinstance(told, int) and not named else rank
-            start += "continued" not in record
+            start += "time" in record and "continued" not in record
             continue
         step, rows = _step_of(record), _ids(record)
         if step is None or not rows:
             continue
+        start += before is not None and step < before
         found.ranks.add(rank)
         found.first = step if found.first is None else min(found.first, step)
         found.last = step if found.last is None else max(found.last, step)
