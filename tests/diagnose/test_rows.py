@@ -233,3 +233,13 @@ def test_the_command_prints_the_rows_and_refuses_in_a_line(
 def test_a_plan_of_one_row_is_dealt(log: Path) -> None:
     assert Plan(1, 1).steps == 1
     assert rows_at(log, 30, **{**PLAIN, "rows": 1}).batches[0].rows == [0]
+
+
+def test_rows_that_fill_the_last_batch_of_a_pass_came_before_in_it(log: Path) -> None:
+    said: dict[str, Any] = {"sampler": "accelerate", "seed": 1, "batch_size": 4, "world": 2, "rows": 21}
+    first, last = rows_at(log, 1, **said), rows_at(log, 3, **said)
+    order = Generator(1).shuffled(21).tolist()
+    again = {one.row: one.before for one in last.rows if one.before}
+    assert again == {row: [1] for row in order[:3]}
+    assert {one.row for one in first.rows} == set(order[:8])
+    assert not any(one.before for one in first.rows)

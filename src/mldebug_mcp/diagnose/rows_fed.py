@@ -145,7 +145,7 @@ def _interval(run: Run | None) -> int:
 
 
 def _rows(orders: Orders, micro: MicroBatch) -> list[RowId]:
-    return [int(row) for row in orders.of(micro.epoch)[micro.places]]
+    return [*orders.rows_at(micro.epoch, micro.places)]
 
 
 def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: int) -> dict[RowId, list[int]]:
@@ -154,13 +154,18 @@ def _before(orders: Orders, micros: Sequence[MicroBatch], number: int, first: in
     if orders.plan.resumed_at:
         return found
     rows = np.array([row for one in micros for row in _rows(orders, one)])
-    epochs = {one.epoch for one in micros}
-    for epoch in sorted({max(0, min(epochs) - 1), *epochs}):
-        order = orders.of(epoch)
-        for place in np.flatnonzero(np.isin(order, rows)).tolist():
-            fed = orders.plan.step_with(epoch, place)
-            if fed is not None and fed < number:
-                found.setdefault(int(order[place]), []).append(fed + first - 1)
+    fed: list[tuple[int, int, int]] = []
+    before = min(one.epoch for one in micros) - 1
+    if before >= 0:
+        order = orders.of(before)
+        fed += [(before, place, int(order[place])) for place in np.flatnonzero(np.isin(order, rows)).tolist()]
+    # Within a pass a row comes again only where a rank is given the first ones to fill its last batch.
+    places = {(one.epoch, place) for one in micros for place in one.places.tolist()}
+    fed += [(epoch, place, *orders.rows_at(epoch, np.array([place]))) for epoch, place in sorted(places)]
+    for epoch, place, row in fed:
+        step = orders.plan.step_with(epoch, place)
+        if step is not None and step < number:
+            found.setdefault(row, []).append(step + first - 1)
     return found
 
 
