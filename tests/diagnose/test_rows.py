@@ -243,3 +243,13 @@ def test_rows_that_fill_the_last_batch_of_a_pass_came_before_in_it(log: Path) ->
     assert again == {row: [1] for row in order[:3]}
     assert {one.row for one in first.rows} == set(order[:8])
     assert not any(one.before for one in first.rows)
+
+
+def test_rows_are_told_where_the_data_cannot_show_them(tmp_path: Path) -> None:
+    path = lines(tmp_path / "recorder.jsonl", [{"recorder": 1}, {"step": 1, "rows": [7, 70]}])
+    short = lines(tmp_path / "short.jsonl", [{"input_ids": [row, 2]} for row in range(30)])
+    other = lines(tmp_path / "other.jsonl", [{"picture": None}] * 99)
+    for data, why in ((short, "row 70 of the step is not in it"), (other, "none of its columns")):
+        answer = rows_at(path, 1, data)
+        assert answer.batches[0].rows == [7, 70]
+        assert any(why in note for note in answer.notes)

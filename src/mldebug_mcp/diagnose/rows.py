@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mldebug_mcp.access import is_file, is_folder, require
+from mldebug_mcp.access import OutsideError, is_file, is_folder, require
 from mldebug_mcp.diagnose.next_call import is_sendable
 from mldebug_mcp.diagnose.rows_data import Data, Seen, look_up, rows_of_keys
 from mldebug_mcp.diagnose.rows_fed import Fed, fed_at
@@ -113,8 +113,15 @@ def _with_numbers(fed: Fed, data: Data) -> Fed:
 
 
 def _seen(fed: Fed, data: Data) -> Seen | None:
+    """Return what the data show of the rows; where they cannot be shown, the notes say why: the rows stay true."""
     own = [row for row in fed.rows if isinstance(row, int)]
-    return look_up(data, own, [row for row in fed.around if isinstance(row, int)]) if own else None
+    try:
+        return look_up(data, own, [row for row in fed.around if isinstance(row, int)]) if own else None
+    except OutsideError:
+        raise
+    except InputError as error:
+        fed.notes.append(f"the rows could not be shown: {error}")
+        return None
 
 
 def _answer(path: str, step: int, fed: Fed, seen: Seen | None, data: Data | None) -> RowsAt:
