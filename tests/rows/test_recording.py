@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.rows.recording import fed_before, read_recording, recordings_in
 
 HEAD = {"recorder": 1, "rows_kind": "index", "data_length": 100}
@@ -81,3 +82,17 @@ def test_broken_and_hostile_lines_give_no_rows(tmp_path: Path, line: str) -> Non
 def test_other_logs_are_no_recording(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", {"step": 1, "loss": 2.0, "rows": [1]})
     assert recordings_in(tmp_path) == []
+
+
+def test_recordings_of_different_runs_are_not_taken_for_ranks_of_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "recorder.jsonl", HEAD, {"step": 1, "rows": [5]})
+    with pytest.raises(InputError, match="several folders in it have recordings"):
+        recordings_in(tmp_path)
+    assert fed(tmp_path / "a", 1) == {0: [5]}
+    for name in ("one", "two"):
+        write(tmp_path / f"{name}.jsonl", HEAD | {"sampler": {"rank": 0}}, {"step": 1, "rows": [5]})
+    with pytest.raises(InputError, match="another recording of rank 0"):
+        fed(tmp_path, 1)
+    assert fed(tmp_path / "two.jsonl", 1) == {0: [5]}
