@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +254,31 @@ def test_rows_are_told_where_the_data_cannot_show_them(tmp_path: Path) -> None:
         answer = rows_at(path, 1, data)
         assert answer.batches[0].rows == [7, 70]
         assert any(why in note for note in answer.notes)
+
+
+ODD: list[Any] = [
+    None, True, -1, 0, 3, 1e308, float("nan"), "x" * 5000, "\x1b[31m", [], [1], {}, {"a": 1}, 2**70,
+    "abcdef0123456789", [[1, [2]]], 3.5, 2, 4, "torch.DistributedSampler",
+]  # fmt: skip
+"""What a head or a record may hold that a stranger wrote."""
+
+
+def test_no_recording_of_a_stranger_ends_in_anything_but_rows_or_a_refusal(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    names = ("kind", "seed", "batch_size", "world", "rank", "accumulation", "drop_last", "resumed_at", "sampler")
+    answered = refused = 0
+    for _ in range(250):
+        sampler = chance.choice([*ODD, *({name: chance.choice(ODD) for name in names} for _ in range(20))])
+        head = {name: chance.choice(ODD) for name in ("rows_kind", "data_length", "time", "rank")}
+        records = [
+            {"step": chance.choice([1, 2, chance.choice(ODD)]), "rows": chance.choice([*ODD, [1, 2]])} for _ in range(5)
+        ]
+        path = lines(tmp_path / "recorder.jsonl", [{"recorder": 1, **head, "sampler": sampler}, *records])
+        said: dict[str, Any] = chance.choice([{}, {"first_step": 1}, {"sampler": "distributed", "first_step": 1}])
+        try:
+            rows_at(path, chance.choice([1, 2, 5]), **said)
+            answered += 1
+        except InputError:
+            refused += 1
+    assert answered > 10
+    assert refused > 10

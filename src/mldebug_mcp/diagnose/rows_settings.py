@@ -40,6 +40,7 @@ _IN_THE_LOG = {
     "seed": "seed", "batch_size": "per_device_train_batch_size", "accumulation": "gradient_accumulation_steps",
     "world": "world_size", "rows": "train_rows",
 }  # fmt: skip
+_IN_A_HEAD = ("seed", "batch_size", "accumulation", "world", "drop_last")
 _ENDS_WITH_A_STEP = ("transformers", "accelerate", "lightning")
 MOST = 2**31
 MOST_FED = 100_000
@@ -133,9 +134,10 @@ def _known(
     if folder is not None:
         _add(known, {"sampler": "transformers", **read_arguments(folder)}.items(), "training_args.bin")
     told = head.get("sampler")
-    told = dict(told) if isinstance(told, Mapping) else {}
-    told["sampler"] = _OF_CLASS.get(str(told.pop("kind", "")).rpartition(".")[2])
-    _add(known, {**told, "rows": head.get("data_length")}.items(), "the recording's head")
+    told = told if isinstance(told, Mapping) else {}
+    sampler = {"sampler": _OF_CLASS.get(str(told.get("kind", "")).rpartition(".")[2])}
+    sampler |= {name: told.get(name) for name in _IN_A_HEAD}
+    _add(known, {**sampler, "rows": head.get("data_length")}.items(), "the recording's head")
     _add(known, {"rows": data_rows}.items(), "the data named")
     if run is not None:
         pace = rows_by_pace(run, _value("passes", known))
@@ -143,7 +145,7 @@ def _known(
             _add(known, {"rows": round(pace.rows)}.items(), "samples per second times runtime, by pass")
         for name, called in _IN_THE_LOG.items():
             number = run.settings.number(called)
-            if number is not None and number == int(number) and (number > 0 or name == "seed"):
+            if number is not None and number.is_integer() and (number > 0 or name == "seed"):
                 _add(known, {name: int(number)}.items(), f"{run.settings[called].key}, {run.settings[called].source}")
     return known
 
