@@ -10,6 +10,7 @@ from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
+from mldebug_mcp.logs.roles.lexicon import SET_ASIDE
 from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
@@ -56,9 +57,9 @@ def named_loss(columns: Columns) -> str | None:
 
 
 def _is_elsewhere(name: str) -> bool:
-    """Say whether a name stands under one that is not understood, such as that of a part of the model."""
+    """Say whether a name stands under one that is not understood, such as a part of the model, or that sums up."""
     role = role_of(name)
-    return role is not None and role.namespace != ""
+    return name.startswith(SET_ASIDE) or (role is not None and role.namespace != "")
 
 
 def mean_reward(columns: Columns) -> str | None:
