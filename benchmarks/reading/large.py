@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.faults.figures import table
 from benchmarks.logs.text_shapes import pieces, write_text
 
 USUAL = ("key=value", "bars with metrics", "printed dicts")
@@ -71,7 +70,7 @@ def _pieces(shape: str) -> Iterator[str]:
         yield HOSTILE[shape](number)
 
 
-def measured(shape: str, megabytes: float, folder: Path) -> dict[str, str]:
+def measured(shape: str, megabytes: float, folder: Path) -> tuple[str, ...]:
     """Return the row of a text: it is written, read in a process of its own, and removed."""
     path = write_text(folder / "large.log", _pieces(shape), int(megabytes * 1e6))
     try:
@@ -80,10 +79,7 @@ def measured(shape: str, megabytes: float, folder: Path) -> dict[str, str]:
         size = path.stat().st_size / 1e6
     finally:
         path.unlink()
-    return {
-        "text": shape, "MB": f"{size:.0f}", "records": f"{records:,}", "MB/s": f"{size / took:.1f}",
-        "resident MB": f"{memory:.0f}",
-    }  # fmt: skip
+    return (shape, f"{size:.0f}", f"{records:,}", f"{size / took:.1f}", f"{memory:.0f}")
 
 
 def main() -> None:
@@ -95,7 +91,10 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=[*USUAL, *HOSTILE])
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        print(table([measured(shape, size, Path(folder)) for shape in asked.shapes for size in asked.megabytes]))
+        print("| text | MB | records | MB/s | resident MB |\n| --- | --- | --- | --- | --- |")
+        for shape in asked.shapes:
+            for size in asked.megabytes:
+                print(f"| {' | '.join(measured(shape, size, Path(folder)))} |", flush=True)  # minutes each, if large
 
 
 if __name__ == "__main__":
