@@ -41,8 +41,8 @@ def _name(number: int) -> str:
 
 
 def _tables(number: int) -> str:
-    head = "  ".join([_name(number), _name(number + 1), "loss"])
-    return f"\n{head}\n" + "".join(f"{row}  {number}  0.5\n" for row in range(3))
+    head = f"{_name(number)}  step  loss"
+    return f"\n{head}\n" + "".join(f"{row}  {3 * number + row}  0.5\n" for row in range(3))
 
 
 def _boxes(number: int) -> str:
