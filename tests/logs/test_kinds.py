@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.logs.reading import read
 
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.kinds import KINDS, kind_of_run
 from mldebug_mcp.logs.settings import Scalar, Settings
 
@@ -81,3 +82,25 @@ def test_a_language_model_may_log_an_accuracy(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"vocab_size": 65}', encoding="utf-8")
     run = read(tmp_path, "".join(f"step {step} loss {4.2 / step**0.1:.3f} acc 0.3\n" for step in range(1, 30)))
     assert run.kind == "pretraining"
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"gamma": 0.97, "ent_coef": 0.01, "clip_range": 0.2}, "rl"),
+        ({"gamma": 0.99, "exploration_fraction": 0.4, "target_update_interval": 50}, "rl"),
+        ({"gamma": 1.0, "gae_lambda": 0.95, "vocab_size": 50257, "max_completion_length": 64}, "ppo"),
+        ({"gamma": 0.1, "milestones": [30, 60]}, "unknown"),  # of a schedule
+    ],
+)
+def test_settings_that_only_agents_have_name_the_kind(tmp_path: Path, config: dict[str, object], kind: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    run = read(tmp_path, "".join(f"step {step} loss {0.1 / step:.5f}\n" for step in range(1, 30)))
+    assert run.kind == kind
+
+
+def test_columns_of_one_word_and_a_hyphen_are_no_boosted_trees_beside_a_gradient(tmp_path: Path) -> None:
+    rows = "".join(f"{step * 32},{2.3 / step:.3f},1.0,0.002,{2.2 / step:.3f},0.4\n" for step in range(1, 30))
+    path = tmp_path / "metrics.csv"
+    path.write_text(f"samples-seen,loss,gradient-norm,current-lr,test-loss,test-accuracy\n{rows}", encoding="utf-8")
+    assert read_run(path).kind == "supervised"

@@ -32,7 +32,7 @@ from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.process_starts import Start
 from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Floats, Incident, Run
 from mldebug_mcp.logs.segments import restart_note, segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
@@ -48,6 +48,8 @@ KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learni
 """... and metrics that are kept beyond that, however late their columns come in a wide table ..."""
 MAX_NAMES = 10_000
 """... of so many names: to look up what a name means takes 50 microseconds."""
+MAX_INCIDENTS = 100
+"""What a recording tells of single steps that is kept per run."""
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
 
@@ -63,6 +65,7 @@ class RunBuilder:
         self._recorded = Recorded()
         self._left_out: Counter[str] = Counter()
         self._messages = Messages(self._recorded.messages)
+        self._incidents: list[Incident] = []
         self._single: tuple[int, dict[str, float]] = (0, {})
         self._settings = Settings()
         self.formats: list[str] = []
@@ -206,6 +209,11 @@ class RunBuilder:
         """Keep a line that reads like an error; see `messages.take`."""
         self._messages.take(line, text, self.records, code)
 
+    def incident(self, incident: Incident) -> None:
+        """Keep what a recording tells of a step."""
+        if len(self._incidents) < MAX_INCIDENTS:
+            self._incidents.append(incident)
+
     def message_goes_on(self, text: str) -> None:
         """Add a line to the message that was kept last."""
         self._messages.go_on(text)
@@ -225,7 +233,7 @@ class RunBuilder:
         other = RunBuilder()
         other._recorded, other._left_out = self._recorded.copy(), self._left_out.copy()
         other._messages = replace(self._messages, kept=other._recorded.messages)
-        other._single = self._single
+        other._single, other._incidents = self._single, list(self._incidents)
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
@@ -263,6 +271,7 @@ class RunBuilder:
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
             ending=next(one.ending for one in whole.attempts if one.judged),
+            incidents=tuple(self._incidents),
             notes=tuple(self.notes),
         )
 

@@ -48,6 +48,11 @@ _OF_ADAPTERS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 _OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
 _OF_AN_AGENT = ("environment", "n_envs", "total_timesteps", "gae_lambda")
+_OF_AGENTS_ALONE = (
+    "gae_lambda", "ent_coef", "exploration_fraction", "exploration_final_eps", "target_update_interval",
+    "learning_starts", "n_envs", "environment",
+)  # fmt: skip
+"""What only those configure who train an agent: a `gamma` alone may be that of a schedule or of a focal loss."""
 _OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
 
 _TRAINED_LANGUAGE_MODEL = re.compile(
@@ -100,6 +105,13 @@ def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float 
             if kind == "pretraining":
                 return "sft" if _tunes(settings) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
+    return _by_its_kin(metrics, settings)
+
+
+def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
+    """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
+    if any(name in settings for name in _OF_AGENTS_ALONE):
+        return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
     if "mean_token_accuracy" in metrics or any(name in settings for name in _OF_ADAPTERS):
         return "sft"
     return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)

@@ -98,12 +98,15 @@ def are_measures_of_boosting(names: set[str]) -> bool:
     return names <= {*_BOOSTED_LOSSES, *_BOOSTED_SCORES, *_BOOSTED_ERRORS} and not names <= _OF_NETWORKS_TOO
 
 
+_OF_NETWORKS_ALONE = ("epoch", "loss", "grad_norm", "learning_rate")
+
+
 def is_boosted(columns: Columns) -> bool:
     """Say whether columns are named as XGBoost, LightGBM and CatBoost name theirs, and no neural network does."""
     if columns.keys() >= _OF_CATBOOST or columns.keys() >= _OF_CATBOOST_ALONE:
         return True
     found = [match for name in columns if (match := _BOOSTED.fullmatch(name)) and "/" not in name]
-    return not any(canonical(name) == "epoch" for name in columns) and any(
+    return not any(canonical(name) in _OF_NETWORKS_ALONE for name in columns) and any(
         match["measure"] in (*_BOOSTED_LOSSES, *_BOOSTED_SCORES, *_BOOSTED_ERRORS) for match in found
     )
 
