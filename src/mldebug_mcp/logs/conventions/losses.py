@@ -62,9 +62,9 @@ def named_loss(columns: Columns) -> str | None:
 
 
 def _is_elsewhere(name: str) -> bool:
-    """Say whether a name stands under one that is not understood, such as that of a part of the model."""
+    """Say whether a name stands under one that is not understood, such as a part of the model, or that sums up."""
     role = role_of(name)
-    return role is not None and role.namespace != ""
+    return name.startswith(SET_ASIDE) or (role is not None and role.namespace != "")
 
 
 def mean_reward(columns: Columns) -> str | None:
