@@ -19,7 +19,7 @@ NAN = float("nan")
 def row(name: str = "a", last: float | None = 1.0, cause: str = "healthy", **more: object) -> RunRow:
     curve = () if last is None else ((0.0, 3.0), (50.0, 2.0), (100.0, last))
     fields = {"metric": "loss", "better": "lower", "best": last, "curve": curve, **more}
-    return RunRow(name=name, path="", last=last, cause=cause, **fields)  # type: ignore[arg-type]
+    return RunRow(name=name, path="", last=last, cause=cause, **fields)
 
 
 def test_each_run_is_a_card_with_its_curve_its_settings_and_what_it_may_be() -> None:

@@ -21,12 +21,13 @@ from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.folder import runs_of
+from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import State
-from mldebug_mcp.models.runs import RunRow, Runs
+from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
@@ -135,12 +136,25 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         last=None if result is None else result.last,
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
+        ranks=None if run.ranks is None else _ranks(run.ranks),
         curve=() if result is None else _curve(run[result.metric]),
         cause=leader.cause,
         probability=leader.probability,
         seen=[one.symptom for one in present],
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _ranks(told: RanksTold) -> Ranks:
+    first = told.first_failed
+    return Ranks(
+        count=told.count,
+        failed=told.failed,
+        first_failed="" if first is None else ".".join(first.rank),
+        error="" if first is None else first.words(),
+        straggler=told.straggler,
+        told=told.lines(),
+    )
 
 
 def _curve(series: Series) -> tuple[tuple[float, float], ...]:
@@ -168,4 +182,4 @@ def _attention(row: RunRow) -> tuple[int, float, str]:
 
 
 def _newest(place: RunFolder) -> float:
-    return max(file.stat().st_mtime for file in place.files)
+    return max(file.stat().st_mtime for file in place.all_files())

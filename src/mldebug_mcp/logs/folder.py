@@ -14,6 +14,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.plan import concluded
+from mldebug_mcp.logs.ranks.job import told_by_ranks
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.roles.given import given_names
 from mldebug_mcp.logs.rotation import rotated
@@ -270,6 +271,9 @@ class _Refused:
 
 def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: str) -> list[_Read]:
     """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    ranks = told_by_ranks(place.ranks) if place.ranks else None
+    if ranks is not None:
+        place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
     several = False
     wanted = "" if wanted in (place.name, *_file_names(place)) else wanted
@@ -290,7 +294,10 @@ def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: 
         names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(one).stem for one in names))
-        found.append(_Read(name, place, merged(group), known, several))
+        run = merged(group)
+        if ranks is not None:
+            run, ranks = replace(run, ranks=ranks, notes=(*ranks.lines(), *run.notes)), None
+        found.append(_Read(name, place, run, known, several))
     return found
 
 

@@ -20,6 +20,8 @@ from mldebug_mcp.text import figure, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mldebug_mcp.logs.ranks.job import RanksTold
+
 SHOWN = 12
 """Columns that are named where one was not found."""
 Floats = NDArray[np.float64]
@@ -137,6 +139,7 @@ class Run:
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
         siblings: Other runs of the same sweep.
+        ranks: What the files of its ranks tell, where each of them wrote its own.
         notes: What was skipped, guessed and merged.
     """
 
@@ -153,6 +156,7 @@ class Run:
     attempts: tuple[Attempt, ...] = ()
     ending: Ending = field(default_factory=Ending)
     siblings: tuple[Sibling, ...] = ()
+    ranks: RanksTold | None = None
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
