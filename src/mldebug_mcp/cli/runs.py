@@ -54,11 +54,12 @@ def with_sides_named(arguments: Sequence[str]) -> list[str]:
 def do_runs(options: argparse.Namespace) -> int:
     """Diagnose all runs of a folder."""
     from mldebug_mcp.diagnose.runs import diagnose_runs
+    from mldebug_mcp.logs.elsewhere import is_elsewhere
 
     if options.processes < 1:
         raise InputError("--processes: at least 1")
     with shown_progress():
-        cache = None if options.no_cache else _cache_of(options.path)
+        cache = None if options.no_cache or is_elsewhere(options.path) else _cache_of(options.path)
         answer = diagnose_runs(options.path, processes=options.processes, cache=cache)
     if options.html:
         from mldebug_mcp.report.runs_html import write_runs_html

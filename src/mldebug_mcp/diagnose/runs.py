@@ -20,6 +20,7 @@ from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.elsewhere import brought_in
 from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
@@ -34,6 +35,7 @@ from mldebug_mcp.text import shorten
 
 MOST_ENTRIES = 1_000_000
 """Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
+LOOK = "what the log of the run that needs most attention tells"
 MOST_SETTINGS = 12
 """Settings that a row tells."""
 STRETCHES = 12
@@ -57,7 +59,7 @@ def diagnose_runs(
     """Diagnose every run of a folder, and say what those share in which the same cause leads.
 
     Args:
-        path: A folder of runs, up to four levels deep.
+        path: A folder of runs, up to four levels deep; a zip archive, or a URL (zip://, s3://, gs://, memory://).
         processes: How many work side by side.
         cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
         most: Read only so many runs, those with the newest files; by default all.
@@ -65,6 +67,16 @@ def diagnose_runs(
     Raises:
         InputError: it is no folder, or holds no run.
     """
+    with brought_in(path) as place:
+        found = _runs_of_folder(place, processes, cache, most)
+    if place == path:
+        return found
+    rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
+    look = diagnose_call(LOOK, str(path), run=rows[0].name)
+    return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+
+
+def _runs_of_folder(path: str | Path, processes: int, cache: str | Path | None, most: int | None) -> Runs:
     folder = expanded(path)
     require(folder)
     if not is_folder(folder):
@@ -81,7 +93,7 @@ def diagnose_runs(
         answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
-    look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
+    look = diagnose_call(LOOK, str(path), run=answers[0].name)
     return Runs(
         path=str(path),
         rows=_with_settings(answers),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.ranks.files import Job, jobs_in
@@ -92,7 +92,7 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         notes: Gets what was left out.
         most: Entries of the folder that are looked at; see `walk`.
     """
-    paths = list(filter(_may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most)))
+    paths = list(filter(may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most)))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
     found: dict[Path, RunFolder] = {}
@@ -124,7 +124,8 @@ def _may_hold_logs(folder: Path) -> bool:
     return folder.name not in _IGNORED and not folder.name.startswith(".")
 
 
-def _may_be_log(path: Path) -> bool:
+def may_be_log(path: PurePath) -> bool:
+    """Say whether a file of a run folder may be a log, by its name."""
     name = log_name(path.name)
     if name in _NOT_LOGS or name.startswith("."):
         return False
