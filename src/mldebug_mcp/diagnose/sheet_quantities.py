@@ -42,7 +42,7 @@ def quantity_facts(run: Run, findings: Sequence[Finding]) -> list[QuantityFact]:
         curves = {name: course for name in group if (course := course_of(run[name])) is not None}
         if curves:
             facts.append(_alike(run, curves, decides) if _is_group(run, group) else _line(run, curves, decides))
-    return sorted(facts, key=lambda one: _place(run[one.name], one, decides, run.last_step))
+    return sorted(facts, key=lambda one: _place(run[one.name], one, run.last_step))
 
 
 def is_clock(series: Series) -> bool:
@@ -82,7 +82,7 @@ def _is_group(run: Run, group: Collection[str]) -> bool:
     return len(group) > MOST_ALIKE or len({_kind_of_part(run[name]) for name in group}) < len(group)
 
 
-def _place(series: Series, fact: QuantityFact, decides: frozenset[str], last: float) -> tuple[int, float]:
+def _place(series: Series, fact: QuantityFact, last: float) -> tuple[int, float]:
     """Return how early a line stands: the loss, what a finding rests on, results, updates, what moved most."""
     role = series.role
     if series.name.removeprefix("eval_") in ("loss", "reward"):
@@ -90,7 +90,7 @@ def _place(series: Series, fact: QuantityFact, decides: frozenset[str], last: fl
     moved = -max(_moved(one) for one in fact.curves)
     if max(one.records for one in fact.curves) == 1 and series.step[-1] == last:
         return 6, moved  # of a closing record
-    if fact.matters and series.name in decides:
+    if fact.decides:
         return 1, 0.0
     if role is not None and role.quantity.is_result:
         return 2, 0.0
@@ -117,6 +117,7 @@ def _line(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> Q
         curves=curves,
         columns=len(courses),
         gap=_gap(run, first) if len(courses) > 1 else "",
+        decides=not decides.isdisjoint(courses),
         matters=result or not decides.isdisjoint(courses),
     )
 
@@ -138,6 +139,7 @@ def _alike(run: Run, courses: Mapping[str, Course], decides: frozenset[str]) -> 
         role=_told_role(run[shown[0]]),
         curves=[facts[name] for name in shown],
         columns=len(courses),
+        decides=not decides.isdisjoint(courses),
         matters=not decides.isdisjoint(courses),
     )
 

@@ -18,6 +18,8 @@ class Citation(Model):
     source: str
     author: Text
     title: Text
+    year: str = Field("", description="When it was published; `undated` where nobody says.")
+    regime: Text = Field("", description="What was trained, where the source is about one kind of run.")
     url: Text
     locator: Text = ""
 

@@ -43,6 +43,7 @@ class QuantityFact(Model):
     curves: list[CurveFact] = Field(description="Training first. Of a group, its extremes.")
     columns: int = Field(1, description="How many columns of the log it stands for.")
     gap: Text = Field("", description="Evaluation beside training, in numbers.")
+    decides: bool = Field(False, description="Whether a finding that is present rests on it.")
     matters: bool = Field(False, description="Whether a finding rests on it, or it is the loss or a result.")
 
     @property

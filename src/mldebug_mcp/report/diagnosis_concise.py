@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
-from mldebug_mcp.diagnose.ranking import credence
+from mldebug_mcp.diagnose.ranking import OTHER, SOUND, credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
 from mldebug_mcp.report.fit import DIGITS, fitted, length, rounded
 from mldebug_mcp.report.quotes import quoted_once
-from mldebug_mcp.report.sheet_lines import lines_within
+from mldebug_mcp.report.sheet_lines import least_room, lines_within
 from mldebug_mcp.text import shorten
 
 LEAST = 0.02
@@ -24,7 +25,7 @@ DETAILED = 1
 """Hypotheses that keep their fix and a quote."""
 LEAST_DETAILED = 0.05
 """... if they are at least so probable: advice on what is hardly so is in the way (chosen)."""
-MAX_CITATIONS, MAX_QUOTE = 1, 240
+MAX_QUOTE = 240
 MAX_STEPS = 2
 MAX_SENTENCE = 200
 """Characters of a summary or a fix; `explain` returns them in full."""
@@ -58,9 +59,9 @@ NOTHING = "nothing stands out"
 def is_clearly_healthy(diagnosis: Diagnosis) -> bool:
     """Return whether `healthy` leads by far, no named cause comes near, and little is seen that needs explaining."""
     leader, *others = diagnosis.hypotheses
-    rivals = (one.probability for one in others if one.cause != "unknown")
+    rivals = (one.probability for one in others if one.cause != OTHER)
     return (
-        (leader.cause == "healthy" and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
+        (leader.cause == SOUND and leader.probability >= CLEARLY_HEALTHY and max(rivals, default=0.0) <= RIVAL)
         and bool(diagnosis.run.last)
         and diagnosis.run.steps >= LEAST_STEPS
         and HARDLY_JUDGED not in diagnosis.notes
@@ -81,29 +82,52 @@ def concise(diagnosis: Diagnosis) -> Diagnosis:
     It takes `LIMIT` characters at most, and `BRIEF` where a run is clearly healthy.
     """
     healthy = is_clearly_healthy(diagnosis) and diagnosis.comparison is None
-    short = fitted(_healthy(diagnosis) if healthy else _judged_within(diagnosis), LEAST_ROOM[healthy])
+    short = fitted(_healthy(diagnosis) if healthy else _judged_beside(diagnosis), LEAST_ROOM[healthy])
     room = (BRIEF if healthy else LIMIT) - NOTE_ROOM - length(short)
     lines = lines_within(diagnosis.sheet, room)
     return short.model_copy(update={"sheet": Sheet(lines=lines)}) if lines else short
 
 
-def _judged_within(diagnosis: Diagnosis) -> Diagnosis:
-    """Return findings and hypotheses with as many checks as there is room for: findings go first."""
-    each = (_judged(diagnosis, steps) for steps in range(MAX_STEPS, -1, -1))
-    return next((one for one in each if length(one) <= LEAST_ROOM[0]), _judged(diagnosis, 0))
+@dataclass(frozen=True)
+class _Most:
+    """How much of what is not an observation a short answer holds."""
+
+    steps: int
+    citations: int
+    remarks: int
+    separates: int
 
 
-def _judged(diagnosis: Diagnosis, most: int) -> Diagnosis:
-    hypotheses, note = _likely(diagnosis.hypotheses)
+_FORMS = (
+    _Most(steps=2, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=MAX_CAUSES),
+    _Most(steps=1, citations=1, remarks=MAX_FINDINGS, separates=1),
+    _Most(steps=1, citations=0, remarks=MAX_FINDINGS, separates=1),
+    _Most(steps=1, citations=0, remarks=0, separates=1),
+    _Most(steps=1, citations=0, remarks=0, separates=0),
+)
+"""What gives way to observations on which the hypotheses rest, in this order."""
+
+
+def _judged_beside(diagnosis: Diagnosis) -> Diagnosis:
+    """Return findings and hypotheses with as much else as leaves room for the lines of the sheet that decide."""
+    room = min(LEAST_ROOM[0], LIMIT - NOTE_ROOM - least_room(diagnosis.sheet))
+    each = (_judged(diagnosis, most) for most in _FORMS)
+    return next((one for one in each if length(one) <= room), _judged(diagnosis, _FORMS[-1]))
+
+
+def _judged(diagnosis: Diagnosis, most: _Most) -> Diagnosis:
+    hypotheses, note = _likely(diagnosis.hypotheses, most)
     notes = [shorten(one, MAX_NOTE) for one in diagnosis.notes[:MAX_NOTES]]
     if len(diagnosis.notes) > MAX_NOTES:
         notes.append(f"{len(diagnosis.notes)} notes in all")
-    steps = diagnosis.next_steps[: min(most, 1 if diagnosis.hypotheses[0].cause == "healthy" else MAX_STEPS)]
+    steps = diagnosis.next_steps[: min(most.steps, 1 if diagnosis.hypotheses[0].cause == SOUND else MAX_STEPS)]
+    shown = worth_showing(diagnosis.findings)[: max(len(diagnosis.present), most.remarks)][:MAX_FINDINGS]
     return Diagnosis(
         run=_brief(diagnosis.run),
         findings=[
             Finding(symptom=one.symptom, state=one.state, summary=one.summary, steps=one.steps[:MAX_FINDING_STEPS])
-            for one in worth_showing(diagnosis.findings)[:MAX_FINDINGS]
+            for one in shown
         ],
         hypotheses=hypotheses,
         next_steps=[_brief_step(one) for one in steps],
@@ -147,13 +171,10 @@ def _healthy(diagnosis: Diagnosis) -> Diagnosis:
     ]
     return Diagnosis(
         run=_brief(diagnosis.run),
-        findings=[
-            Finding(symptom=one.symptom, state=one.state, summary=shorten(one.summary, MAX_USUAL_SUMMARY))
-            for one in seen
-        ],
+        findings=[Finding(symptom=one.symptom, state=one.state, summary=one.summary) for one in seen],
         hypotheses=[
-            Hypothesis(cause="healthy", probability=leader, credence=credence(leader)),
-            Hypothesis(cause="unknown", probability=round(1 - leader, 2), credence=credence(1 - leader)),
+            Hypothesis(cause=SOUND, probability=leader, credence=credence(leader)),
+            Hypothesis(cause=OTHER, probability=round(1 - leader, 2), credence=credence(1 - leader)),
         ],
         next_steps=[],
         next_step=diagnosis.next_step,
@@ -179,7 +200,7 @@ def _brief(run: RunSummary) -> RunSummary:
 
 def concise_update(update: Update) -> Update:
     """Return the update with the hypotheses that matter; causes that are left out are counted under `unknown`."""
-    hypotheses, note = _likely(update.hypotheses)
+    hypotheses, note = _likely(update.hypotheses, _FORMS[0])
     return update.model_copy(
         update={
             "hypotheses": hypotheses,
@@ -189,11 +210,11 @@ def concise_update(update: Update) -> Update:
     )
 
 
-def _likely(hypotheses: list[Hypothesis]) -> tuple[list[Hypothesis], list[str]]:
+def _likely(hypotheses: list[Hypothesis], most: _Most) -> tuple[list[Hypothesis], list[str]]:
     """Return the hypotheses that matter, in their short form, best first, and a note on those left out, if any are."""
     left_out, folded = _unlikely(hypotheses)
     kept = [one for one in hypotheses if one.cause not in left_out]
-    shown = quoted_once(_short(one, folded, detailed=place < DETAILED) for place, one in enumerate(kept))
+    shown = quoted_once(_short(one, folded, most, place) for place, one in enumerate(kept))
     note = f"{len(left_out)} unlikely causes ({folded:.0%} together) are counted under unknown"
     return _best_first(shown), [note] if left_out else []
 
@@ -212,9 +233,9 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     They are counted under `unknown`. Fewer are left out if `unknown` would then overtake the leader, unless more than
     `MAX_HYPOTHESES` are left: if that many are about as likely, there is no leader.
     """
-    leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == "unknown")
+    leader, unknown = hypotheses[0], next(one for one in hypotheses if one.cause == OTHER)
     room = 1.0 if leader is unknown else leader.probability - unknown.probability
-    named = [one for one in hypotheses if one.cause not in ("healthy", "unknown")]
+    named = [one for one in hypotheses if one.cause not in (SOUND, OTHER)]
     left_out: set[str] = set()
     folded = 0.0
     for place, one in reversed(list(enumerate(named))):
@@ -226,20 +247,22 @@ def _unlikely(hypotheses: list[Hypothesis]) -> tuple[set[str], float]:
     return left_out, folded
 
 
-def _short(hypothesis: Hypothesis, folded: float, *, detailed: bool) -> Hypothesis:
-    probability = hypothesis.probability + (folded if hypothesis.cause == "unknown" else 0.0)
+def _short(hypothesis: Hypothesis, folded: float, most: _Most, place: int) -> Hypothesis:
+    """Return a hypothesis in its short form; that in the first place has its fix and a quote."""
+    probability = hypothesis.probability + (folded if hypothesis.cause == OTHER else 0.0)
     always: dict[str, Any] = {"cause": hypothesis.cause, "probability": probability, "credence": credence(probability)}
     facts = hypothesis.because[:MAX_FOR], hypothesis.against[:MAX_AGAINST]
     if probability < LEAST:
         facts = [], []
     because, against = ([shorten(one, MAX_FACT) for one in said] for said in facts)
     always |= {"because": because, "against": against, "next_steps": [], "citations": []}
-    if hypothesis.cause == "healthy" or probability < LEAST_DETAILED:
+    if hypothesis.cause == SOUND or probability < LEAST_DETAILED:
         return Hypothesis(**always, **_filled(tied_with=hypothesis.tied_with))
-    told = _filled(tied_with=hypothesis.tied_with, separates=hypothesis.separates)
-    if not detailed:
+    separates = hypothesis.separates if place < most.separates else ""
+    told = _filled(tied_with=hypothesis.tied_with, separates=separates)
+    if place >= DETAILED:
         return Hypothesis(**always, **told)
-    always["citations"] = [one for one in hypothesis.citations if len(one.text) <= MAX_QUOTE][:MAX_CITATIONS]
+    always["citations"] = [one for one in hypothesis.citations if len(one.text) <= MAX_QUOTE][: most.citations]
     return Hypothesis(**always, **told, **_filled(fix=shorten(hypothesis.fix, MAX_SENTENCE)))
 
 

@@ -58,7 +58,7 @@ def _giving_way(diagnosis: Diagnosis, width: int) -> list[Part]:
     usual = "; ".join(str(one) for one in sheet.settings if not one.usual)
     events = [Text(f"  {diagnosis.run.step_name} {figure(one.step)}: {one}") for one in sheet.events]
     return [
-        Part("Seen in the log", seen or [Text(f"  {nothing_seen(diagnosis)}")]),
+        Part("Seen in the log", seen or _wrapped(nothing_seen(diagnosis), width)),
         Part("Settings", [*_cropped(marked, width), *_wrapped(usual, width)]),
         Part("Logged", _cropped([Text(f"  {' | '.join(one.parts)}") for one in sheet.quantities], width)),
         Part("Events", _cropped(events, width)),
