@@ -11,23 +11,10 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
-<<<<<<< HEAD
 from mldebug_mcp.logs.elsewhere import brought_in
-from mldebug_mcp.logs.merge import merged, of_evaluation
-||||||| fd56b3a
-from mldebug_mcp.logs.merge import merged, of_evaluation
-=======
 from mldebug_mcp.logs.merge import merged
 from mldebug_mcp.logs.places import ReadLog, Refused, file_names, read_one, read_place, read_places
->>>>>>> main
 from mldebug_mcp.logs.plan import concluded
-<<<<<<< HEAD
-from mldebug_mcp.logs.ranks.job import told_by_ranks
-from mldebug_mcp.logs.readers import read_files
-||||||| fd56b3a
-from mldebug_mcp.logs.readers import read_files
-=======
->>>>>>> main
 from mldebug_mcp.logs.roles.given import given_names
 from mldebug_mcp.logs.run import Run, require_logged
 from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
@@ -210,136 +197,6 @@ def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
     return merged([("trainer_state.json", own), *further]) if further else own
 
 
-<<<<<<< HEAD
-@dataclass(slots=True)
-class _Refused:
-    """Why files of a folder could not be read.
-
-    Args:
-        reasons: One for each of them.
-        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
-    """
-
-    reasons: list[str] = field(default_factory=list)
-    of_logs: list[str] = field(default_factory=list)
-
-    def take(self, path: Path, error: InputError) -> None:
-        """Take the reason of a file."""
-        self.reasons.append(str(error))
-        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
-            self.of_logs.append(str(error))
-
-
-def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: str) -> list[_Read]:
-    """Read the logs in a folder, those of one run together; what is no log is passed over."""
-    ranks = told_by_ranks(place.ranks) if place.ranks else None
-    if ranks is not None:
-        place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
-    runs: list[tuple[str, Run]] = []
-    several = False
-    wanted = "" if wanted in (place.name, *_file_names(place)) else wanted
-    for files in _together(place.files):
-        try:
-            run, holds_runs = read_log(files[0], wanted, files[1:])
-        except InputError as error:
-            refused.take(files[0], error)
-            continue
-        several = several or holds_runs
-        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
-        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
-            run = of_evaluation(run)
-        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped(runs)
-    found = []
-    for group in groups:
-        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
-        name = place.name if len(groups) == 1 else names[0]
-        known = (*names, *(Path(one).stem for one in names))
-        run = merged(group)
-        if ranks is not None:
-            run, ranks = replace(run, ranks=ranks, notes=(*ranks.lines(), *run.notes)), None
-        found.append(_Read(name, place, run, known, several))
-    return found
-
-
-def _together(files: list[Path]) -> list[list[Path]]:
-    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
-
-    TensorBoard starts an event file whenever a writer is made.
-    """
-    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
-    folders = {path.parent for path in events}
-    older = rotated(path for path in files if path not in events)
-    parts = {path for some in older.values() for path in some}
-    return [
-        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
-        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
-    ]
-
-
-||||||| fd56b3a
-@dataclass(slots=True)
-class _Refused:
-    """Why files of a folder could not be read.
-
-    Args:
-        reasons: One for each of them.
-        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
-    """
-
-    reasons: list[str] = field(default_factory=list)
-    of_logs: list[str] = field(default_factory=list)
-
-    def take(self, path: Path, error: InputError) -> None:
-        """Take the reason of a file."""
-        self.reasons.append(str(error))
-        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
-            self.of_logs.append(str(error))
-
-
-def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: str) -> list[_Read]:
-    """Read the logs in a folder, those of one run together; what is no log is passed over."""
-    runs: list[tuple[str, Run]] = []
-    several = False
-    wanted = "" if wanted in (place.name, *_file_names(place)) else wanted
-    for files in _together(place.files):
-        try:
-            run, holds_runs = read_log(files[0], wanted, files[1:])
-        except InputError as error:
-            refused.take(files[0], error)
-            continue
-        several = several or holds_runs
-        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
-        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
-            run = of_evaluation(run)
-        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped(runs)
-    found = []
-    for group in groups:
-        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
-        name = place.name if len(groups) == 1 else names[0]
-        known = (*names, *(Path(one).stem for one in names))
-        found.append(_Read(name, place, merged(group), known, several))
-    return found
-
-
-def _together(files: list[Path]) -> list[list[Path]]:
-    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
-
-    TensorBoard starts an event file whenever a writer is made.
-    """
-    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
-    folders = {path.parent for path in events}
-    older = rotated(path for path in files if path not in events)
-    parts = {path for some in older.values() for path in some}
-    return [
-        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
-        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
-    ]
-
-
-=======
->>>>>>> main
 def runs_of(place: RunFolder) -> list[Run]:
     """Read every run of one place of a folder, each with its settings.
 
