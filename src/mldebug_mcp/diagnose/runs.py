@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import gather
@@ -54,7 +56,12 @@ class Answered:
 
 
 def diagnose_runs(
-    path: str | Path, *, processes: int = 1, cache: str | Path | None = None, most: int | None = None
+    path: str | Path,
+    *,
+    processes: int = 1,
+    cache: str | Path | None = None,
+    most: int | None = None,
+    ray: str | None = None,
 ) -> Runs:
     """Diagnose every run of a folder, and say what those share in which the same cause leads.
 
@@ -63,12 +70,14 @@ def diagnose_runs(
         processes: How many work side by side.
         cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
         most: Read only so many runs, those with the newest files; by default all.
+        ray: The address of a Ray cluster that does the work instead, such as "auto"; "local" starts one here.
 
     Raises:
-        InputError: it is no folder, or holds no run.
+        InputError: it is no folder, or holds no run; or there is no such cluster.
+        MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
     with brought_in(path) as place:
-        found = _runs_of_folder(place, processes, cache, most)
+        found = _runs_of_folder(place, cache, most, partial(_diagnosed, processes=processes, ray=ray))
     if place == path:
         return found
     rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
@@ -76,7 +85,7 @@ def diagnose_runs(
     return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
 
 
-def _runs_of_folder(path: str | Path, processes: int, cache: str | Path | None, most: int | None) -> Runs:
+def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:
     folder = expanded(path)
     require(folder)
     if not is_folder(folder):
@@ -90,7 +99,7 @@ def _runs_of_folder(path: str | Path, processes: int, cache: str | Path | None, 
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
-        answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
+        answers = sorted(_answers(places, kept, work), key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
     look = diagnose_call(LOOK, str(path), run=answers[0].name)
@@ -104,6 +113,11 @@ def _runs_of_folder(path: str | Path, processes: int, cache: str | Path | None, 
     )
 
 
+Fresh: TypeAlias = Sequence[tuple[RunFolder, str]]
+"""Places whose runs are not known yet, each with its fingerprint."""
+Work: TypeAlias = Callable[[Fresh], Iterator[tuple[str, list[Answered]]]]
+
+
 def answered(place: RunFolder) -> list[Answered]:
     """Diagnose the runs of one place; what cannot be read has a row that says why."""
     try:
@@ -113,23 +127,35 @@ def answered(place: RunFolder) -> list[Answered]:
         return [Answered(place.name, unread, {})]
 
 
-def _answers(places: Sequence[RunFolder], cache: RunCache, processes: int) -> Iterator[Answered]:
+def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work) -> Iterator[Answered]:
     prints = [fingerprint(place) for place in places]
     fresh = [(place, mark) for place, mark in zip(places, prints, strict=True) if mark not in cache]
-    for number, (mark, found) in enumerate(_diagnosed(fresh, processes), start=1):
+    for number, (mark, found) in enumerate(work(fresh), start=1):
         checkpoint(f"{number} of {len(fresh)} runs diagnosed")
         cache.keep(mark, found)
     for mark in prints:
         yield from cache.answers(mark)
 
 
-def _diagnosed(fresh: Sequence[tuple[RunFolder, str]], processes: int) -> Iterator[tuple[str, list[Answered]]]:
+def _diagnosed(fresh: Fresh, processes: int, ray: str | None) -> Iterator[tuple[str, list[Answered]]]:
     places, marks = [place for place, _ in fresh], [mark for _, mark in fresh]
-    if processes < 2 or len(fresh) < 2:
+    if ray is not None and fresh:
+        from mldebug_mcp.diagnose.ray_cluster import each_on_ray
+
+        yield from zip(marks, each_on_ray(ray, answered, [_absolute(place) for place in places]), strict=True)
+    elif processes < 2 or len(fresh) < 2:
         yield from zip(marks, map(answered, places), strict=True)
-        return
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+    else:
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+
+
+def _absolute(place: RunFolder) -> RunFolder:
+    """Return a place with paths that mean the same in another working directory."""
+    ranks = {rank: [file.absolute() for file in files] for rank, files in place.ranks.items()}
+    files = [file.absolute() for file in place.files]
+    checkpoints = [one.absolute() for one in place.checkpoints]
+    return RunFolder(place.name, place.folder.absolute(), files, checkpoints, ranks)
 
 
 def _row(run: Run, place: RunFolder) -> RunRow:
