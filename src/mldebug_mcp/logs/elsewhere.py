@@ -95,7 +95,7 @@ def _bring(place: str, folder: Path) -> Path:
         found = _fetched(archive, folder / "fetched")
         if not archive.lower().endswith(".zip"):
             return found
-        with found.open("rb") as file:
+        with open_input(found) as file:
             return _unpacked(file, found.stat().st_size, inner, folder / "logs", place)
     if _scheme(archive) == "zip":
         raise InputError(f"{shorten(place, 200)}: no archive is named; write zip://INNER::file:///PATH/runs.zip")
