@@ -168,6 +168,14 @@ def test_a_rank_whose_file_cannot_be_read_or_is_empty_is_no_error(tmp_path: Path
     assert told.count == RANKS
 
 
+def test_rotated_parts_are_of_their_rank_and_event_files_of_hosts_are_no_ranks(tmp_path: Path) -> None:
+    write(tmp_path, SPELLINGS[0])
+    write(tmp_path, lambda rank: f"rank{rank}.log.1")
+    events = [tmp_path / f"events.out.tfevents.1700000000.node{rank}.7.0" for rank in range(3)]
+    (job,) = jobs_in(tmp_path, [*sorted(tmp_path.iterdir()), *events])
+    assert [len(files) for files in job.ranks.values()] == [2] * RANKS
+
+
 def test_one_file_alone_is_no_job(tmp_path: Path) -> None:
     write(tmp_path, SPELLINGS[0], ranks=1)
     assert jobs_in(tmp_path, list(tmp_path.iterdir())) == []

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from mldebug_mcp.access import is_file, open_input, read_bytes
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.rotation import log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES
 
 HEAD_BYTES = 16 * 1024
@@ -33,6 +34,7 @@ _RANK_WORD = re.compile(
     r"(?:^|[^a-z])(?:global|local)?[-_]?(?:rank|worker|node|host|gpu|device|proc|process|replica|machine|pod)s?[-_.=]?$",
     re.IGNORECASE,
 )
+_NOT_TEXT = frozenset({".parquet", ".wandb", ".db", ".sqlite", ".npz", ".ipynb", ".md"})
 _ATTEMPT = re.compile(r"attempt[-_]?\d+", re.IGNORECASE)
 _STREAM = re.compile(r"\b(?:stdout|stderr|out|err)\b|(?<=_)(?:stdout|stderr)", re.IGNORECASE)
 _OWN_RANK = re.compile(
@@ -59,7 +61,7 @@ def jobs_in(folder: Path, paths: Sequence[Path]) -> list[Job]:
     """Return the jobs whose ranks wrote some of the files of a folder, at least two ranks each."""
     jobs: dict[Key, Job] = {}
     unnamed: dict[Key, dict[str, Path]] = defaultdict(dict)
-    for path in paths:
+    for path in filter(_is_text, paths):
         numbers = _rank_numbers(path.relative_to(folder).parts)
         if numbers:
             _take(jobs, folder, path, numbers)
@@ -75,6 +77,10 @@ def jobs_in(folder: Path, paths: Sequence[Path]) -> list[Job]:
 
 Place: TypeAlias = tuple[int, int, int]
 """Where a number stands: part of the path, first character, end."""
+
+
+def _is_text(path: Path) -> bool:
+    return "tfevents" not in path.name and path.suffix.lower() not in _NOT_TEXT
 
 
 def _numbers(parts: Sequence[str]) -> list[Place]:
@@ -98,7 +104,7 @@ def _key(folder: Path, path: Path, places: Sequence[Place]) -> tuple[Key, tuple[
     first = places[0][0]
     for at, start, end in reversed(places):
         parts[at] = f"{parts[at][:start]}#{parts[at][end:]}"
-    parts[-1] = _STREAM.sub("@", parts[-1])
+    parts[-1] = _STREAM.sub("@", log_name(parts[-1]))
     return (folder.joinpath(*parts[:first]), "/".join(parts[first:])), rank
 
 
