@@ -411,6 +411,8 @@ KNOWN = {
     ("logs/source.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
+    ("logs/elsewhere.py", "open"),  # of a member of an archive, and of the copy that is made of it
+    ("logs/elsewhere.py", "is_file"),  # of that copy
     ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
     ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_text"),  # our own file; no tool names one
 }  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.runs_terminal import headline, shared_line, sweep_lines
+from mldebug_mcp.report.runs_terminal import headline, rank_lines, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.svg import COLOURS, ONSET
 from mldebug_mcp.report.web_page import web_page
@@ -55,6 +55,7 @@ def runs_html(answer: Runs) -> str:
     more = [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
         f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        _section("Ranks", rank_lines(answer)),
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
         _filters(rows),
