@@ -49,10 +49,9 @@ def do_diagnose(options: argparse.Namespace) -> int:
 
         plot_diagnosis(answer, run, options.png, reference)
     if options.html:
-        from mldebug_mcp.cli.siblings import siblings_to_draw
         from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
 
-        write_diagnosis_html(answer, run, options.html, reference, siblings_to_draw(run))
+        write_diagnosis_html(answer, run, options.html, reference)
     if options.json:
         _print_json(answer)
     else:
