@@ -8,9 +8,12 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.measure.usual import USUAL
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
+(BETA_1,), (BETA_2,), (EPSILON,) = USUAL["adam_beta1"], USUAL["adam_beta2"], USUAL["adam_epsilon"]
+"""What is usual. Source: the defaults of torch.optim.Adam; small_scale_proxies for epsilon."""
 TINY = 1e-12
 """Epsilon. Chosen: usual are 1e-8 to 1e-6, and 1e-10 in some language models; splatting takes 1e-15."""
 LARGE = 1e-3
@@ -64,7 +67,7 @@ def optimizer_constants(run: Run) -> Answers:
         said: dict[str, Evidence | CannotTell] = dict.fromkeys(("adam_epsilon_tiny", "adam_epsilon_large"), epsilon)
         return {**said, **_of_betas(run)} if not _is_odd(run) else _of_betas(run)
     if epsilon <= TINY:
-        summary = f"Adam's epsilon is {figure(epsilon)}; 1e-10 to 1e-6 are usual"
+        summary = f"Adam's epsilon is {figure(epsilon)}; {EPSILON} are usual"
         return {"adam_epsilon_tiny": Evidence(summary, values={"epsilon": epsilon})}
     large = _too_large(run, epsilon)
     return {"adam_epsilon_large": large} if large is not None else _of_betas(run)
@@ -85,7 +88,7 @@ def _too_large(run: Run, epsilon: float) -> Evidence | None:
         return None
     gradient = _typical_gradient(run)
     if gradient is None:
-        summary = f"Adam's epsilon is {figure(epsilon)}; 1e-10 to 1e-6 are usual"
+        summary = f"Adam's epsilon is {figure(epsilon)}; {EPSILON} are usual"
         return Evidence(summary, values={"epsilon": epsilon}) if epsilon >= LARGE else None
     if epsilon < OUTWEIGHS * gradient:
         return None
@@ -119,4 +122,4 @@ def _of_betas(run: Run) -> Answers:
         return {}
     values = {"beta2": second, **({} if first is None else {"beta1": first})}
     told = " and ".join(f"{name} {figure(number)}" for name, number in sorted(values.items()))
-    return {"adam_betas_odd": Evidence(f"Adam has {told}; usual are .9 and .95 to .999", values=values)}
+    return {"adam_betas_odd": Evidence(f"Adam has {told}; usual are {BETA_1} and {BETA_2}", values=values)}

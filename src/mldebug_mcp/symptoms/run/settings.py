@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.usual import usual_of
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
 
-BETA = (0.01, 0.5)
-"""Usual range of beta in preference optimisation. Source: smol_playbook."""
 FAR_BELOW = 2.0
 """How far below the range, as a factor. Chosen: clearly outside."""
 LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
@@ -24,16 +23,16 @@ def beta_low(run: Run) -> Evidence | None:
     """
     if run.kind != "preference":
         raise CannotTell("beta is judged in preference optimisation only")
-    beta, loss = run.setting("beta"), str(run.config.get("loss_type", "")).lower()
-    if beta is None:
+    beta, loss, usual = run.setting("beta"), str(run.config.get("loss_type", "")).lower(), usual_of("beta", run.kind)
+    if beta is None or usual is None:
         raise CannotTell("beta is not in the configuration")
     if any(name in loss for name in LENGTH_NORMALISED):
         raise CannotTell(f"the usual range of beta is not known for the loss {loss[:20]}")
-    if beta >= BETA[0] / FAR_BELOW:
+    if beta >= usual.low / FAR_BELOW:
         return None
     return Evidence(
-        f"beta is {figure(beta)}; usual are {figure(BETA[0])} to {figure(BETA[1])}",
-        values={"beta": beta, "usual_low": BETA[0], "usual_high": BETA[1]},
+        f"beta is {figure(beta)}; usual are {usual}",
+        values={"beta": beta, "usual_low": usual.low, "usual_high": usual.high},
     )
 
 
