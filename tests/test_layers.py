@@ -30,7 +30,7 @@ LAYERS = (
         "text",
         "yaml_text",
     },
-    {"knowledge", "logs", "batch", "probe", "memory", "capture", "clients"},
+    {"knowledge", "logs", "batch", "probe", "memory", "rows", "capture", "clients", "recorder"},
     {"measure"},
     {"symptoms"},
     {"diagnose"},
@@ -40,7 +40,7 @@ LAYERS = (
 WITHOUT_CIRCLES = (
     "batch", "cli", "clients", "knowledge", "measure", "memory", "models", "probe", "report", "server", "symptoms",
 )  # fmt: skip
-OBSERVERS = {"logs", "batch", "probe", "memory"}
+OBSERVERS = {"logs", "batch", "probe", "memory", "rows"}
 HEAVY = ("torch", "transformers", "pandas", "matplotlib", "numpy", "yaml", "markdown_it", "sqlite3", "pyarrow")
 
 

@@ -211,3 +211,15 @@ def test_where_only_the_conditions_leave_nothing_that_is_said() -> None:
     answer = search_folklore("padding side in generation", topic="oom")
     assert answer.quotes == []
     assert answer.notes[0].startswith("nothing of this kind, domain or topic")
+
+
+def test_an_answer_says_where_sources_disagree_and_of_what_time_and_size_they_are() -> None:
+    notes = search_folklore("are loss spikes caused by bad data").notes
+    told = next(note for note in notes if note.startswith("sources disagree here"))
+    assert "side by side" in told
+    assert search_folklore("CUDA out of memory at the first step").notes == []
+
+
+def test_a_quote_is_found_with_its_year_and_what_was_trained() -> None:
+    quote = next(hit for hit in search_folklore("PaLM spikes bad data", limit=20).quotes if hit.id.startswith("palm"))
+    assert (quote.year, quote.regime) == ("2022", "pretraining of language models, up to 540B parameters")

@@ -90,8 +90,35 @@ def test_every_cause_of_the_playbook_has_effects_and_steps_of_its_own() -> None:
 def test_every_source_is_quoted_and_every_quote_has_a_generality() -> None:
     known = catalogue()
     assert {quote.source.id for quote in known.quotes.values()} == set(known.sources)
-    assert len(known.sources) >= 97
-    assert len(known.quotes) >= 300
+    assert len(known.sources) >= 120
+    assert len(known.quotes) >= 400
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("- locator: Patience\n", "", "locator: field required"),
+        ("- locator: Patience\n", "- locator:\n", "locator: string should have at least 1 character"),
+        ("- grade: primary", "- grade: heard of", "grade: input should be 'primary', 'compared'"),
+    ],
+)
+def test_a_quote_without_a_locator_or_a_grade_that_exists_is_refused(
+    old: str, new: str, problem: str, copy: Path
+) -> None:
+    change(copy / "evidence" / "bloom_lessons.md", old, new)
+    with pytest.raises(CatalogueError, match=problem):
+        read_catalogue(copy)
+
+
+def test_every_disagreement_sets_at_least_two_dated_sources_side_by_side() -> None:
+    known = catalogue()
+    for cause in known.causes.values():
+        sides = known.sides(cause)
+        years = [side.source.year for side in sides]
+        assert years == sorted(years)
+        if cause.disagreement:
+            assert len({side.source.id for side in sides}) > 1, cause.id
+            assert all(year.isdigit() for year in years), cause.id
 
 
 SITUATIONS = {

@@ -27,6 +27,13 @@ def test_offline_only_the_records_are_checked() -> None:
     assert report.problems == []
 
 
+def test_the_grades_of_all_quotes_are_counted_surest_first() -> None:
+    report = verify(offline=True)
+    assert list(report.grades) == ["primary", "compared", "secondary copy", "transcribed"]
+    assert sum(report.grades.values()) == report.quotes
+    assert report.grades["transcribed"] == 0
+
+
 def test_a_quote_that_stands_in_a_copy_is_found_whatever_its_marks(tmp_path: Path) -> None:
     text = "\n\n".join(
         quote.text.replace("[...]", "and *more* of it") for quote in catalogue().quotes_of(QUOTE.source.id)

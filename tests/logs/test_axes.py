@@ -125,6 +125,16 @@ def test_a_batch_that_counts_over_all_epochs_is_the_step_of_training_and_evaluat
     assert run.resumes == (220,)
 
 
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_counter_over_all_epochs_is_the_step_where_the_log_begins_in_a_later_epoch(
+    tmp_path: Path, every: int
+) -> None:
+    steps = list(range(224, 441, every))
+    run = read(tmp_path, "".join(f"epoch {step // 44} step {step}/440 loss={3 - step / 300:.4f}\n" for step in steps))
+    assert run["loss"].step.tolist() == steps
+    assert len(run.attempts) == 1
+
+
 def test_evaluations_at_the_end_of_a_log_stand_where_their_epochs_ended(tmp_path: Path) -> None:
     rows: list[Record] = [{"step": at * 10, "epoch": at // 10, "loss": 3 - at / 50} for at in range(60)]
     rows += [{"epoch": epoch, "eval_loss": 3.0 - epoch / 5} for epoch in range(6)]

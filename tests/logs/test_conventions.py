@@ -79,6 +79,17 @@ def test_milliseconds_become_seconds(tmp_path: Path) -> None:
         assert read_run(tmp_path / name)["step_time"].value.tolist() == [0.25] * 3
 
 
+@pytest.mark.parametrize(
+    ("printed", "gib"),
+    [("11163", 11163 / 1024), ("8589934592", 8.0), ("11.5", 11.5), ("9216MB", 9.0), ("nan", math.nan)],
+)
+def test_a_memory_without_a_unit_is_in_the_one_that_a_device_can_have(tmp_path: Path, printed: str, gib: float) -> None:
+    lines = (f"step {step} loss: {2.5 - step / 100} memory: {printed}" for step in range(1, 20))
+    run = read(tmp_path, "\n".join(lines))
+    assert run["memory"].value.tolist() == pytest.approx([gib] * 19, nan_ok=True)
+    assert any("by its size" in note for note in run.notes) is printed.isdigit()
+
+
 def test_steps_with_thousands_separators_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("".join(f"step {step:,}: loss 2.5\n" for step in (500, 1000, 1500, 12000)))
     assert read_run(tmp_path / "a.log")["loss"].step.tolist() == [500, 1000, 1500, 12000]

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+from tests.logs.reading import read
+
+from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.kinds import KINDS, kind_of_run
 from mldebug_mcp.logs.settings import Scalar, Settings
 
@@ -53,3 +58,49 @@ def test_the_kind_of_a_run_is_told_by_what_it_logs_and_how_it_is_configured(
 def test_a_critic_beside_completions_makes_it_ppo() -> None:
     assert kind_of_run({"completion_length", "reward", "value_loss"}, Settings()) == "ppo"
     assert kind_of_run({"completion_length", "reward"}, Settings()) == "grpo"
+
+
+@pytest.mark.parametrize(
+    ("first", "config", "kind"),
+    [
+        (4.75, {"vocab_size": 83}, "pretraining"),  # ln 83 is 4.42
+        (10.9, {"model": {"vocab_size": 50257}, "lora_r": 8}, "sft"),
+        (0.7, {"vocab_size": 30522}, "unknown"),  # a classifier of two classes
+        (2.3, {"vocab_size": 50257, "num_labels": 10}, "supervised"),
+        (4.75, {}, "unknown"),
+    ],
+)
+def test_a_loss_that_begins_at_the_logarithm_of_the_vocabulary_is_that_of_a_language_model(
+    tmp_path: Path, first: float, config: dict[str, object], kind: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    run = read(tmp_path, "".join(f"step {step} loss {first / step**0.1:.3f}\n" for step in range(1, 30)))
+    assert run.kind == kind
+
+
+def test_a_language_model_may_log_an_accuracy(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"vocab_size": 65}', encoding="utf-8")
+    run = read(tmp_path, "".join(f"step {step} loss {4.2 / step**0.1:.3f} acc 0.3\n" for step in range(1, 30)))
+    assert run.kind == "pretraining"
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"gamma": 0.97, "ent_coef": 0.01, "clip_range": 0.2}, "rl"),
+        ({"gamma": 0.99, "exploration_fraction": 0.4, "target_update_interval": 50}, "rl"),
+        ({"gamma": 1.0, "gae_lambda": 0.95, "vocab_size": 50257, "max_completion_length": 64}, "ppo"),
+        ({"gamma": 0.1, "milestones": [30, 60]}, "unknown"),  # of a schedule
+    ],
+)
+def test_settings_that_only_agents_have_name_the_kind(tmp_path: Path, config: dict[str, object], kind: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    run = read(tmp_path, "".join(f"step {step} loss {0.1 / step:.5f}\n" for step in range(1, 30)))
+    assert run.kind == kind
+
+
+def test_columns_of_one_word_and_a_hyphen_are_no_boosted_trees_beside_a_gradient(tmp_path: Path) -> None:
+    rows = "".join(f"{step * 32},{2.3 / step:.3f},1.0,0.002,{2.2 / step:.3f},0.4\n" for step in range(1, 30))
+    path = tmp_path / "metrics.csv"
+    path.write_text(f"samples-seen,loss,gradient-norm,current-lr,test-loss,test-accuracy\n{rows}", encoding="utf-8")
+    assert read_run(path).kind == "supervised"

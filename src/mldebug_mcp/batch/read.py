@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -15,6 +15,7 @@ from mldebug_mcp.batch.formats import IN_PARTS, format_of
 from mldebug_mcp.batch.model_config import ModelConfig, read_model_config
 from mldebug_mcp.batch.nested_text import with_plain_texts
 from mldebug_mcp.batch.part import Part
+from mldebug_mcp.batch.picked import picked
 from mldebug_mcp.batch.rollouts import rollout_problems
 from mldebug_mcp.batch.sample import thinned
 from mldebug_mcp.batch.table import Table
@@ -40,6 +41,7 @@ class DataSet:
         purpose_given: Whether the user said what it is for.
         sample: Look at about this many rows, spread evenly over the data; None for all.
         rows: How many rows there are, if a sample needs to know and there is more than one piece.
+        chosen: Look at the rows of these numbers only; None for all.
     """
 
     file: Path
@@ -47,15 +49,19 @@ class DataSet:
     purpose_given: bool
     sample: int | None = None
     rows: int | None = None
+    chosen: Sequence[int] | None = None
 
     def batches(self) -> Iterator[Batch]:
         """Yield its pieces: one unless the file is large. Raises InputError if there are no rows."""
         any_rows = False
-        for batch in self._built(format_of(self.file).tables(self.file), 0):
+        for batch in self._built(self._tables(), 0):
             yield batch
             any_rows = True
         if not any_rows:
             raise InputError(f"{shorten(self.context.path, 200)}: holds no rows; save the batch again")
+
+    def _tables(self) -> Iterator[Table]:
+        return format_of(self.file).tables(self.file) if self.chosen is None else picked(self.file, self.chosen)
 
     def parts(self) -> list[Part]:
         """Return the parts that can be read separately, in order; only one if the format is read in one go."""

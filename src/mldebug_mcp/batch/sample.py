@@ -30,12 +30,12 @@ def thinned(tables: Iterator[Table], rows: int | None, sample: int, first: int =
         here = rows_of(table)
         share = sample / max(rows if rows is not None else here, 1)
         if here < 2 or share >= 1:
-            yield _part(table, np.arange(here), first) if here >= 2 else table
+            yield part_of(table, np.arange(here), first) if here >= 2 else table
         else:
             # Seeded by where it stands: a piece gives the same rows whether or not others are read before it.
             chance = np.random.default_rng(first)
             places = np.sort(chance.choice(here, size=max(1, round(share * here)), replace=False))
-            yield _part(table, places, first)
+            yield part_of(table, places, first)
         first += here
 
 
@@ -45,7 +45,8 @@ def rows_of(table: Table) -> int:
     return row_count(columns[0]) if columns else 0
 
 
-def _part(table: Table, places: Ints, first: int) -> Table:
+def part_of(table: Table, places: Ints, first: int) -> Table:
+    """Return some rows of a table whose first row has a number in the file."""
     here = rows_of(table)
     columns = {
         name: _rows(column, places) if row_count(column) == here else column for name, column in table.columns.items()

@@ -25,6 +25,7 @@ def add_runs(verbs: Commands) -> None:
     runs = verb(verbs, "runs", says)
     runs.add_argument("path", metavar="FOLDER", help="a folder of runs, up to four levels deep")
     runs.add_argument("--all", action="store_true", help="all rows, not only the first ones")
+    runs.add_argument("--html", metavar="FILE", help="also write a page with a small curve of each run, and filters")
     runs.add_argument("--csv", metavar="FILE", help="also write the rows as CSV")
     add_json(runs)
     runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
@@ -59,6 +60,10 @@ def do_runs(options: argparse.Namespace) -> int:
     with shown_progress():
         cache = None if options.no_cache else _cache_of(options.path)
         answer = diagnose_runs(options.path, processes=options.processes, cache=cache)
+    if options.html:
+        from mldebug_mcp.report.runs_html import write_runs_html
+
+        write_runs_html(answer, options.html)
     if options.csv:
         _write_csv(answer, Path(options.csv))
     if options.json:
@@ -91,7 +96,13 @@ def _cache_of(path: str) -> Path:
 
 
 def _write_csv(answer: Runs, file: Path) -> None:
-    rows = [one.model_dump(mode="json") | {"seen": " ".join(one.seen)} for one in answer.rows]
+    varied = {name: None for one in answer.rows for name in one.settings}
+    rows = [
+        one.model_dump(mode="json", exclude={"settings"})
+        | {"seen": " ".join(one.seen)}
+        | {f"setting {name}": one.settings.get(name) for name in varied}
+        for one in answer.rows
+    ]
     try:
         with file.open("w", encoding="utf-8", newline="") as out:
             writer = csv.DictWriter(out, list(rows[0]))

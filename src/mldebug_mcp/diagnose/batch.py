@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,7 @@ def inspect_batch(
     *,
     sample: int | None = None,
     against: str | Path | None = None,
+    rows: Sequence[int] | None = None,
     ray: str | None = None,
     progress: Progress | None = None,
 ) -> BatchInspection:
@@ -51,6 +53,7 @@ def inspect_batch(
         purpose: sft, pretraining, dpo, generation, classification, embedding, vlm, or auto to infer it.
         sample: Look at about this many rows, spread evenly over the data.
         against: Another data set, such as the evaluation split, to look for rows that are in both.
+        rows: Look at the rows of these numbers only (from 0), such as those that `rows_at` gives.
         ray: Pass over the data as a Ray Data job at this address; "local" starts Ray on this machine.
         progress: Called after each piece of a large file.
 
@@ -62,7 +65,7 @@ def inspect_batch(
         MissingExtraError: a format or the tokenizer needs a package that is not installed.
     """
     loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, (str, Path)) else tokenizer
-    data = open_data(path, loaded, model, purpose, sample)
+    data = replace(open_data(path, loaded, model, purpose, sample), chosen=rows)
     other = None
     with _passes(ray) as passing:
         passed = passing(data, progress)

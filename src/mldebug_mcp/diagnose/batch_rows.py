@@ -25,13 +25,14 @@ def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
         for side in batch.sides:
             places = (side.numbers == number).nonzero()[0]
             if len(places):
-                views.append(_view(batch, side, int(places[0])))
+                views.append(view(batch, side, int(places[0])))
         if len(views) >= SHOWN_ROWS:
             break
     return views[: 2 * SHOWN_ROWS]
 
 
-def _view(batch: Batch, side: Sequences, index: int) -> RowView:
+def view(batch: Batch, side: Sequences, index: int) -> RowView:
+    """Return a row as the model sees it."""
     length = int(side.lengths[index])
     return RowView(
         row=int(side.numbers[index]),

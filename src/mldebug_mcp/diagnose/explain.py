@@ -135,15 +135,27 @@ def _cause(cause: Cause) -> Explanation:
         id=cause.id,
         kind="cause",
         title=cause.id,
-        text=cause.markdown,
+        text=cause.markdown + side_by_side(cause),
         citations=catalogue().cite(cause.quotes),
         related=related,
     )
 
 
+def side_by_side(cause: Cause) -> str:
+    """Return what the sources that disagree about a cause say, oldest first, each with its date and regime."""
+    rows = "".join(f"\n| {_when(quote.source)} | {quote.text} |" for quote in catalogue().sides(cause))
+    head = "\n\n**Side by side:**\n\n| source, year, what was trained | its words |\n| --- | --- |"
+    return head + rows if rows else ""
+
+
+def _when(source: Source) -> str:
+    return ", ".join(filter(None, (source.title, source.year, source.regime)))
+
+
 def _quote(quote: Quote) -> Explanation:
     source = quote.source
-    said_by = f"{source.authors}, *{source.title}* ({source.year}), {quote.locator}. {source.url}"
+    regime = f"; {source.regime}" if source.regime else ""
+    said_by = f"{source.authors}, *{source.title}* ({source.year}{regime}), {quote.locator}. {source.url}"
     text = f"> {quote.text}\n\n{said_by}\n\nVerified against {quote.verified_against} ({quote.grade})."
     return Explanation(
         id=quote.id, kind="quote", title=f"{source.authors}, {source.title}", text=text, citations=[quote.cite()],

@@ -11,6 +11,7 @@ from pathlib import Path
 from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
+from mldebug_mcp.diagnose.levels import levels_of
 from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.diagnose.ranking import OTHER
 from mldebug_mcp.diagnose.rests_on import speaks_first
@@ -18,11 +19,12 @@ from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.logs import Run
+from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.folder import runs_of
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
+from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import State
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.paths import expanded
@@ -31,6 +33,10 @@ from mldebug_mcp.text import shorten
 
 MOST_ENTRIES = 1_000_000
 """Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
+MOST_SETTINGS = 12
+"""Settings that a row tells."""
+STRETCHES = 12
+"""Stretches of a run whose extremes are drawn of it: some fifty points."""
 BROKEN = ("error", "silence", "interrupted", "cut")
 """Ways to end that need a look even where no cause leads."""
 
@@ -75,10 +81,9 @@ def diagnose_runs(
     finally:
         kept.write()  # what was read before it was interrupted is not read again
     look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
-    rows = [one.row for one in answers]
     return Runs(
         path=str(path),
-        rows=rows,
+        rows=_with_settings(answers),
         shared=shared_settings(answers),
         sweep=sweep_of(answers),
         next_step=look,
@@ -130,11 +135,26 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         last=None if result is None else result.last,
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
+        curve=() if result is None else _curve(run[result.metric]),
         cause=leader.cause,
         probability=leader.probability,
         seen=[one.symptom for one in present],
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _curve(series: Series) -> tuple[tuple[float, float], ...]:
+    few = thinned(series, STRETCHES)
+    return tuple(zip(few.step.tolist(), few.value.tolist(), strict=True))
+
+
+def _with_settings(answers: Sequence[Answered]) -> list[RunRow]:
+    """Return the rows with the settings in which the runs differ."""
+    varied = [name for name, _ in levels_of([one.settings for one in answers])][:MOST_SETTINGS]
+    return [
+        one.row.model_copy(update={"settings": {name: one.settings[name] for name in varied if name in one.settings}})
+        for one in answers
+    ]
 
 
 def _attention(row: RunRow) -> tuple[int, float, str]:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from mldebug_mcp.diagnose.next_call import after_search
 from mldebug_mcp.errors import InputError
-from mldebug_mcp.knowledge import Cause, Menu, Quote, catalogue
+from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.knowledge.playbook import plain
@@ -101,13 +101,29 @@ def _notes(result: SearchResult, answer: Answer) -> list[str]:
     unknown = answer.unknown
     named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
     if result.quotes or result.entries:
-        return [f"nothing here speaks of: {named}"] if unknown else []
+        return [*([f"nothing here speaks of: {named}"] if unknown else []), *_disagreements(result)]
     if answer.found:
         return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
     known = f" (unknown words: {named})" if unknown else ""
     return [
         f"nothing here answers this{known}; ask in English, in the words of a symptom, such as 'loss plateau' or 'NaN'"
     ]
+
+
+def _disagreements(result: SearchResult) -> Iterator[str]:
+    """Say where sources disagree about what was found, each side with its date and what was trained."""
+    known = catalogue()
+    found = {hit.id for hit in result.quotes} | {hit.id for hit in result.entries}
+    for cause in known.causes.values():
+        sides = [known.quotes[quote].source for quote in cause.disagreeing]
+        if sides and (cause.id in found or len(found.intersection(cause.disagreeing)) > 1):
+            told = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
+            yield f"sources disagree here: {'; '.join(told.values())}. explain('{cause.id}') sets them side by side"
+            return
+
+
+def _era(source: Source) -> str:
+    return ", ".join(filter(None, (source.year, source.regime)))
 
 
 def _quote_hit(one: Found) -> QuoteHit:

@@ -34,7 +34,7 @@ def event_facts(run: Run, findings: Sequence[Finding]) -> list[EventFact]:
     names = sorted(
         (name for name in run.series if not is_clock(run[name])), key=lambda name: _order(run, name, decides)
     )
-    facts = [*_jumps(run, events_of(run, names)), *_resumes(run), *_lost(run, names)]
+    facts = [*_jumps(run, events_of(run, names)), *_resumes(run), *_lost(run, names), *_incidents(run)]
     return sorted(_with_findings(run, facts, present), key=lambda one: one.step)
 
 
@@ -92,6 +92,10 @@ def _name(run: Run, metric: str) -> str:
 def _resumes(run: Run) -> list[EventFact]:
     steps = sorted({*run.resumes, *(one.first_step for one in run.segments[1:])})
     return [EventFact(step=step, text="resumed") for step in steps[:MOST_STEPS]]
+
+
+def _incidents(run: Run) -> list[EventFact]:
+    return [EventFact(step=one.step, text=one.text) for one in run.incidents[:MOST_EVENTS]]
 
 
 def _lost(run: Run, names: Iterable[str]) -> list[EventFact]:

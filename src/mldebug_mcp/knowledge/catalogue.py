@@ -29,6 +29,10 @@ class Catalogue:
         """Return the quotes with these ids as answers carry them."""
         return [self.quotes[quote].cite() for quote in ids]
 
+    def sides(self, cause: Cause) -> list[Quote]:
+        """Return the quotes of the sources that disagree about a cause, oldest first."""
+        return sorted((self.quotes[quote] for quote in cause.disagreeing), key=lambda quote: quote.source.year)
+
     def quotes_of(self, source: str) -> list[Quote]:
         """Return the quotes of a source in file order."""
         return [quote for quote in self.quotes.values() if quote.source.id == source]

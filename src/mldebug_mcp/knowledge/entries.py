@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -24,8 +25,13 @@ class Source(Entry):
     url: str
     licence: str
     kind: str
+    regime: str = Field("", description="What was trained: kind of run, size, precision; empty where it is about all.")
     accessed: str = ""
     notes: str = ""
+
+
+Grade = Literal["primary", "compared", "secondary copy", "transcribed"]
+"""How sure the wording is, surest first; evidence/README.md says what each means."""
 
 
 class Quote(Entry):
@@ -34,7 +40,7 @@ class Quote(Entry):
     id: str
     source: Source
     text: str
-    locator: str
+    locator: str = Field(min_length=1)
     topics: tuple[str, ...]
     domains: tuple[str, ...]
     situations: tuple[str, ...]
@@ -42,7 +48,7 @@ class Quote(Entry):
         ge=1, le=5, description="1 holds for almost any training run, 5 for one setting of one tool."
     )
     verified_against: str
-    grade: str
+    grade: Grade
     sha256: str
 
     def cite(self) -> Citation:
@@ -53,6 +59,8 @@ class Quote(Entry):
             source=self.source.id,
             author=self.source.authors,
             title=self.source.title,
+            year=self.source.year,
+            regime=self.source.regime,
             url=self.source.url,
             locator=self.locator,
         )
@@ -93,6 +101,7 @@ class Cause(Entry):
     next_steps: tuple[NextStep, ...]
     fix: str
     disagreement: str = ""
+    disagreeing: tuple[str, ...] = Field((), description="Ids of the quotes that `Disagreement` sets side by side.")
     quotes: tuple[str, ...] = Field(description="Ids of all quotes that the section cites, in order.")
     markdown: str = Field(description="The section as it stands in the file.")
 

@@ -14,7 +14,7 @@ from mldebug_mcp.errors import CatalogueError
 from mldebug_mcp.knowledge.entries import Quote, Source
 from mldebug_mcp.knowledge.markdown import Block, parse_blocks
 
-_SOURCE_FIELDS = frozenset({"authors", "year", "url", "licence", "kind", "accessed", "notes"})
+_SOURCE_FIELDS = frozenset({"authors", "year", "url", "licence", "kind", "regime", "accessed", "notes"})
 _QUOTE_FIELDS = frozenset(
     {"locator", "topics", "domains", "situations", "generality", "verified against", "grade", "sha256"}
 )

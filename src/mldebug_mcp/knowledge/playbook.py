@@ -86,9 +86,14 @@ def _cause(section: Section) -> Cause:
         next_steps=tuple(_next_step(draft, number, step) for number, step in enumerate(draft.steps, start=1)),
         fix=draft.labelled["Fix"],
         disagreement=draft.labelled.get("Disagreement", ""),
-        quotes=tuple(dict.fromkeys(match["quote"] for match in LINK.finditer(section.markdown))),
+        disagreeing=_cited(draft.labelled.get("Disagreement", "")),
+        quotes=_cited(section.markdown),
         markdown=section.markdown,
     )
+
+
+def _cited(markdown: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(match["quote"] for match in LINK.finditer(markdown)))
 
 
 def _take(draft: _Draft, block: Block) -> None:

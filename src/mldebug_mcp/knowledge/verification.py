@@ -5,16 +5,18 @@ from __future__ import annotations
 import html
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlsplit
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.files import knowledge_folder
-from mldebug_mcp.knowledge.catalogue import catalogue
+from mldebug_mcp.knowledge.catalogue import Catalogue, catalogue
 from mldebug_mcp.knowledge.consistency import problems
-from mldebug_mcp.knowledge.entries import Quote
+from mldebug_mcp.knowledge.entries import Grade, Quote
 from mldebug_mcp.knowledge.evidence import normalised
 from mldebug_mcp.models import EvidenceReport, QuoteCheck
 from mldebug_mcp.progress import checkpoint
@@ -49,7 +51,7 @@ def verify(copies: Path | None = None, *, offline: bool = False, fetch: Fetch | 
     known = catalogue()
     wrong = [shorten(problem, 300) for problem in problems(knowledge_folder(), known)]
     if offline:
-        return EvidenceReport(quotes=len(known.quotes), problems=wrong)
+        return EvidenceReport(quotes=len(known.quotes), grades=_grades(known), problems=wrong)
     look = _Copies.read(copies).look if copies is not None else _Pages(fetch or _PoliteFetch().get).look
     checks: list[QuoteCheck] = []
     for quote in known.quotes.values():
@@ -57,11 +59,18 @@ def verify(copies: Path | None = None, *, offline: bool = False, fetch: Fetch | 
         checks.append(look(quote))
     return EvidenceReport(
         quotes=len(checks),
+        grades=_grades(known),
         found=sum(check.state == "found" for check in checks),
         changed=[check for check in checks if check.state == "changed"],
         unreachable=[check for check in checks if check.state == "unreachable"],
         problems=wrong,
     )
+
+
+def _grades(known: Catalogue) -> dict[str, int]:
+    """Return how many quotes have each grade, surest first."""
+    counts = Counter(quote.grade for quote in known.quotes.values())
+    return {grade: counts[grade] for grade in get_args(Grade)}
 
 
 def stands_in(quote: str, text: str) -> bool:

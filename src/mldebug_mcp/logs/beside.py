@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.names import canonical, of_evaluation
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.lexicon import PHASES
@@ -39,6 +39,8 @@ _OF_THE_RUN = frozenset({
     Quantity.LEARNING_RATE, Quantity.ELAPSED, Quantity.TIMESTAMP,
 })  # fmt: skip
 """What says where the run is, in a record of evaluation too."""
+SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
+"""Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
 
 def numbers_in(values: Mapping[str, object], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
@@ -128,3 +130,18 @@ def single_in(values: Mapping[str, object]) -> Single | None:
     if any((role := role_of(key)) is not None and role.quantity.is_result for key in rest):
         return None  # the name of a run, and the value of a critic
     return Single(metric, values[valued], rest)
+
+
+def as_the_trainer_means(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return the numbers of a record under the names that they would have if the Trainer did not leave words out.
+
+    The train_loss of its closing record is the mean over the run, not the loss of a step.
+    """
+    if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
+        return {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
+    return {name_in_record(name, numbers): value for name, value in numbers.items()}
+
+
+def name_in_record(name: str, names: Container[str]) -> str:
+    """Return the name that a metric gets in a record of all these names: those of the Trainer's evaluations."""
+    return of_evaluation(name) if "eval_runtime" in names and "loss" not in names else name

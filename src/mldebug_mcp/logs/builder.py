@@ -6,26 +6,34 @@ Columns are gathered as they come; names and steps are settled once everything h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mldebug_mcp.logs import conventions
-from mldebug_mcp.logs.attempt import Message, named_attempt, severity_of
+from mldebug_mcp.logs.attempt import named_attempt
 from mldebug_mcp.logs.attempts import split
-from mldebug_mcp.logs.beside import Single, is_of_evaluation, named_of_evaluation, numbers_in, single_in
+from mldebug_mcp.logs.beside import (
+    Single,
+    as_the_trainer_means,
+    is_of_evaluation,
+    named_of_evaluation,
+    numbers_in,
+    single_in,
+)
 from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
 from mldebug_mcp.logs.endings import Tail
 from mldebug_mcp.logs.error_lines import is_error
-from mldebug_mcp.logs.names import COUNTERS, canonical, of_evaluation
+from mldebug_mcp.logs.messages import Messages
+from mldebug_mcp.logs.names import COUNTERS, canonical
 from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.process_starts import Start
 from mldebug_mcp.logs.recorded import Recorded
-from mldebug_mcp.logs.run import Floats, Run, Segment
-from mldebug_mcp.logs.segments import segment_starts
+from mldebug_mcp.logs.run import Floats, Incident, Run
+from mldebug_mcp.logs.segments import restart_note, segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
 from mldebug_mcp.logs.several import choose_run
@@ -40,20 +48,10 @@ KEPT = frozenset({*COUNTERS, "loss", "eval_loss", "reward", "grad_norm", "learni
 """... and metrics that are kept beyond that, however late their columns come in a wide table ..."""
 MAX_NAMES = 10_000
 """... of so many names: to look up what a name means takes 50 microseconds."""
-MAX_JOINS = 8
-"""Restarts of which the notes name the step."""
-MAX_MESSAGES = 100
-"""Error lines kept per run ..."""
-MAX_NOISE = 20
-"""... and those among them that are retries and the like: they never take the place of an error."""
-MAX_MESSAGE = 1000
-"""Characters of an error line: an out-of-memory message of a GPU with several processes ends with what is unused."""
-
+MAX_INCIDENTS = 100
+"""What a recording tells of single steps that is kept per run."""
 MESSAGES = frozenset({"error", "exception", "traceback", "exc_info", "stderr", "message", "msg", "log", "text"})
 """Keys under which a structured log holds what a program says."""
-
-SUMMARY_MARKS = frozenset({"train_runtime", "total_flos"})
-"""Not metrics: clocks and counters that the Trainer writes once at the end of training, with its averages."""
 
 
 class RunBuilder:
@@ -66,10 +64,9 @@ class RunBuilder:
     def __init__(self) -> None:
         self._recorded = Recorded()
         self._left_out: Counter[str] = Counter()
-        self._noise = 0
+        self._messages = Messages(self._recorded.messages)
+        self._incidents: list[Incident] = []
         self._single: tuple[int, dict[str, float]] = (0, {})
-        self.failed = False
-        """Whether an error line was taken that is no mere warning."""
         self._settings = Settings()
         self.formats: list[str] = []
         self.wanted_run = ""
@@ -99,12 +96,7 @@ class RunBuilder:
                 self.message(self.rows + 1, text)
         if not numbers:
             return False
-        if not SUMMARY_MARKS.isdisjoint(numbers) and "loss" not in numbers:
-            # The Trainer's closing record: its train_loss is the mean over the run, not the loss of a step.
-            numbers = {f"summary/{name}": value for name, value in numbers.items() if name not in ("step", "epoch")}
-        else:
-            numbers = {name_in_record(name, numbers): value for name, value in numbers.items()}
-        self.numbers(numbers)
+        self.numbers(as_the_trainer_means(numbers))
         return True
 
     def _take_single(self, single: Single) -> bool:
@@ -214,23 +206,22 @@ class RunBuilder:
             self.notes.append(text)
 
     def message(self, line: int, text: str, code: str = "") -> None:
-        """Keep a line that reads like an error: the first ones, as later ones are mostly their echo, and the last."""
-        severity = severity_of(text)
-        messages = self._recorded.messages
-        self._noise += severity == "noise"
-        if severity == "noise" and self._noise > MAX_NOISE:
-            return
-        if severity != "error" and len(messages) == MAX_MESSAGES and messages[-1].severity == "error":
-            return
-        self.failed = self.failed or severity == "error"
-        messages[MAX_MESSAGES - 1 :] = [Message(line, shorten(text, MAX_MESSAGE), self.records, code, severity)]
+        """Keep a line that reads like an error; see `messages.take`."""
+        self._messages.take(line, text, self.records, code)
+
+    def incident(self, incident: Incident) -> None:
+        """Keep what a recording tells of a step."""
+        if len(self._incidents) < MAX_INCIDENTS:
+            self._incidents.append(incident)
 
     def message_goes_on(self, text: str) -> None:
-        """Add a line, without the rank before it, to the message that was kept last."""
-        messages = self._recorded.messages
-        if messages:
-            whole = f"{messages[-1].text} {text.rpartition(']:')[2].strip()}"
-            messages[-1] = replace(messages[-1], text=shorten(whole, MAX_MESSAGE))
+        """Add a line to the message that was kept last."""
+        self._messages.go_on(text)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error line was taken that is no mere warning."""
+        return self._messages.failed
 
     def configure(self, values: Settings | Mapping[str, object], source: str = "the log") -> None:
         """Add configuration; what was known before stays."""
@@ -240,10 +231,10 @@ class RunBuilder:
     def copy(self) -> RunBuilder:
         """Return a builder of its own with what was taken so far: building settles names, units and notes."""
         other = RunBuilder()
-        other._recorded, other._left_out, other._noise = self._recorded.copy(), self._left_out.copy(), self._noise
-        other._single = self._single
+        other._recorded, other._left_out = self._recorded.copy(), self._left_out.copy()
+        other._messages = replace(self._messages, kept=other._recorded.messages)
+        other._single, other._incidents = self._single, list(self._incidents)
         other._settings, other.formats, other.notes = self._settings, list(self.formats), list(self.notes)
-        other.failed = self.failed
         other.wanted_run, other.holds_runs = self.wanted_run, self.holds_runs
         return other
 
@@ -260,7 +251,8 @@ class RunBuilder:
         made = SeriesOfRun({name: one for name, one in named.items() if name != step_name}, step, starts)
         series = made.whole()
         segments = made.segments(series)
-        self._note_segments(segments, step_name)
+        if len(segments) > 1:
+            self.note(restart_note([segment.first_step for segment in segments[1:]], step_name))
         made.remark(self.note)
         self._note_left_out()
         settings = Settings.merged(settings_printed_in(whole.head), self._settings)
@@ -279,6 +271,7 @@ class RunBuilder:
             resumes=tuple(dict.fromkeys(float(step[row]) for row in resumes)),
             attempts=whole.attempts,
             ending=next(one.ending for one in whole.attempts if one.judged),
+            incidents=tuple(self._incidents),
             notes=tuple(self.notes),
         )
 
@@ -292,15 +285,6 @@ class RunBuilder:
         for note in (*held.notes, *chosen):
             self.note(note)
         return named
-
-    def _note_segments(self, segments: Sequence[Segment], step_name: str) -> None:
-        if len(segments) > 1:
-            joins = ", ".join(f"{segment.first_step:g}" for segment in segments[1 : MAX_JOINS + 1])
-            joins += ", …" if len(segments) - 1 > MAX_JOINS else ""
-            self.note(
-                f"the {step_name} counter restarts {len(segments) - 1} time(s) (at {joins}): "
-                "each stretch is judged by itself"
-            )
 
     def _note_left_out(self) -> None:
         if self._left_out:
@@ -320,8 +304,3 @@ class RunBuilder:
                 return None
             column = columns[name] = Column()
         return column
-
-
-def name_in_record(name: str, names: Container[str]) -> str:
-    """Return the name that a metric gets in a record of all these names: those of the Trainer's evaluations."""
-    return of_evaluation(name) if "eval_runtime" in names and "loss" not in names else name

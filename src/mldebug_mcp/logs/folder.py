@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mldebug_mcp.access import is_folder, links_left_out, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.accumulation import accumulation_note
-from mldebug_mcp.logs.beside import tells_evaluation
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.continued import goes_further, joined
-from mldebug_mcp.logs.merge import merged, of_evaluation
+from mldebug_mcp.logs.merge import merged
+from mldebug_mcp.logs.places import ReadLog, Refused, file_names, read_one, read_place, read_places
 from mldebug_mcp.logs.plan import concluded
-from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.roles.given import given_names
-from mldebug_mcp.logs.rotation import rotated
 from mldebug_mcp.logs.run import Run, require_logged
-from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
-from mldebug_mcp.logs.same_run import grouped
+from mldebug_mcp.logs.run_folders import LOG_SUFFIXES, MAX_DEPTH, RunFolder, runs_in
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.files import find_settings, read_found, read_settings
 from mldebug_mcp.logs.siblings import MAX_SIBLINGS, siblings_of
-from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.paths import expanded, unreadable
 from mldebug_mcp.text import shorten
 
-ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
-"""Reads a log as `read_one` does."""
 MAX_RUNS = 300
 """Runs of a folder that are read to find the longest: some seconds' work."""
 MAX_BESIDE = 32 * 1024 * 1024
 """Bytes of logs that are read of the runs beside one that was asked for by its name."""
+
 REASONS = 3
 """Files that could not be read of which it is said why."""
-ONLY_ERRORS = "no metrics in it, only lines that read like errors"
 
 
 def read_run(
@@ -115,29 +109,6 @@ def _no_such_run(path: Path, wanted: str, names: Sequence[str]) -> InputError:
     return InputError(f"{shorten(str(path), 200)}: no run {shorten(wanted, 60)!r}; there {there}")
 
 
-def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
-    """Read a file; return also whether it holds several runs.
-
-    Args:
-        path: The file.
-        wanted: Which run to read, of several.
-        more: Event files of the same run, or rotated parts of the same log, oldest first.
-    """
-    builder = RunBuilder()
-    builder.wanted_run = wanted
-    events = "tfevents" in path.name
-    read_files([LogFile.open(one) for one in (path, *more)] if events else [LogFile.open(path, more)], builder)
-    run = builder.build(str(path))
-    if not run.series and not run.messages:
-        raise InputError(
-            f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
-            "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
-        )
-    if not run.series:
-        run = replace(run, notes=(*run.notes, ONLY_ERRORS))
-    return run, builder.holds_runs
-
-
 def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog) -> tuple[Run, tuple[Path, ...]]:
     """Read one run of a folder, and find its configuration; its notes name the other runs."""
     builder = RunBuilder()
@@ -146,11 +117,11 @@ def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog)
 
     if mlflow_folder.read_folder(folder, builder):
         return builder.build(str(folder)), ()
-    places, refused = runs_in(folder, notes), _Refused()
-    named = [place for place in places if wanted and wanted in (place.name, *_file_names(place))]
-    read = _read_places(named, refused, read_log)
+    places, refused = runs_in(folder, notes), Refused()
+    named = [place for place in places if wanted and wanted in (place.name, *file_names(place))]
+    read = read_places(named, refused, read_log)
     beside = _beside(named, places) if read else _largest(places, notes)
-    read += _read_places(beside, refused, read_log, "" if read else wanted)
+    read += read_places(beside, refused, read_log, "" if read else wanted)
     if not read:
         said = refused.of_logs or (refused.reasons if len(refused.reasons) <= REASONS else [])
         looked = "; ".join([*said[:REASONS], *notes])
@@ -206,13 +177,6 @@ def _with_settings(run: Run, files: tuple[Path, ...]) -> Run:
     return replace(run, settings=Settings.merged(read_found(files)[0], run.settings))
 
 
-def _file_names(place: RunFolder) -> set[str]:
-    """Return the names by which a log in the folder of a run can be asked for."""
-    beside = "" if place.name == "." else f"{place.name}/"
-    names = {str(file.relative_to(place.folder)) for file in place.files}
-    return {f"{beside}{name}" for name in names} | {Path(f"{beside}{name}").stem for name in names}
-
-
 def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
     """Return the runs that are read to find the longest of them: all, or those with most bytes of very many."""
     if len(places) <= MAX_RUNS:
@@ -224,22 +188,6 @@ def _largest(places: list[RunFolder], notes: list[str]) -> list[RunFolder]:
     return [place for place in places if place.name in kept]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A run that was read from a folder: its name, where it stands, and the names of its files."""
-
-    name: str
-    place: RunFolder
-    run: Run
-    files: tuple[str, ...]
-    holds_runs: bool
-
-
-def _read_places(places: list[RunFolder], refused: _Refused, read_log: ReadLog, wanted: str = "") -> list[_Read]:
-    inside = wanted if len(places) == 1 else ""
-    return [one for place in places for one in _read_place(place, refused, read_log, inside)]
-
-
 def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
     """Return the run of a folder, from a log below it where that tells the same losses and goes on after them.
 
@@ -249,74 +197,14 @@ def _with_what_came_after(own: Run, others: Sequence[tuple[str, Run]]) -> Run:
     return merged([("trainer_state.json", own), *further]) if further else own
 
 
-@dataclass(slots=True)
-class _Refused:
-    """Why files of a folder could not be read.
-
-    Args:
-        reasons: One for each of them.
-        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
-    """
-
-    reasons: list[str] = field(default_factory=list)
-    of_logs: list[str] = field(default_factory=list)
-
-    def take(self, path: Path, error: InputError) -> None:
-        """Take the reason of a file."""
-        self.reasons.append(str(error))
-        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
-            self.of_logs.append(str(error))
-
-
-def _read_place(place: RunFolder, refused: _Refused, read_log: ReadLog, wanted: str) -> list[_Read]:
-    """Read the logs in a folder, those of one run together; what is no log is passed over."""
-    runs: list[tuple[str, Run]] = []
-    several = False
-    wanted = "" if wanted in (place.name, *_file_names(place)) else wanted
-    for files in _together(place.files):
-        try:
-            run, holds_runs = read_log(files[0], wanted, files[1:])
-        except InputError as error:
-            refused.take(files[0], error)
-            continue
-        several = several or holds_runs
-        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
-        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
-            run = of_evaluation(run)
-        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped(runs)
-    found = []
-    for group in groups:
-        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
-        name = place.name if len(groups) == 1 else names[0]
-        known = (*names, *(Path(one).stem for one in names))
-        found.append(_Read(name, place, merged(group), known, several))
-    return found
-
-
-def _together(files: list[Path]) -> list[list[Path]]:
-    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
-
-    TensorBoard starts an event file whenever a writer is made.
-    """
-    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
-    folders = {path.parent for path in events}
-    older = rotated(path for path in files if path not in events)
-    parts = {path for some in older.values() for path in some}
-    return [
-        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
-        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
-    ]
-
-
 def runs_of(place: RunFolder) -> list[Run]:
     """Read every run of one place of a folder, each with its settings.
 
     Raises:
         InputError: none of its files is a log; the message gives the reasons of the first.
     """
-    refused = _Refused()
-    found = [one for one in _read_place(place, refused, read_one, "") if one.run.series]
+    refused = Refused()
+    found = [one for one in read_place(place, refused, read_one, "") if one.run.series]
     if not found:
         said = "; ".join((refused.of_logs or refused.reasons)[:REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")

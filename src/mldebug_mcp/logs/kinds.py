@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Container
 
@@ -10,6 +11,10 @@ from mldebug_mcp.logs.settings.grammar import words_of
 
 KINDS = ("pretraining", "sft", "preference", "grpo", "ppo", "rl", "supervised", "diffusion", "boosting")
 """The kinds of run that PLAYBOOK.md has priors for; `unknown` is the rest."""
+
+NEAR = 0.2
+"""Share of ln V by which the first loss of a language model may be off it: an initialisation adds some tenths of a nat,
+and a first record may be a mean over the first steps. Chosen by hand; a classifier beside a vocabulary is far below."""
 
 BOOSTER = "booster"
 """The setting that says which boosted trees are trained: XGBoost's own name, and what the readers call them."""
@@ -43,6 +48,11 @@ _OF_ADAPTERS = ("lora_r", "lora_alpha", "peft_type", "finetuning_type")
 """Adapters are for tuning a model that exists: without a sign of another kind, that is supervised fine-tuning."""
 _OF_BOOSTING = (BOOSTER, "boosting_type", "num_leaves", "num_boost_round")
 _OF_AN_AGENT = ("environment", "n_envs", "total_timesteps", "gae_lambda")
+_OF_AGENTS_ALONE = (
+    "gae_lambda", "ent_coef", "exploration_fraction", "exploration_final_eps", "target_update_interval",
+    "learning_starts", "n_envs", "environment",
+)  # fmt: skip
+"""What only those configure who train an agent: a `gamma` alone may be that of a schedule or of a focal loss."""
 _OF_POLICIES = ("num_generations", "max_completion_length", "max_prompt_length")
 
 _TRAINED_LANGUAGE_MODEL = re.compile(
@@ -75,8 +85,14 @@ _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accura
 has the higher score."""
 
 
-def kind_of_run(metrics: Collection[str], settings: Settings) -> str:
-    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest."""
+def kind_of_run(metrics: Collection[str], settings: Settings, first_loss: float | None = None) -> str:
+    """Return the kind of run, or "unknown": what the configuration names goes before what metrics suggest.
+
+    Args:
+        metrics: Names of what is logged.
+        settings: How it is configured.
+        first_loss: Where the loss begins, if there is one.
+    """
     told = "preference" if scores_pairs(metrics) else _told(metrics, settings)
     if told is not None:
         return told
@@ -84,10 +100,18 @@ def kind_of_run(metrics: Collection[str], settings: Settings) -> str:
         if any(name in settings for name in names):
             return kind
     for kind, marks in _MARKS:
-        if any(mark in metrics for mark in marks):
+        by_vocabulary = kind == "pretraining" and _begins_at_uniform(settings, first_loss)
+        if by_vocabulary or any(mark in metrics for mark in marks):
             if kind == "pretraining":
                 return "sft" if _tunes(settings) else kind
             return "ppo" if kind == "grpo" and "value_loss" in metrics else kind
+    return _by_its_kin(metrics, settings)
+
+
+def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
+    """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
+    if any(name in settings for name in _OF_AGENTS_ALONE):
+        return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
     if "mean_token_accuracy" in metrics or any(name in settings for name in _OF_ADAPTERS):
         return "sft"
     return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)
@@ -129,6 +153,14 @@ def _tunes(settings: Settings) -> bool:
 
 def _names_a_trained_model(settings: Settings) -> bool:
     return _TRAINED_LANGUAGE_MODEL.search(settings.text("model_name_or_path")) is not None
+
+
+def _begins_at_uniform(settings: Settings, loss: float | None) -> bool:
+    """Say whether a loss begins where a model stands that knows nothing: at the logarithm of its vocabulary's size."""
+    vocabulary = settings.number("vocab_size")
+    if vocabulary is None or vocabulary < 2 or loss is None:
+        return False
+    return abs(loss / math.log(vocabulary) - 1) <= NEAR
 
 
 def _of_its_model(settings: Settings) -> str:

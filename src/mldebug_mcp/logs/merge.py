@@ -65,6 +65,7 @@ def merged(runs: Sequence[tuple[str, Run]]) -> Run:
         ending=ending,
         formats=tuple(dict.fromkeys(formats)),
         messages=tuple(messages),
+        incidents=tuple(one for _, run in ordered for one in run.incidents),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -83,7 +83,8 @@ def concluded(run: Run) -> Run:
 
     That is the kind of run, and, where nothing else tells how it ends, that it finished if its plan is reached.
     """
-    run = replace(run, kind=kind_of_run(run.series, run.settings))
+    losses = run["loss"].finite.value[:1].tolist() if "loss" in run else []
+    run = replace(run, kind=kind_of_run(run.series, run.settings, next(iter(losses), None)))
     plan = plan_of(run) if run.ending.how in ("open", "cut", "silence") else None
     if plan is None or not plan.is_done:
         return run

@@ -31,6 +31,7 @@ class Reader(Protocol):
 BINARY_READERS = ("tensorboard", "wandb_file", "sqlite_store", "parquet", "evaluations")
 """Modules of the formats that `signatures` knows."""
 TEXT_READERS = (
+    "recording",
     "notebook",
     "mllog",
     "hf_trainer_state",
@@ -62,8 +63,9 @@ def read_file(file: LogFile, builder: RunBuilder) -> None:
         builder.note("numbers are written with decimal commas (0,25)")
     reader.read(file, builder)
     builder.ends(tail_of(file))
-    # A JSON document is no log that prints settings.
-    if not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text":
+    # A JSON document is no log that prints settings, and a recording tells its own.
+    has_lines = not file.head.startswith(("{", "[")) or "\n{" in file.head or builder.formats[-1] == "text"
+    if has_lines and builder.formats[-1] != "recorder":
         builder.configure(settings_in_head(file.head))
     skipped_lines(builder, file.skipped_lines)
     for problem in file.problems:

@@ -24,7 +24,7 @@ SHOWN = 12
 """Columns that are named where one was not found."""
 Floats = NDArray[np.float64]
 
-__all__ = ["Attempt", "Ending", "Floats", "Message", "Run", "Scalar", "Segment", "Series", "Sibling"]
+__all__ = ["Attempt", "Ending", "Floats", "Incident", "Message", "Run", "Scalar", "Segment", "Series", "Sibling"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,6 +118,19 @@ class Sibling:
     run: Run
 
 
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something that a recording tells beside its numbers.
+
+    Args:
+        step: Where it happened.
+        text: What it was, cleaned and shortened.
+    """
+
+    step: float
+    text: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One training run as read from its logs.
@@ -136,6 +149,7 @@ class Run:
         resumes: First steps behind lines that tell of a resume.
         attempts: All attempts in the log, in order; the series, messages and settings are of the one that is judged.
         ending: How the attempt ends.
+        incidents: What a recording tells of single steps beside its numbers.
         siblings: Other runs of the same sweep.
         notes: What was skipped, guessed and merged.
     """
@@ -152,6 +166,7 @@ class Run:
     resumes: tuple[float, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     ending: Ending = field(default_factory=Ending)
+    incidents: tuple[Incident, ...] = ()
     siblings: tuple[Sibling, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -19,6 +19,8 @@ MANY_RESTARTS = 20
 MOST = 100
 """Segments that are told apart, each of which is judged by itself: what was logged before the last of so many is one.
 Chosen by hand: nobody resumes a run as often."""
+MAX_JOINS = 8
+"""Restarts of which the notes name the step."""
 
 
 def segment_starts(
@@ -87,3 +89,9 @@ def _is_logged_again(step: Floats, row: int, metrics: Mapping[str, Column]) -> b
 
 def _holds(column: Column, row: int) -> bool:
     return column.before(row + 1) > column.before(row)
+
+
+def restart_note(joins: Sequence[float], step_name: str) -> str:
+    """Return the note on a counter that restarts at some steps."""
+    where = ", ".join(f"{step:g}" for step in joins[:MAX_JOINS]) + ", …" * (len(joins) > MAX_JOINS)
+    return f"the {step_name} counter restarts {len(joins)} time(s) (at {where}): each stretch is judged by itself"

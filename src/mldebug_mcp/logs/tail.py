@@ -12,7 +12,8 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, first_line_end, whole_lines
 from mldebug_mcp.logs.endings import tail_of
-from mldebug_mcp.logs.folder import ONLY_ERRORS, read_one, read_run
+from mldebug_mcp.logs.folder import read_run
+from mldebug_mcp.logs.places import ONLY_ERRORS, read_one
 from mldebug_mcp.logs.plan import concluded
 from mldebug_mcp.logs.readers import Reader, reader_of, skipped_lines
 from mldebug_mcp.logs.run import Run

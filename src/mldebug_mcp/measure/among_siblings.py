@@ -20,7 +20,7 @@ SEEDS_DIFFER = 0.02
 """Share of the usual level by which two seeds of one recipe differ. Chosen: twice the percent of where runs are
 compared with a good one."""
 REACHED = 0.8
-"""Share of the steps of this run that a sibling has to have reached. Chosen: with less, its end is another time."""
+"""Share of the steps of this run that a sibling has to have reached. Chosen: one that ended earlier tells less."""
 
 
 @dataclass(frozen=True, slots=True)

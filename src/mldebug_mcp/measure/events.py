@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Floats, Series
 from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import median, noise
 
@@ -61,17 +61,6 @@ def shape_of(values: Floats, spike: Spike) -> Shape | None:
     # A median of n values of normal noise has a standard error of 1.25 sigma / sqrt(n).
     error = 1.25 * sigma * (1 / len(before) + 1 / max(1, len(after))) ** 0.5
     return Shape(sigma, high, fading, median(after) - median(before) if enough else None, error)
-
-
-def passes_at(run: Run, steps: Floats) -> Floats | None:
-    """Return how many passes over the data were made at some steps, shape (n,); None where it is not known."""
-    if run.step_name != "step":
-        return None
-    epoch = run["epoch"].finite if "epoch" in run else None
-    if epoch is not None and len(epoch) > 1 and bool(np.any(epoch.value % 1 != 0)):
-        return epoch.interpolated(steps)
-    per_pass = run.facts.steps_per_pass
-    return None if not per_pass else steps / per_pass
 
 
 def interval(series: Series) -> float:

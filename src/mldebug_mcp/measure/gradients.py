@@ -76,6 +76,11 @@ class Profile:
     order: float
 
 
+def gradient_norm(run: Run) -> Series | None:
+    """Return the gradient norm of the whole model, None if it is not logged."""
+    return next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)
+
+
 def norm_of(run: Run) -> Series | None:
     """Return the gradient norm of the whole model, finite values only; None if none is logged."""
     found = next(run.with_role(Quantity.GRADIENT_NORM, phase="train"), None)

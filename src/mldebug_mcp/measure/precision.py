@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.gradient_lead import gradient_norm
+from mldebug_mcp.measure.gradients import gradient_norm
 from mldebug_mcp.measure.not_finite import first_lost, training_losses
 from mldebug_mcp.measure.scaler import DESCENT
 

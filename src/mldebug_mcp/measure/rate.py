@@ -76,19 +76,6 @@ class Decay:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How far the rate can carry a weight over the planned run.
-
-    Args:
-        distance: The sum of the rates over the planned steps, half the peak on average where it decays.
-        steps: The steps that were summed.
-    """
-
-    distance: float
-    steps: float
-
-
 def rate_of(run: Run) -> Series | None:
     """Return the learning rate as logged, without what is not finite; that of the first group of parameters."""
     found = next(run.with_role(Quantity.LEARNING_RATE, phase="train"), None)
@@ -160,15 +147,6 @@ def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
     rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value
     seen = (peak.step - run.first_step) / max(planned, run.last_step) if rose else 0.0
     return min(MOST_WARMUP, max(configured / total, seen))
-
-
-def reach_of(run: Run, peak: float) -> Reach | None:
-    """Return how far a peak rate can carry a weight in the planned steps, None if these are not known."""
-    steps = run.facts.plan or (run.last_step if run.ending.how == "finished" and run.step_name == "step" else None)
-    if steps is None or steps <= 0:
-        return None
-    mean = 1.0 if shape_of(run) in (None, Shape.CONSTANT, Shape.OTHER) else 0.5
-    return Reach(peak * mean * steps, steps)
 
 
 def is_scaled(run: Run, factor: float) -> bool:

@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.logs.run import Run
 
 MAX_LN_VOCABULARY = math.log(262_144)
 """ln of the largest vocabulary in common use (Gemma's); above it a language model does worse than any uniform guess."""
@@ -26,11 +24,6 @@ TUNING = (5e-6, 5e-5)
 scratch are trained so."""
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft"})
-LEAST_POWERS, NEAR_POWER = 3, 0.05
-"""Records in which a power of the loss is the perplexity, and how far its logarithm may lie from the loss. Chosen:
-losses are printed with two digits."""
-OVERFLOWS = 700.0
-"""Nats of which e to the power is beyond 64-bit floats. Chosen: just below ln(1.8e308) = 709.8."""
 
 
 def uniform_loss(run: Run) -> float | None:
@@ -77,23 +70,3 @@ def _is_tuned(run: Run) -> bool:
     """Say whether the learning rate is one of those that trained models are tuned with."""
     rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
     return len(rate) > 0 and TUNING[0] <= float(rate.max()) <= TUNING[1]
-
-
-def nats_per_unit(run: Run) -> float | None:
-    """Return in which unit the loss is a cross-entropy per token, 1 for nats and ln 2 for bits, or None if unknown.
-
-    A perplexity beside it proves it, that is e or 2 to its power.
-    """
-    logged = run.with_role(Quantity.PERPLEXITY, parts=True)
-    beside = [("eval_loss" if one.name.startswith("eval_") else "loss", one) for one in logged]
-    pairs = [(run[loss], one) for loss, one in beside if loss in run]
-    return next((unit for unit in (1.0, math.log(2)) for pair in pairs if _is_power(*pair, unit)), None)
-
-
-def _is_power(loss: Series, perplexity: Series, unit: float) -> bool:
-    _, ours, theirs = np.intersect1d(loss.step, perplexity.step, return_indices=True)
-    nats, power = unit * loss.value[ours], perplexity.value[theirs]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.where(np.isinf(power) & (nats > OVERFLOWS), 0.0, np.abs(np.log(power) - nats))
-    apart = apart[np.isfinite(apart)]
-    return len(apart) >= LEAST_POWERS and median(apart) < NEAR_POWER

@@ -77,14 +77,9 @@ WHOLE_PASS = 20.0
 """Passes over the data from which a language model is said to see it often. Chosen: fine-tuning takes up to five."""
 
 
-def usual_of(name: str, kind: str) -> Usual | None:
-    """Return what is usual for a setting in a kind of run, None if nothing is known of it."""
-    return next((one for one in USUAL.get(name, ()) if not one.kinds or kind in one.kinds), None)
-
-
 def usual_instead(run: Run, name: str, value: float) -> str:
     """Return what is usual for a setting of this run, "" if its value is, or if nothing is known of it."""
-    usual = usual_of(name, run.kind)
+    usual = next((one for one in USUAL.get(name, ()) if not one.kinds or run.kind in one.kinds), None)
     if usual is not None:
         off = name in {"max_grad_norm", "top_k"} and value <= 0
         return "" if off or usual.marked[0] <= value <= usual.marked[1] else str(usual)

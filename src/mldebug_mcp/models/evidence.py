@@ -21,6 +21,9 @@ class EvidenceReport(Model):
     """What agrees with the originals, what differs, what could not be read."""
 
     quotes: int = Field(description="Quotes in the records.")
+    grades: dict[str, int] = Field(
+        default_factory=dict, description="How many quotes were checked how, surest first; see evidence/README.md."
+    )
     found: int = Field(0, description="Quotes that stand in a copy or on a page.")
     changed: list[QuoteCheck] = Field(default_factory=list, description="Read, but the words differ or are gone.")
     unreachable: list[QuoteCheck] = Field(default_factory=list, description="Not read: no copy, no answer, no text.")

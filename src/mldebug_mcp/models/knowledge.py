@@ -18,6 +18,8 @@ class Citation(Model):
     source: str = Field(description="Id of the source, for `explain`.")
     author: Text = Field(description="Who said it.")
     title: Text = Field(description="Of the source.")
+    year: str = Field("", description="When it was published; `undated` where nobody says.")
+    regime: Text = Field("", description="What was trained, where the source is about one kind of run.")
     url: Text = Field(description="Where it is published.")
     locator: Text = Field("", description="The section or page there.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
@@ -29,7 +30,13 @@ class RunRow(Model):
     probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what speaks for a fault that leads.")
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
+    settings: dict[str, Text | Number | bool | None] = Field(
+        default_factory=dict, description="Its values of the settings in which the runs differ."
+    )
     note: Text = Field("", description="Why it could not be read.")
+    curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
+        (), exclude=True, repr=False, description="Steps and values of that result, thinned, to be drawn."
+    )
 
     @property
     def is_sick(self) -> bool:

@@ -51,6 +51,8 @@ def _print_cause(console: Console, cause: Cause) -> None:
     print_section(console, "Against it", [Text(plain(cause.against))] if cause.against else [])
     print_section(console, "Checks", [line for step in cause.next_steps for line in _check(step)])
     print_section(console, "Disagreement", [Text(plain(cause.disagreement))] if cause.disagreement else [])
+    for side in catalogue().sides(cause):
+        console.print(Padding(citation_text(side.cite()), (1, 0, 0, 2)))
 
 
 def _by(quotes: Iterable[str]) -> str:

@@ -27,9 +27,11 @@ def print_search(console: Console, result: SearchResult) -> None:
 
 
 def citation_text(one: Citation) -> Text:
-    """Return a quote with its author, title, id and address."""
+    """Return a quote with its author, title, date, what was trained, id and address."""
+    said = ", ".join(filter(None, (one.year, one.regime)))
+    when = f" ({said})" if said else ""
     return Text.assemble(
-        (f"“{one.text}”", "italic"), f"\n— {one.author}, {one.title} ", (f"[{one.id}] {one.url}", "dim")
+        (f"“{one.text}”", "italic"), f"\n— {one.author}, {one.title}{when}", (f" [{one.id}] {one.url}", "dim")
     )
 
 
@@ -74,6 +76,8 @@ def print_evidence(console: Console, report: EvidenceReport) -> None:
         )
     else:
         console.print(f"{report.quotes} quotes, checked against each other only")
+    for grade, count in report.grades.items():
+        console.print(f"  {grade:<15}{count:>4}")
     for check in (*report.changed, *report.unreachable):
         style = "bold red" if check.state == "changed" else "dim"
         console.print(Text.assemble((f"{check.state} ", style), check.id, (f" {check.where}", "dim")))

@@ -5,8 +5,6 @@ from __future__ import annotations
 NO_PROGRESS = (
     "eval_learns_nothing",
     "loss_at_chance",
-    "loss_at_unigram",
-    "loss_at_unit_variance",
     "loss_constant",
     "loss_plateau",
     "loss_slow",

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.measure.events import Shape, interval, passes_at, shape_of
+from mldebug_mcp.measure.events import Shape, interval, shape_of
 from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import end_level, median, start_level
-from mldebug_mcp.symptoms.gradient_first import gradient_left_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
@@ -28,16 +27,6 @@ MEANS = 5.0
 """Steps per record beyond which what fades seems over at once. Chosen: recoveries of our runs take as many steps."""
 FADES = 2
 """Records between half of the height and the level before. Chosen: what comes back over more was not one batch."""
-MARK_SIGMAS, MARK_SHARE, MARK_OF_LEVEL = 4.0, 0.05, 0.02
-"""How far the level behind a jump is above that before: standard errors, shares of the height and of the level.
-
-Fitted: on runs of our own, where bad batches leave less than 2 standard errors or 2 % of the height.
-"""
-SAME_PLACE, LEAST_IN_PLACE = 0.03, 3
-"""Passes by which jumps lie off one place in the pass, and how many. Chosen: chance does so in one of a hundred runs.
-
-Nearer than that to the end of a pass the last batch may be a small one.
-"""
 LEAST_EVEN, EVEN = 3, 0.1
 """Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
 BESIDE, ABOVE = 2, 1.1
@@ -162,44 +151,6 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     )
 
 
-def spikes_same_place_of_pass(jumps: Jumps) -> Evidence | None:
-    """Three jumps or more come at one and the same place of several passes over the data.
-
-    Not this when: they come where one pass ends, where a batch may be a small one. Needs the length of a pass.
-    """
-    steps = jumps.steps
-    passes = passes_at(jumps.run, steps)
-    if passes is None:
-        raise CannotTell("the length of a pass over the data is not known")
-    first, last = float(jumps.loss.step[0]), float(jumps.loss.step[-1])
-    logged = passes_at(jumps.run, np.array([first, last]))
-    apart = 0.0 if logged is None else float(np.ptp(logged)) * interval(jumps.loss) / max(last - first, 1.0)
-    if len(steps) < LEAST_IN_PLACE or apart > SAME_PLACE:
-        raise CannotTell(f"{counted(len(steps), 'jump')} in passes of too few records; {LEAST_IN_PLACE} are needed")
-    place = float(np.angle(np.mean(np.exp(2j * np.pi * passes))) / (2 * np.pi) % 1)
-    off = float(np.abs((passes - place + 1 / 2) % 1 - 1 / 2).max())
-    if off > SAME_PLACE or len(np.unique(np.round(passes - place))) < LEAST_IN_PLACE:
-        return None
-    if min(place, 1 - place) < SAME_PLACE:
-        raise CannotTell("the jumps are where one pass ends and the next begins, where a batch may be a small one")
-    return Evidence(
-        f"the {len(steps)} jumps, the first at step {figure(float(steps[0]))}, all come {place:.2f} of a pass over the "
-        f"data after its beginning, within {off:.2f}",
-        steps=tuple(steps.tolist()),
-        values={"place": place, "count": len(steps)},
-    )
-
-
-def spike_back_at_once(jumps: Jumps) -> Evidence | None:
-    """From its highest jump the loss is back at the level before from one record to the next: the weights are sound.
-
-    Not this when: it comes down over several records. Unknown where a record is a mean over many steps.
-    """
-    _refuse_means(jumps)
-    shape = _shape(jumps)
-    return None if shape.fading else _ending(jumps, shape, "from one record to the next")
-
-
 def spike_fades(jumps: Jumps) -> Evidence | None:
     """From its highest jump the loss comes back over several records: what was thrown off is learnt again.
 
@@ -210,32 +161,6 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
         _refuse_means(jumps)
         return None
     return _ending(jumps, shape, f"over {counted(shape.fading, 'record')}")
-
-
-def spike_leaves_mark(jumps: Jumps) -> Evidence | None:
-    """Behind its highest jump the loss stands above the level before it.
-
-    Not this when: it is as low as before, or lower.
-    """
-    shape, worst = _shape(jumps), jumps.worst
-    if shape.mark is None:
-        raise CannotTell("too few records follow the jump")
-    if shape.mark < max(MARK_SIGMAS * shape.mark_error, MARK_SHARE * worst.height, MARK_OF_LEVEL * abs(worst.level)):
-        return None
-    return Evidence(
-        f"behind {jumps.where} the loss stands {figure(shape.mark)} ± {figure(shape.mark_error)} above the "
-        f"{figure(worst.level)} before it",
-        steps=(jumps.at,),
-        values={"mark": shape.mark, "error": shape.mark_error, "height": worst.height},
-    )
-
-
-def spike_gradient_before(jumps: Jumps) -> Evidence | None:
-    """The gradient norm leaves its level before the loss jumps.
-
-    Not this when: it moves with the loss, as one batch brings both about. Unknown where norms are logged clipped.
-    """
-    return gradient_left_level(jumps.run, jumps.at, f"loss jumps at {figure(jumps.at)}")
 
 
 def _need(jumps: Jumps, records: int) -> None:

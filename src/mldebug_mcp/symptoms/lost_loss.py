@@ -7,11 +7,10 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.evaluation import evaluation_losses
-from mldebug_mcp.measure.gradient_lead import gradient_norm
-from mldebug_mcp.measure.not_finite import Lost, beside, climb, lost, returns, shares
-from mldebug_mcp.symptoms.gradient_first import gradient_left_level
+from mldebug_mcp.measure.gradients import gradient_norm
+from mldebug_mcp.measure.not_finite import Lost, climb, lost, returns, shares
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
-from mldebug_mcp.text import counted, figure, shorten
+from mldebug_mcp.text import counted, figure
 
 FACTOR = 2.0
 """The last finite losses stand this many times above the lowest level before. Chosen: noise of a mean is far less."""
@@ -25,10 +24,6 @@ LEAST = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
 SPREADS = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
-SAID = 3
-"""Names that a summary lists. Chosen: a line holds as many."""
-NAME = 40
-"""Characters of a name that a summary shows. Chosen: a line holds as many."""
 
 
 def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
@@ -184,34 +179,6 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def gradient_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
-    """The gradient norm leaves its level in the last records before the loss becomes NaN or infinite.
-
-    Not this when: the norm is as before up to the last record. Unknown where norms are logged clipped.
-    """
-    return gradient_left_level(run, loss.step, f"loss is not finite at {run.step_name} {figure(loss.step)}")
-
-
-def gradient_zero_before_nan(run: Run, loss: Lost) -> Evidence | None:
-    """The gradient norm is exactly zero in the record before the loss becomes NaN or infinite.
-
-    Not this when: it is zero throughout, or ordinary up to there.
-    """
-    norm = gradient_norm(run)
-    before = norm.finite.where(norm.finite.step < loss.step) if norm is not None else None
-    if before is None or len(before) < LEAST:
-        raise CannotTell(f"fewer than {LEAST} gradient norms are logged before")
-    if before.value[-1] != 0 or not before.value.any():
-        return None
-    at = float(before.step[int(np.flatnonzero(before.value)[-1]) + 1])
-    return Evidence(
-        f"grad_norm is exactly 0 at {run.step_name} {figure(at)}; loss is not finite at {run.step_name} "
-        f"{figure(loss.step)}",
-        steps=(at,),
-        values={"level": float(np.median(before.value))},
-    )
-
-
 def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
     """The gradient norm is NaN or infinite in a record whose loss is still finite: the backward pass is lost first.
 
@@ -236,28 +203,6 @@ def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
     )
 
 
-def loss_part_finite(run: Run, loss: Lost) -> Evidence | None:
-    """The training loss is not finite, and another part of it is, in the same records: the weights are finite yet.
-
-    Not this when: all parts are lost, or none is logged; a single record shows it.
-    """
-    parts = beside(run, loss)
-    if not parts.finite and not parts.gone:
-        raise CannotTell("no part of the loss is logged where it is not finite")
-    if not parts.finite:
-        return None
-    if loss.count == 1:
-        raise CannotTell("only one record shows the loss not finite: whether the weights are lost shows in the next")
-    others = f"; {_names(parts.gone)} {'are' if len(parts.gone) > 1 else 'is'} not" if parts.gone else ""
-    stay = "are" if len(parts.finite) > 1 else "is"
-    return Evidence(
-        f"from {run.step_name} {figure(loss.step)} on the loss is not finite, yet {_names(parts.finite)} {stay}"
-        f"{others}",
-        steps=(loss.step,),
-        values={"finite_parts": float(len(parts.finite)), "lost_parts": float(len(parts.gone))},
-    )
-
-
 def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
     """No training loss is finite, from the first record on, while every evaluation loss is: the weights are sound.
 
@@ -277,7 +222,3 @@ def loss_nan_alone(run: Run, loss: Lost) -> Evidence | None:
         steps=(loss.step,),
         values={"first": first, "last": last},
     )
-
-
-def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(shorten(name, NAME) for name in names[:SAID])

@@ -1,22 +1,35 @@
-"""How a question tells the attributes of its outcome: each by a function that says what it sees, or that it cannot."""
+"""How a question hears several judges: each says what it sees, or that it cannot tell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 Teller = Callable[[], Evidence | None]
 
 
-def told(tellers: Mapping[str, Teller]) -> Answers:
-    """Return what is seen by id; of what could not be judged, why."""
+def said_by(teller: Teller) -> Evidence | CannotTell | None:
+    """Return what one says; that it cannot tell is an answer."""
+    try:
+        return teller()
+    except CannotTell as why:
+        return why
+
+
+def told(tellers: Mapping[str, Teller]) -> dict[str, Evidence | CannotTell]:
+    """Return what each says, by outcome; those that see nothing are left out."""
+    said = {outcome: said_by(teller) for outcome, teller in tellers.items()}
+    return {outcome: one for outcome, one in said.items() if one is not None}
+
+
+def first_seen(tellers: Mapping[str, Teller]) -> dict[str, Evidence | CannotTell]:
+    """Return what the first sees that sees anything, by its outcome; else what they remark or cannot tell."""
     answers: dict[str, Evidence | CannotTell] = {}
-    for name, tell in tellers.items():
-        try:
-            seen: Evidence | CannotTell | None = tell()
-        except CannotTell as why:
-            seen = why
-        if seen is not None:
-            answers[name] = seen
+    for outcome, teller in tellers.items():
+        said = said_by(teller)
+        if isinstance(said, Evidence) and said.present:
+            return {outcome: said}
+        if said is not None:
+            answers[outcome] = said
     return answers

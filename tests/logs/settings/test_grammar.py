@@ -104,3 +104,8 @@ def test_what_an_earlier_source_says_stands() -> None:
     merged = Settings.merged(Settings.of({"lr": 0.1}, "a"), Settings.of({"learning_rate": 0.2, "seed": 3}, "b"))
     assert (merged["learning_rate"].value, merged["learning_rate"].source) == (0.1, "a")
     assert merged["seed"].source == "b"
+
+
+def test_a_plain_key_stands_before_a_general_one_wherever_it_is() -> None:
+    settings = Settings.of({"num_iterations": 1, "trainer": {"max_steps": 200}})  # TRL's: passes over one batch
+    assert settings["max_steps"].value == 200

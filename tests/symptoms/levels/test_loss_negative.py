@@ -57,3 +57,8 @@ def test_a_loss_of_masks_is_not_far_below_zero() -> None:
 
 def test_a_dice_score_that_is_maximised_is_absent() -> None:
     assert state("loss_negative", run_of(loss=decay(40, 0.2, -0.9), eval_dice=decay(40, 0.1, 0.9))) is State.ABSENT
+
+
+def test_a_loss_that_swings_about_zero_falls_nowhere() -> None:
+    noise = np.random.default_rng(3).normal(0.0, 0.03, 200)
+    assert state("loss_negative", run_of(loss=noise - np.linspace(0, 0.02, 200))) is State.ABSENT

@@ -51,27 +51,6 @@ def test_the_auc_of_evaluation_is_judged_before_that_of_training() -> None:
     assert seen(NAME, run).values["reached"] == 0.3
 
 
-def test_a_ranking_that_becomes_worse_than_untrained_is_present() -> None:
-    worse = {step: 0.12 if step == 25 else 0.06 for step in AT}
-    finding = seen(NAME, run_of({"recall@20": worse, "ndcg@20": {s: v / 2 for s, v in worse.items()}}, loss=LOSS))
-    assert (finding.values["guess"], finding.values["reached"]) == (0.12, 0.06)
-
-
-@pytest.mark.parametrize("later", [0.1, 0.2])
-def test_a_ranking_that_keeps_what_it_had_or_gains_is_absent(later: float) -> None:
-    ranking = {step: 0.12 if step == 25 else later for step in AT}
-    falls = {step: 0.12 if step == 25 else 0.06 for step in AT}
-    assert state(NAME, run_of({"recall@20": ranking, "ndcg@20": falls}, loss=LOSS)) is State.ABSENT
-
-
 def test_a_good_ranking_that_is_lost_was_not_a_guess() -> None:
     run = run_of({"ndcg@10": {step: 0.6 if step == 25 else 0.3 for step in AT}}, loss=LOSS)
     assert state(NAME, run) is State.UNKNOWN
-
-
-def test_an_accuracy_that_goes_to_zero_while_the_loss_rises_is_a_step_uphill() -> None:
-    run = run_of(loss=np.linspace(1.6, 9.0, 200), accuracy=np.full(200, 0.2), config=FIVE)
-    assert state("accuracy_below_chance", run) is State.ABSENT
-    away = np.concatenate([np.full(10, 0.2), np.full(190, 0.01)])
-    run = run_of(loss=np.linspace(1.6, 9.0, 200), accuracy=away, config=FIVE)
-    assert state("accuracy_below_chance", run) is State.PRESENT

@@ -12,9 +12,7 @@ from tests.runs import run_of, seen
 OUTCOMES = (
     "eval_score_stands",
     "eval_score_falls",
-    "eval_score_far_below",
     "eval_score_gap_grows",
-    "eval_score_above_train",
 )
 EVERY = 20
 
@@ -68,49 +66,12 @@ def test_an_evaluation_that_stays_at_chance_while_training_rises_is_seen_with_bo
     assert finding("eval_score_stands", run).values["gap"] > 0.7
 
 
-@pytest.mark.parametrize(("rows", "answer"), [(2000, State.PRESENT), (50, State.UNKNOWN), (None, State.UNKNOWN)])
-def test_what_is_learnt_in_the_first_pass_is_no_row_known_by_heart(rows: float | None, answer: State) -> None:
-    assert finding("eval_score_stands_at_once", scored(LEARNS, [0.1] * 10, rows=rows)).state is answer
-
-
-def test_shuffled_labels_are_known_only_after_many_passes() -> None:
-    run = scored([0.1, 0.12, 0.2, 0.4, 0.7, 0.9, 0.97, 1.0, 1.0, 1.0], [0.1] * 10, rows=200)
-    assert told(run) == "eval_score_stands"
-    assert finding("eval_score_stands_at_once", run).state is State.ABSENT
-
-
-def test_an_evaluation_far_below_training_from_the_first_pass_on_is_seen_with_its_pass() -> None:
-    run = scored(LEARNS, [value - 0.28 for value in LEARNS], rows=2000)
-    assert told(run) == "eval_score_far_below"
-    assert "pass 0.1" in finding("eval_score_far_below", run).summary
-
-
-def test_the_same_gap_cannot_be_told_from_memorised_rows_where_passes_are_unknown_or_many() -> None:
-    below = [value - 0.28 for value in LEARNS]
-    for run in (scored(LEARNS, below), scored(LEARNS, below, rows=50)):
-        assert told(run) == ""
-        assert finding("eval_score_far_below", run).state is State.UNKNOWN
-
-
 def test_a_first_evaluation_before_batch_normalisation_has_settled_is_no_gap() -> None:
     run = scored(LEARNS, [0.1, 0.3, *[value - 0.02 for value in LEARNS[2:]]], rows=2000)
     assert told(run) == ""
 
 
 MEMORISED = [0.4, 0.6, 0.8, 0.9, 0.96, 0.98, 0.99, 1.0, 1.0, 1.0]
-
-
-@pytest.mark.parametrize(("rows", "early"), [(100, State.ABSENT), (10_000, State.PRESENT), (None, State.UNKNOWN)])
-def test_a_gap_that_opens_tells_whether_it_did_before_rows_were_seen_twice(rows: float | None, early: State) -> None:
-    run = scored(MEMORISED, [0.4, 0.5, 0.52, 0.53, 0.53, 0.53, 0.52, 0.53, 0.53, 0.53], rows=rows)
-    assert told(run) == "eval_score_gap_grows"
-    assert finding("eval_score_gap_in_first_pass", run).state is early
-
-
-def test_a_small_gap_that_opens_within_the_only_pass_is_seen() -> None:
-    falls_behind = [value - gap for value, gap in zip(LEARNS, np.linspace(0, 0.2, 10), strict=True)]
-    assert told(scored(LEARNS, falls_behind, rows=2000)) == "eval_score_gap_grows"
-    assert told(scored(LEARNS, falls_behind, rows=200)) == ""
 
 
 def test_a_score_that_is_lost_again_while_training_goes_on_is_seen_with_its_best_step() -> None:
@@ -125,15 +86,6 @@ def test_scores_that_both_fall_are_no_matter_of_evaluation() -> None:
 
 
 NOISY = [0.3, 0.45, 0.5, 0.55, 0.58, 0.6, 0.61, 0.62, 0.62, 0.62]
-
-
-def test_an_evaluation_far_above_training_is_seen_unless_inputs_are_mixed_or_dropped_on_purpose() -> None:
-    above = [value + 0.25 for value in NOISY]
-    assert told(scored(NOISY, above)) == "eval_score_above_train"
-    for setting in ("mixup", "cutmix_alpha"):
-        run = scored(NOISY, above, config={setting: 0.8})
-        assert finding("eval_score_above_train", run).state is State.UNKNOWN
-    assert finding("eval_score_above_train", scored(NOISY, above, config={"dropout": 0.5})).state is State.UNKNOWN
 
 
 TWENTY_ROWS = (np.random.default_rng(2).binomial(20, LEARNS) / 20).tolist()

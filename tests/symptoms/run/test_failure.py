@@ -215,3 +215,24 @@ def test_memory_that_is_free_in_spite_of_a_failed_allocation_is_present() -> Non
 def test_a_fault_without_a_name_is_one_of_the_device() -> None:
     assert state("device_error", _log("  what():  CUDA error: unknown error")) is State.PRESENT
     assert is_error("[default3]:  what():  CUDA error: unknown error")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loss.cu:250: block: [0,0,0], thread: [4,0,0] Assertion `t >= 0 && t < n_classes` failed.",
+        "IndexError: Target 10 is out of bounds.",
+        "InvalidArgumentError: Received a label value of 32 which is outside the valid range of [0, 11).",
+        "ValueError: Invalid classes inferred from unique values of `y`.  Expected: [0 1 2], got [1 2 3]",
+    ],
+)
+def test_a_label_outside_the_classes_is_told_with_its_line(line: str) -> None:
+    assert seen("label_out_of_range", _log(line)).values["line"] == 10
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["RuntimeError: CUDA error: device-side assert triggered", "IndexError: index out of range in self"],
+)
+def test_an_index_that_may_be_no_label_is_no_label_out_of_range(line: str) -> None:
+    assert state("label_out_of_range", _log(line)) is State.ABSENT

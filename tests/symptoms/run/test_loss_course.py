@@ -212,28 +212,3 @@ def rising(norm_factor: float = 1.0, at: int = 250) -> Run:
     norm[at:] *= norm_factor
     rate = 1e-3 * np.minimum(np.arange(1, 401) / 40, 0.5 + 0.5 * np.cos(np.arange(400) / 400 * np.pi))
     return run_of(loss=noisy(loss, 0.02), grad_norm=norm, learning_rate=rate)
-
-
-def test_a_rise_that_begins_when_the_rate_has_come_down_is_told_from_one_near_its_peak() -> None:
-    assert state("divergence_after_decay", rising(at=300)) is State.PRESENT
-    assert state("divergence_after_decay", rising(at=60)) is State.ABSENT
-
-
-def test_a_rise_with_the_gradient_norm_as_before_is_told_from_one_with_a_larger_norm() -> None:
-    assert state("divergence_with_calm_gradient", rising()) is State.PRESENT
-    assert state("divergence_with_calm_gradient", rising(norm_factor=4.0)) is State.ABSENT
-
-
-def test_beside_a_loss_that_does_not_rise_nothing_is_told_of_rate_and_gradient() -> None:
-    run = run_of(loss=noisy(decay(400), 0.02), grad_norm=np.ones(400), learning_rate=np.linspace(1e-3, 0, 400))
-    for name in ("divergence_after_decay", "divergence_with_calm_gradient"):
-        assert state(name, run) is State.UNKNOWN
-
-
-def test_of_clipped_norms_and_without_a_rate_it_cannot_be_told() -> None:
-    loss = noisy(decay(400), 0.02)
-    loss[300:] += 2
-    run = run_of(loss=loss, grad_norm=np.ones(400))
-    assert state("loss_divergence", run) is State.PRESENT
-    assert state("divergence_with_calm_gradient", run) is State.UNKNOWN
-    assert state("divergence_after_decay", run) is State.UNKNOWN

@@ -166,32 +166,6 @@ def test_without_evaluation_it_cannot_be_told() -> None:
     assert state("loss_nan_alone", run_of(loss=[NAN] * 40)) is State.UNKNOWN
 
 
-def test_a_part_that_stays_finite_is_present_and_both_are_named() -> None:
-    run = run_of(loss=[1.9, NAN, NAN], loss_box=[0.3, NAN, NAN], loss_cls=[1.6, 1.5, 1.4])
-    finding = seen("loss_part_finite", run)
-    assert finding.state is State.PRESENT
-    assert "loss_cls" in finding.summary
-    assert "loss_box" in finding.summary
-
-
-def test_weights_that_are_lost_take_all_parts_with_them() -> None:
-    run = run_of(loss=[1.9, NAN, NAN], loss_box=[0.3, NAN, NAN], loss_cls=[1.6, NAN, NAN])
-    assert state("loss_part_finite", run) is State.ABSENT
-
-
-def test_without_parts_it_cannot_be_told() -> None:
-    assert state("loss_part_finite", run_of(loss=[1.9, NAN, NAN], learning_rate=[0.1, 0.1, 0.1])) is State.UNKNOWN
-
-
-def test_a_finite_loss_is_not_judged_by_its_parts() -> None:
-    assert state("loss_part_finite", run_of(loss=[1.9, 1.8], loss_cls=[1.6, 1.5])) is State.UNKNOWN
-
-
-def test_a_log_that_ends_at_the_first_nan_does_not_tell_whether_the_weights_are_lost() -> None:
-    run = run_of(loss=[1.9, 1.8, NAN], loss_box=[0.3, 0.3, NAN], loss_cls=[1.6, 1.5, 1.4])
-    assert state("loss_part_finite", run) is State.UNKNOWN
-
-
 def test_a_loss_that_climbs_first_is_seen() -> None:
     assert state("loss_climbs_to_nan", run_of(loss=[2.0, 1.9, 1.8, 1.8, 3.0, 9.0, 80.0, NAN, NAN])) is State.PRESENT
 
@@ -229,37 +203,6 @@ def norms(seed: int = 0, size: float = 0.3) -> np.ndarray[tuple[int], np.dtype[n
     return np.exp(size * np.random.default_rng(seed).standard_normal(40))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_norm_that_grows_before_the_loss_is_lost_is_seen_with_its_step(seed: int) -> None:
-    norm = norms(seed)
-    norm[27:30] *= [8, 30, 200]
-    norm[30:] = NAN
-    finding = seen("gradient_climbs_to_nan", lost_at(30, norm))
-    assert finding.state is State.PRESENT
-    assert finding.steps == [28]
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_a_norm_that_is_as_before_up_to_the_last_record_does_not_climb(seed: int) -> None:
-    norm = norms(seed)
-    norm[26:30] = np.minimum(norm[26:30], norm[:26].max())
-    norm[30:] = NAN
-    assert state("gradient_climbs_to_nan", lost_at(30, norm)) is State.ABSENT
-
-
-def test_of_norms_logged_clipped_it_cannot_be_told_whether_they_grow() -> None:
-    assert state("gradient_climbs_to_nan", lost_at(30, np.minimum(norms(), 0.8))) is State.UNKNOWN
-
-
-def test_a_norm_far_up_is_seen_in_a_short_log_and_a_norm_twice_as_high_is_not() -> None:
-    loss = [2.0, 1.9, 1.8, 1.8, 1.8, 1.7, 1.8, NAN]
-    assert (
-        state("gradient_climbs_to_nan", run_of(loss=loss, grad_norm=[1, 1.2, 0.9, 1, 1, 9, 90, NAN])) is State.PRESENT
-    )
-    run = run_of(loss=loss, grad_norm=[1, 1.2, 0.9, 1, 1, 1.1, 2.2, NAN])
-    assert state("gradient_climbs_to_nan", run) is State.UNKNOWN
-
-
 def test_a_norm_that_is_infinite_beside_a_finite_loss_is_lost_first() -> None:
     norm = norms()
     norm[28:] = np.inf
@@ -274,14 +217,6 @@ def test_a_norm_that_is_lost_with_the_loss_is_not_lost_first() -> None:
     norm[30:] = NAN
     assert state("gradient_lost_first", lost_at(30, norm)) is State.ABSENT
     assert state("gradient_lost_first", lost_at(30)) is State.UNKNOWN
-
-
-def test_a_norm_of_exactly_zero_before_the_loss_is_lost_is_seen() -> None:
-    norm = norms()
-    norm[29] = 0
-    assert seen("gradient_zero_before_nan", lost_at(30, norm)).steps == [30]
-    assert state("gradient_zero_before_nan", lost_at(30, norms())) is State.ABSENT
-    assert state("gradient_zero_before_nan", lost_at(30, np.zeros(40))) is State.ABSENT
 
 
 def test_losses_that_are_lost_ever_more_often_spread() -> None:
@@ -303,12 +238,6 @@ def test_losses_that_are_lost_as_often_at_the_end_as_at_first_do_not_spread(seed
 
 def test_a_loss_that_is_lost_for_good_does_not_spread() -> None:
     assert state("nonfinite_spreads", lost_at(10)) is State.UNKNOWN
-
-
-def test_how_a_finite_loss_is_lost_is_never_judged() -> None:
-    run = run_of(loss=decay(40), grad_norm=norms() * np.linspace(1, 100, 40))
-    for name in ("gradient_climbs_to_nan", "gradient_lost_first", "gradient_zero_before_nan", "nonfinite_spreads"):
-        assert state(name, run) is State.UNKNOWN
 
 
 def test_of_a_policy_what_came_before_is_judged_and_not_the_level() -> None:

@@ -40,19 +40,3 @@ def test_the_configured_precision_is_judged_of_trains_in_fp8(config: dict[str, S
 
 def test_a_log_of_scales_and_largest_values_shows_it() -> None:
     assert state("trains_in_fp8", run_of({"fp8/amax_min": [0.2, 0.1]}, loss=[1.0, 0.9])) is State.PRESENT
-
-
-@pytest.mark.parametrize(
-    ("config", "answer"),
-    [
-        ({"fp16": True, "model_name_or_path": "google/flan-t5-large"}, State.PRESENT),
-        ({"precision": "16-mixed", "model_name_or_path": "google/gemma-2-2b"}, State.PRESENT),
-        ({"bf16": True, "model_name_or_path": "google/mt5-small"}, State.UNKNOWN),
-        ({"fp16": True, "model_name_or_path": "gpt2"}, State.ABSENT),
-        ({"fp16": True, "model_name_or_path": "bert-base-uncased"}, State.ABSENT),
-        ({"fp16": True}, State.UNKNOWN),
-        ({"model_name_or_path": "t5-small"}, State.UNKNOWN),
-    ],
-)
-def test_a_model_trained_in_bf16_that_runs_in_fp16_is_present(config: dict[str, Scalar], answer: State) -> None:
-    assert state("fp16_of_bf16_model", run_of(loss=[1.0, 0.9], config=config)) is answer

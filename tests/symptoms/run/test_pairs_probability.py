@@ -86,23 +86,6 @@ def of_rewards(chosen: float, rejected: float) -> Run:
     )
 
 
-@pytest.mark.parametrize(
-    ("chosen", "rejected", "answer"),
-    [
-        (-14.0, -14.5, State.PRESENT),
-        (-14.0, -24.0, State.UNKNOWN),  # they move apart as they fall: nothing to be an attribute of
-        (-2.0, -2.1, State.ABSENT),  # 20 nats: much of the chosen answers is left
-        (0.3, -0.5, State.UNKNOWN),
-    ],
-)
-def test_a_fall_is_held_against_what_the_margin_gains(chosen: float, rejected: float, answer: State) -> None:
-    assert state("dpo_fall_outruns_margin", of_rewards(chosen, rejected)) is answer
-
-
-def test_without_rewards_it_cannot_be_told() -> None:
-    assert state("dpo_fall_outruns_margin", run_of(loss=[0.69] * 20, kind="preference")) is State.UNKNOWN
-
-
 def test_the_log_probabilities_are_read_where_the_rewards_stay_at_zero_as_of_a_reference_that_is_trained_too() -> None:
     scatter = 5 * np.random.default_rng(0).standard_normal((2, 200))
     logps = {

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
@@ -127,33 +126,6 @@ def test_a_few_records_are_unknown() -> None:
 
 def without_chance(reward: Curve, **more: Curve) -> Run:
     return run_of({"exploration_rate": np.zeros(60), "reward": reward, **more}, kind="rl")
-
-
-def test_an_agent_that_never_acts_at_random_and_earns_no_more_is_present() -> None:
-    finding = seen("exploration_absent", without_chance(noisy([20.0] * 60, 0.05)))
-    assert finding.state is State.PRESENT
-    assert state("entropy_high", without_chance(noisy([20.0] * 60, 0.05))) is State.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    "run",
-    [
-        without_chance(noisy(np.linspace(20, 200, 60), 0.05)),  # noise in the weights explores
-        without_chance(noisy([20.0] * 60, 0.05), policy_loss=[0.1] * 60),
-        run_of({"epsilon": np.linspace(1.0, 0.0, 60), "reward": noisy([20.0] * 60, 0.05)}, kind="rl"),
-        run_of({"epsilon": np.full(60, 0.01), "reward": noisy([20.0] * 60, 0.05)}, kind="rl"),
-        run_of(
-            {
-                "epsilon": {float(9000 + at): 0.0 for at in range(60)},
-                "reward": {float(9000 + at): 20.0 for at in range(60)},
-            },
-            kind="rl",
-        ),
-    ],
-    ids=["learns", "draws its actions", "comes down", "a hundredth", "mid-run"],
-)
-def test_an_agent_that_explores_learns_or_did_before_is_absent(run: Run) -> None:
-    assert state("exploration_absent", run) is State.ABSENT
 
 
 def test_what_was_earned_when_the_entropy_was_gone_is_told() -> None:

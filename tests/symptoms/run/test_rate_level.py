@@ -7,7 +7,7 @@ import pytest
 
 from mldebug_mcp.logs.run import Scalar
 from mldebug_mcp.models import State
-from tests.runs import decay, run_of, run_of_records, seen, state
+from tests.runs import run_of, run_of_records, seen, state
 
 FULL: dict[str, Scalar] = {"finetuning_type": "full"}
 LORA: dict[str, Scalar] = {"lora_r": 16}
@@ -207,55 +207,4 @@ def test_a_rate_of_an_optimizer_that_sets_its_own_is_not_judged() -> None:
     assert state("lr_high", run) is State.UNKNOWN
 
 
-def test_steps_too_few_for_their_rate_to_move_a_weight_are_present() -> None:
-    config: dict[str, Scalar] = {"optim": "adamw", "learning_rate": 1e-6, "max_steps": 50}
-    finding = seen("lr_reach_small", run_of(loss=decay(50), kind="supervised", config=config))
-    assert finding.state is State.PRESENT
-    assert finding.values["distance"] == pytest.approx(5e-5)
-
-
-@pytest.mark.parametrize(
-    ("kind", "rate", "steps"),
-    [
-        ("supervised", 1e-3, 20),
-        ("supervised", 1e-5, 300),
-        ("pretraining", 3e-4, 10),
-        ("sft", 2e-5, 30),
-        ("preference", 5e-7, 50),
-        ("grpo", 1e-6, 100),
-    ],
-)
-def test_short_runs_at_usual_rates_reach_far_enough(kind: str, rate: float, steps: int) -> None:
-    config: dict[str, Scalar] = {"optim": "adamw", "learning_rate": rate, "max_steps": steps}
-    assert state("lr_reach_small", run_of(loss=decay(20), kind=kind, config=config)) is State.ABSENT
-
-
-@pytest.mark.parametrize("config", [{"max_steps": 50, "optim": "sgd"}, {"optim": "adamw"}])
-def test_without_a_plan_or_with_steps_of_another_size_the_way_cannot_be_told(config: dict[str, Scalar]) -> None:
-    run = run_of(loss=decay(20), kind="supervised", config={"learning_rate": 1e-6, **config})
-    assert state("lr_reach_small", run) is State.UNKNOWN
-
-
 PURE: dict[str, Scalar] = {"torch_dtype": "bfloat16", "optim": "adamw_torch", "learning_rate": 5e-6}
-
-
-@pytest.mark.parametrize(
-    ("config", "answer"),
-    [
-        ({}, State.PRESENT),
-        ({"torch_dtype": "float16", "learning_rate": 3e-6}, State.PRESENT),
-        ({"torch_dtype": None, "precision": "bf16-true"}, State.PRESENT),
-        ({"learning_rate": 1e-3}, State.ABSENT),
-        ({"torch_dtype": "float32"}, State.ABSENT),
-        ({"torch_dtype": None, "precision": "bf16-mixed"}, State.UNKNOWN),
-        ({"torch_dtype": None, "bf16": True}, State.UNKNOWN),
-        ({"lora_r": 8}, State.UNKNOWN),
-        ({"zero_stage": 2}, State.UNKNOWN),
-        ({"optim": "sgd"}, State.UNKNOWN),
-    ],
-)
-def test_steps_smaller_than_the_rounding_of_weights_kept_in_half_precision_are_present(
-    config: dict[str, Scalar], answer: State
-) -> None:
-    run = run_of(loss=decay(30), kind="sft", config={**PURE, **config})
-    assert state("updates_below_rounding", run) is answer

@@ -40,37 +40,6 @@ def test_what_a_weight_loses_in_a_step_is_judged(
     assert state("weight_decay_high", run_of(loss=decay(20), config=config)) is answer
 
 
-@pytest.mark.parametrize(("weight_decay", "answer"), [(50.0, State.PRESENT), (0.3, State.ABSENT)])
-def test_a_decay_that_would_shrink_weights_to_nothing_within_the_run_outweighs(
-    weight_decay: float, answer: State
-) -> None:
-    config: dict[str, Scalar] = {"weight_decay": weight_decay, "learning_rate": 1e-3, "max_steps": 200}
-    run = run_of(loss=decay(50), config=config)
-    assert state("weight_decay_high", run) is State.PRESENT
-    assert state("weight_decay_outweighs", run) is answer
-
-
-def test_a_long_run_with_a_usual_decay_is_not_outweighed() -> None:
-    config: dict[str, Scalar] = {"weight_decay": 0.1, "learning_rate": 1e-3, "max_steps": 100_000}
-    assert state("weight_decay_outweighs", run_of(loss=decay(50), config=config)) is State.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "outcome", "answer"),
-    [
-        ("dropout", 0.9, "dropout_high", State.PRESENT),
-        ("attention_dropout", 0.8, "dropout_high", State.PRESENT),
-        ("dropout", 0.5, "dropout_high", State.ABSENT),
-        ("dropout", 90, "dropout_high", State.ABSENT),
-        ("other", 0.9, "dropout_high", State.UNKNOWN),
-    ],
-)
-def test_shares_that_leave_little_to_learn_from_are_present(
-    name: str, value: float, outcome: str, answer: State
-) -> None:
-    assert state(outcome, run_of(loss=decay(50), config={name: value})) is answer
-
-
 def test_the_share_that_a_weight_loses_is_told() -> None:
     config: dict[str, Scalar] = {"weight_decay": 0.5, "learning_rate": 0.1}
     assert seen("weight_decay_high", run_of(loss=decay(20), config=config)).values["per_step"] == pytest.approx(0.05)

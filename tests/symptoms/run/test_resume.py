@@ -29,18 +29,6 @@ def test_a_jump_up_where_a_run_goes_on_is_present(factor: float, seed: int) -> N
     assert finding.steps[0] == 121
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_jump_after_words_of_a_resume_that_is_soon_made_up_is_present(seed: int, tmp_path: Path) -> None:
-    loss = noisy(decay(300), 0.02, seed)
-    loss[150:] += 0.8 * np.exp(-np.arange(150) / 6)
-    lines = [f"step {at + 1} loss {value:.4f}" for at, value in enumerate(loss)]
-    lines.insert(150, "Resuming training from checkpoint at step 150")
-    (tmp_path / "train.log").write_text("\n".join(lines))
-    run = read_run(tmp_path / "train.log")
-    assert seen("loss_jump_at_resume", run).steps[0] == 151
-    assert state("loss_settles_after_resume", run) is State.PRESENT
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_a_smooth_resume_is_absent(seed: int) -> None:
     assert state("loss_jump_at_resume", run_of_records(resumed(1.0, seed=seed))) is State.ABSENT
@@ -91,25 +79,6 @@ def after_resume(extra: NDArray[np.float64]) -> Run:
     records = [{"step": float(at), "loss": float(loss[at])} for at in range(100)]
     records += [{"step": float(at), "loss": float(loss[at] + extra[at - 90])} for at in range(90, 160)]
     return run_of_records(records)
-
-
-def test_a_jump_that_is_made_up_again_is_present() -> None:
-    assert state("loss_settles_after_resume", after_resume(1.5 * np.exp(-np.arange(70) / 8))) is State.PRESENT
-
-
-def test_a_jump_that_stays_is_absent() -> None:
-    assert state("loss_settles_after_resume", after_resume(np.full(70, 1.5))) is State.ABSENT
-
-
-def test_a_fall_at_the_resume_does_not_settle() -> None:
-    run = after_resume(np.where(np.arange(70) < 40, -0.6, 0.0))
-    assert state("loss_settles_after_resume", run) is State.UNKNOWN
-    assert state("falls_back_at_resume", run) is State.PRESENT
-
-
-def test_a_run_that_was_never_resumed_cannot_tell() -> None:
-    run = run_of_records({"step": float(at), "loss": 4.0 - at / 100} for at in range(100))
-    assert state("loss_settles_after_resume", run) is State.UNKNOWN
 
 
 DICE = np.random.default_rng(0)
@@ -210,14 +179,6 @@ def test_a_short_log_shows_a_dip_at_its_resume() -> None:
     records = [{"step": 10 * at + 10, "loss": one} for at, one in enumerate(levels)]
     records += [{"step": 10 * at + 90, "loss": one} for at, one in enumerate(after)]
     assert state("falls_back_at_resume", run_of_records(records)) is State.PRESENT
-
-
-@pytest.mark.parametrize(("factor", "expected"), [(3.0, State.PRESENT), (1.1, State.ABSENT)])
-def test_a_gradient_norm_that_changes_its_level_with_the_loss_is_told(factor: float, expected: State) -> None:
-    records = [{**one, "grad_norm": 1.0 + 0.05 * (at % 3)} for at, one in enumerate(resumed(2.0))]
-    for one in records[150:]:
-        one["grad_norm"] *= factor  # type: ignore[operator]
-    assert state("gradient_jumps_at_resume", run_of_records(records)) is expected
 
 
 def test_a_fall_where_a_resume_begins_an_epoch_is_that_of_the_epoch() -> None:

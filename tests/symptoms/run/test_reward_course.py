@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.diagnose.hypotheses import independent
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
@@ -169,10 +166,6 @@ def test_a_fall_after_a_rise_is_present_with_its_onset() -> None:
     assert 90 <= (finding.steps[0] or 0) <= 110
 
 
-def test_a_language_model_that_only_loses_reward_is_present() -> None:
-    assert state("reward_sinks", run_of(reward=noisy(np.linspace(1.5, 0.3, 80), 0.05), kind="grpo")) is State.PRESENT
-
-
 def test_an_agent_that_is_worse_than_random_at_first_is_absent() -> None:
     returns = np.concatenate([np.linspace(-4, -7, 15), np.linspace(-7, 5, 60)])
     assert state("reward_falls", run_of({"rollout/ep_rew_mean": returns}, kind="rl")) is State.ABSENT
@@ -209,60 +202,6 @@ SINKING = np.linspace(-180, -400, 60)
 def agent(reward: NDArray[np.float64]) -> Run:
     """A run of 60 records of an agent with a policy."""
     return run_of(reward=reward, policy_loss=noisy([-0.002] * 60, 0.5), kind="rl")
-
-
-def test_an_agent_that_gets_worse_bit_by_bit_is_present() -> None:
-    finding = seen("reward_sinks", agent(noisy(SINKING, 0.02)))
-    assert finding.state is State.PRESENT
-    assert "never above where it began" in finding.summary
-
-
-def test_it_speaks_for_a_loss_with_the_wrong_sign() -> None:
-    curves = {"reward": noisy(SINKING, 0.02), "value_loss": noisy([6e3] * 60, 0.05), "policy_loss": np.full(60, -0.01)}
-    causes = {one.cause: one for one in diagnose(run_of(curves, kind="rl")).hypotheses[:3]}
-    bits = {
-        cause: float(re.findall(r"reward_sinks \(([+.0-9]+) bits", one.because[0])[0]) for cause, one in causes.items()
-    }
-    assert max(bits, key=lambda cause: bits[cause]) == "wrong_loss"
-
-
-def test_a_reward_that_rose_before_it_fell_is_absent() -> None:
-    reward = np.concatenate([np.linspace(20, 250, 40), np.linspace(250, 130, 20)])
-    assert state("reward_sinks", agent(noisy(reward, 0.02))) is not State.PRESENT
-
-
-def test_an_agent_that_is_worse_at_first_and_learns_is_absent() -> None:
-    reward = np.concatenate([np.linspace(-180, -300, 20), np.linspace(-300, -20, 40)])
-    assert state("reward_sinks", agent(noisy(reward, 0.02))) is State.ABSENT
-
-
-def test_a_drop_at_once_to_a_level_that_stays_is_absent() -> None:
-    reward = np.concatenate([[-100.0], np.full(59, -400.0)])
-    assert state("reward_sinks", agent(noisy(reward, 0.01))) is not State.PRESENT
-
-
-def test_an_agent_that_acts_less_and_less_at_random_cannot_be_told() -> None:
-    run = run_of(reward=noisy(np.linspace(22, 9, 60), 0.02), epsilon=np.linspace(1, 0.05, 60), kind="rl")
-    assert state("reward_sinks", run) is State.UNKNOWN
-
-
-def test_an_agent_of_whose_policy_nothing_is_logged_may_act_less_and_less_at_random() -> None:
-    run = run_of(reward=noisy(np.linspace(22, 9, 60), 0.02), loss=[0.1] * 60, kind="rl")
-    assert state("reward_sinks", run) is State.UNKNOWN
-
-
-def test_a_language_model_that_gets_worse_bit_by_bit_is_present() -> None:
-    run = run_of(reward=noisy(np.linspace(0.6, 0.1, 60), 0.05), completion_length=[80.0] * 60, kind="grpo")
-    assert state("reward_sinks", run) is State.PRESENT
-
-
-def test_a_log_that_begins_in_mid_run_cannot_be_told() -> None:
-    run = run_of(reward=dict(zip(range(5_000_000, 5_060_000, 1000), noisy(SINKING, 0.02), strict=True)), kind="rl")
-    assert state("reward_sinks", run) is State.UNKNOWN
-
-
-def test_three_records_do_not_tell_that_a_reward_sinks() -> None:
-    assert state("reward_sinks", run_of(reward=[-1.0, -2.0, -3.0], kind="rl")) is State.UNKNOWN
 
 
 def car(reward: Curve, length: Curve) -> Run:

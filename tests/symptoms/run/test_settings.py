@@ -45,3 +45,43 @@ def test_a_usual_or_large_beta_is_absent(beta: float) -> None:
 )
 def test_what_beta_is_for_must_be_known(kind: str, config: dict[str, Scalar]) -> None:
     assert state("beta_low", run_of(MARGINS, kind=kind, config=config)) is State.UNKNOWN
+
+
+def told(config: dict[str, Scalar], kind: str) -> list[str]:
+    run = run_of(loss=[1.0] * 20, reward=[1.0] * 20, kind=kind, config=config)
+    names = ("adam_epsilon_tiny", "adam_betas_odd", "discount_above_one", "entropy_bonus_negative")
+    return [name for name in names if state(name, run) is State.PRESENT]
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "expected"),
+    [
+        ({"adam_epsilon": 1e-16}, "supervised", "adam_epsilon_tiny"),
+        ({"adam_epsilon": 0.0, "optim": "adamw"}, "supervised", "adam_epsilon_tiny"),
+        ({"adam_beta1": 0.99, "adam_beta2": 0.9}, "supervised", "adam_betas_odd"),
+        ({"adam_beta2": 0.99999}, "supervised", "adam_betas_odd"),
+        ({"gamma": 1.2}, "rl", "discount_above_one"),
+        ({"gamma": 0.99, "ent_coef": -0.3}, "rl", "entropy_bonus_negative"),
+    ],
+)
+def test_constants_with_which_nothing_is_learnt_are_present(
+    config: dict[str, Scalar], kind: str, expected: str
+) -> None:
+    assert told(config, kind) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"adam_epsilon": 1e-8, "adam_beta1": 0.9, "adam_beta2": 0.999}, "supervised"),
+        ({"adam_epsilon": 1e-10, "adam_beta1": 0.9, "adam_beta2": 0.95}, "supervised"),
+        ({"adam_epsilon": 1e-8, "adam_beta1": 0.0, "adam_beta2": 0.9}, "supervised"),
+        ({"layer_norm_eps": 1e-12}, "supervised"),
+        ({"optim": "lion", "adam_beta1": 0.95, "adam_beta2": 0.9}, "supervised"),
+        ({"gamma": 1.0, "ent_coef": 0.0}, "ppo"),
+        ({"gamma": 2.0}, "supervised"),
+        ({}, "rl"),
+    ],
+)
+def test_usual_constants_and_those_of_others_are_not_present(config: dict[str, Scalar], kind: str) -> None:
+    assert told(config, kind) == []

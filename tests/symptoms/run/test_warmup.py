@@ -72,26 +72,6 @@ def test_records_that_begin_with_the_first_epoch_are_judged() -> None:
     assert state("lr_no_warmup", run_of_records(records)) is State.PRESENT
 
 
-@pytest.mark.parametrize(
-    ("steps", "planned", "answer"),
-    [
-        (150, 240, State.PRESENT),
-        (200, 240, State.PRESENT),
-        (108, 240, State.ABSENT),
-        (24, 240, State.ABSENT),
-        (72, 240, State.ABSENT),
-    ],
-)
-def test_a_warmup_that_takes_more_than_half_of_the_plan_is_present(steps: int, planned: int, answer: State) -> None:
-    config: dict[str, Scalar] = {"warmup_steps": steps, "max_steps": planned}
-    assert state("warmup_takes_most", run_of(loss=decay(50), config=config)) is answer
-
-
-def test_a_cycle_has_its_peak_late() -> None:
-    config: dict[str, Scalar] = {"warmup_steps": 150, "max_steps": 240, "lr_scheduler_type": "OneCycleLR"}
-    assert state("warmup_takes_most", run_of(loss=decay(50), config=config)) is State.ABSENT
-
-
 WARMED: dict[str, Scalar] = {"warmup_steps": 40, "max_steps": 200, "lr_scheduler_type": "cosine"}
 
 

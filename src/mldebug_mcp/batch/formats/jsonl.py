@@ -47,7 +47,7 @@ def tables(path: Path) -> Iterator[Table]:
         while line := file.readline(MAX_LINE):
             if not line.strip():
                 continue
-            record = _object(line)
+            record = object_in(line)
             if record is None:
                 broken += 1
                 continue
@@ -64,7 +64,8 @@ def tables(path: Path) -> Iterator[Table]:
     yield last
 
 
-def _object(line: bytes) -> dict[str, object] | None:
+def object_in(line: bytes) -> dict[str, object] | None:
+    """Return the row on a line; None where it is no JSON object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.conventions.frameworks import are_measures_of_boosting
 from mldebug_mcp.logs.decoding.curves import curves_in
 from mldebug_mcp.logs.decoding.json_values import is_column
 from mldebug_mcp.logs.decoding.points import add_points
-from mldebug_mcp.logs.framework_columns import are_measures_of_boosting
 from mldebug_mcp.logs.names import is_telling
 
 SELDOM = 2

@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from mldebug_mcp.logs.beside import is_long
-from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
+from mldebug_mcp.logs.beside import SUMMARY_MARKS, is_long
+from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.decoding.json_values import parse_object

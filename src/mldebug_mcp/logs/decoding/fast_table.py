@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mldebug_mcp.logs.beside import is_long
-from mldebug_mcp.logs.builder import MESSAGES, SUMMARY_MARKS, RunBuilder
+from mldebug_mcp.logs.beside import SUMMARY_MARKS, is_long
+from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, blocks, lines_of, pieces
 from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.numbers import parse_number

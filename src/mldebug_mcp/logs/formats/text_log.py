@@ -15,10 +15,11 @@ from itertools import islice
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import FAST_BYTES, blocks
 from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.lines.alike import AlikeLines, Memory
+from mldebug_mcp.logs.lines.alike import AlikeLines
 from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
 from mldebug_mcp.logs.lines.frameworks import framework_of
+from mldebug_mcp.logs.lines.memory import Memory
 from mldebug_mcp.logs.lines.phases import heads_evaluation
 from mldebug_mcp.logs.lines.prefixes import records_in, without_prefix
 from mldebug_mcp.logs.lines.records import Records

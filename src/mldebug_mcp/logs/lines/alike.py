@@ -4,39 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mldebug_mcp.logs.lines.box_shapes import NEITHER, BoxShapes, take_boxes, untold
+from mldebug_mcp.logs.lines.box_shapes import NEITHER, take_boxes, untold
+from mldebug_mcp.logs.lines.memory import MAX_SHAPES, TRIES, Lines, Memory, Skeleton
 from mldebug_mcp.logs.lines.records import MANY, Records
 from mldebug_mcp.logs.lines.said import Said
-from mldebug_mcp.logs.lines.shapes import Read, Shape, learn
+from mldebug_mcp.logs.lines.shapes import Read, learn
 from mldebug_mcp.logs.lines.skeletons import Skeletons
-from mldebug_mcp.logs.lines.table_rows import RowShapes, alike_from, take_rows
+from mldebug_mcp.logs.lines.table_rows import alike_from, take_rows
 from mldebug_mcp.logs.lines.tables import Table
 from mldebug_mcp.logs.lines.together import Part, counters_of, which_go
 
 TOGETHER, BOXED = -1, -2
 """Stand for the place of lines that can be taken together with those of other shapes, and of those of boxes."""
-MAX_KEYS = 20_000
-"""Skeletons that are remembered."""
-MAX_KEY = 4000
-"""Bytes of a skeleton that is remembered."""
-MAX_SHAPES = 64
-"""Shapes of one skeleton, told apart by numbers such as the rank."""
-TRIES = 4
-"""Lines of a skeleton from which no shape could be learnt, before it is given up."""
-
-FREE_READS = 5000
-"""Times that lines may be read to learn shapes from them, beyond as often as there are lines: learning never takes
-much longer than reading each line by itself, whatever the text. Chosen by hand."""
-
-Lines = NDArray[np.int64]
 
 
 class IsSettled(Protocol):
@@ -44,79 +29,6 @@ class IsSettled(Protocol):
 
     def __call__(self, *, but_for_table: bool = False) -> bool:
         """Say so; the open table does not count, if `but_for_table`."""
-
-
-@dataclass(slots=True)
-class _Skeleton:
-    """What is known of the lines of one skeleton."""
-
-    seen: int = 0
-    tries: int = 0
-    shapes: list[Shape] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Memory:
-    """The skeletons that were seen: the place of each, and by place what is known of it.
-
-    `lines` counts the lines that were taken, `reads` how often lines were read to learn shapes from them.
-    """
-
-    places: dict[bytes, int] = field(default_factory=dict)
-    known: list[_Skeleton] = field(default_factory=lambda: [_Skeleton(tries=TRIES)])
-    dull: bytearray = field(default_factory=lambda: bytearray(1))
-    first: dict[tuple[object, ...], int] = field(default_factory=dict)
-    boxes: BoxShapes = field(default_factory=BoxShapes)
-    rows: RowShapes = field(default_factory=RowShapes)
-    lines: int = 0
-    reads: int = 0
-
-    @property
-    def may_learn(self) -> bool:
-        """Whether learning has cost no more than it may by now: where shapes seldom come again, it does not pay."""
-        return self.reads < self.lines + FREE_READS
-
-    def only_shape(self, place: int) -> Shape | None:
-        """Return the shape that all lines of a skeleton have, None if there is not one that is sure."""
-        shapes = self.known[place].shapes
-        return shapes[0] if len(shapes) == 1 and not shapes[0].fixed and not shapes[0].short else None
-
-    def keep(self, key: bytes, numbers: int, shape: Shape) -> None:
-        """Remember a shape; a skeleton whose lines say what those of another one say gets the place of that one."""
-        skeleton = self.known[self.places[key]]
-        place = self.first.setdefault((numbers, *shape.identity), self.places[key])
-        if not skeleton.shapes and len(self.known[place].shapes) == 1:
-            self.places[key] = place
-        skeleton.shapes.append(shape)
-
-    def places_of(self, keys: list[bytes]) -> Lines:
-        """Return the place of each line's skeleton, 0 for one that is not remembered, shape (lines,)."""
-        if len(self.places) >= MAX_KEYS:
-            self._forget()
-        known = self.places
-        places = [known.get(key, -1) for key in keys]
-        if -1 in places:
-            places = [self._place(key) if place < 0 else place for key, place in zip(keys, places, strict=True)]
-        return np.array(places, dtype=np.int64)
-
-    def _forget(self) -> None:
-        """Keep what was learnt alone."""
-        kept = {key: self.known[place] for key, place in self.places.items() if self.known[place].shapes}
-        self.places, self.known, self.dull, self.first = {}, [self.known[0]], bytearray(1), {}
-        self.boxes.forget_places()
-        for key, skeleton in kept.items():
-            self.known[self._place(key)] = skeleton
-
-    def _place(self, key: bytes) -> int:
-        place = self.places.get(key)
-        if place is None:
-            if len(key) > MAX_KEY or len(self.places) >= MAX_KEYS:
-                return 0
-            place = self.places[key] = len(self.known)
-            self.known.append(_Skeleton())
-            self.dull.append(0)
-            self.boxes.add_place(key)
-        return place
 
 
 class AlikeLines:
@@ -274,13 +186,13 @@ class AlikeLines:
                     return done
         return int(lines[-1]) + 1
 
-    def _take_many(self, skeletons: Skeletons, before: int, lines: Lines, skeleton: _Skeleton) -> int:
+    def _take_many(self, skeletons: Skeletons, before: int, lines: Lines, skeleton: Skeleton) -> int:
         """Take lines of one skeleton by their shape, if they all have the same; return how many were taken."""
         rows = skeletons.rows(lines)
         shape = next((shape for shape in skeleton.shapes if shape.which_fit(rows).all()), None)
         return 0 if shape is None else self._records.take_many(before + lines + 1, shape, rows)
 
-    def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: _Skeleton) -> bool:
+    def _take_one(self, skeletons: Skeletons, before: int, line: int, skeleton: Skeleton) -> bool:
         """Take a line by its shape, if that is known."""
         numbers = skeletons.listed[skeletons.first[line] : skeletons.first[line + 1]]
         shapes = skeleton.shapes

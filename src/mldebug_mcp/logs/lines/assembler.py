@@ -150,6 +150,7 @@ class Assembler:
         if batch and "step" not in columns:
             epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
             columns["step"] = self._batches.steps(epoch, np.trunc(batch[0]), np.trunc(batch[1]))
+            self._correct_steps()
         if "step" in columns:
             self._step = float(columns["step"][-1])
         if "epoch" in columns:
@@ -244,11 +245,23 @@ class Assembler:
             if self._epoch is not None:  # no sooner: a heading may tell how many there are
                 self._batches.begin(self._epoch, counters.first_epoch)
             values["step"] = self._batches.step(self._epoch or 0.0, *counters.batch)
+            self._correct_steps()
         if counters.batch and parsed.evaluation and not values and self._step is not None:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
+
+    def _correct_steps(self) -> None:
+        """Correct the steps that were given when it was not known yet whether batches are counted over all epochs."""
+        meant = self._batches.corrections()
+        if not meant:
+            return
+        wrong = {row: meant[step] for row, step in self._builder.column("step") if step in meant}
+        if wrong:
+            self._builder.overwrite("step", np.array([*wrong]), np.array([*wrong.values()]))
+        if "step" in self._counters:
+            self._counters["step"] = meant.get(self._counters["step"], self._counters["step"])
 
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics

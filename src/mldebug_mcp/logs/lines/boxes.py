@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from mldebug_mcp.logs.names import counts_rows, is_known, is_telling
 from mldebug_mcp.logs.numbers import parse_number
 
 _SIDES = "|│┃║"
@@ -60,7 +61,17 @@ def name_in_row(line: str) -> str | None:
 
 
 def _row(line: str) -> re.Match[str] | None:
-    return _ROW.match(line) if any(side in line for side in _SIDES) else None
+    """Return a row of a box; a table of two columns has rows of two numbers under a row of two names."""
+    row = _ROW.match(line) if any(side in line for side in _SIDES) else None
+    if row is None or parse_number(row["name"]) is not None:
+        return None
+    if row["value"] and parse_number(row["value"]) is None and all(map(_names_column, row.groups())):
+        return None
+    return row
+
+
+def _names_column(name: str) -> bool:
+    return is_known(name) or is_telling(name) or counts_rows(name)
 
 
 def is_rule(line: str) -> bool:

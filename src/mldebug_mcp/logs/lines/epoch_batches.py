@@ -23,6 +23,7 @@ class EpochBatches:
         self._count = np.nan
         self._interval = np.nan
         self._over_all: bool | None = None
+        self._early: dict[float, float] = {}
 
     def begin(self, epoch: float, first_epoch: float | None) -> None:
         """Say which epoch is the first one that is seen, and the number of the first one where the framework tells."""
@@ -34,7 +35,10 @@ class EpochBatches:
         """Return the step of a batch."""
         if self._over_all is None:
             self._see(epoch, count)
-        return count if self._over_all else (epoch - (self._base or 0.0)) * total + count
+        within = (epoch - (self._base or 0.0)) * total + count
+        if self._over_all is None and within != count:
+            self._early[within] = count
+        return count if self._over_all else within
 
     def steps(self, epoch: Floats, count: Floats, total: Floats) -> Floats:
         """Return the steps of many batches, each array of shape (n,)."""
@@ -43,7 +47,17 @@ class EpochBatches:
             self._see(float(epoch[at]), float(count[at]))
             at += 1
         within: Floats = (epoch - (self._base or 0.0)) * total + count
+        if self._over_all is None:
+            other = within != count
+            self._early.update(zip(within[other].tolist(), count[other].tolist(), strict=True))
         return count if self._over_all else within
+
+    def corrections(self) -> dict[float, float]:
+        """Return, once it is known that the counter goes on over all epochs, what steps given before are instead."""
+        if self._over_all is None:
+            return {}
+        early, self._early = self._early, {}
+        return early if self._over_all else {}
 
     def _see(self, epoch: float, count: float) -> None:
         moved = count - self._count

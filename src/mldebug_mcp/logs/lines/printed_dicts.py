@@ -34,6 +34,7 @@ class PrintedDicts:
         self.histories = Histories()
         self._lines: list[str] = []
         self._characters = 0
+        self._brackets = 0
 
     @property
     def open(self) -> bool:
@@ -42,14 +43,16 @@ class PrintedDicts:
 
     def begin(self, message: str) -> None:
         """Take the line in which a dict begins."""
-        self._lines, self._characters = [message], 0
+        self._lines, self._characters, self._brackets = [message], 0, _opened(message)
 
     def go_on(self, number: int, line: str) -> bool:
         """Read on in the open dict, which a terminal may have wrapped within a number; say whether this is of it."""
         self._lines.append(line)
         self._characters += len(line)
         goes_on = ("'" in line or '"' in line) and len(self._lines) < MAX_LINES
-        if "}" not in line and (goes_on or (self._characters < MAX_OBJECT and _is_of_list(line))):
+        in_list = self._brackets > 0 and self._characters < MAX_OBJECT and _is_of_list(line)
+        self._brackets += _opened(line)
+        if "}" not in line and (goes_on or in_list):
             return True
         lines, self._lines = self._lines, []
         part = "}" in line
@@ -80,3 +83,8 @@ class PrintedDicts:
 def _is_of_list(line: str) -> bool:
     """Say whether a line of a dict holds but values of a list."""
     return not _WORDS.sub("", line).strip(_NUMBERS)
+
+
+def _opened(line: str) -> int:
+    """Return how many lists a line opens and leaves open."""
+    return line.count("[") - line.count("]")

@@ -212,10 +212,11 @@ class Records:
             counts = np.append(differs, True)
         chosen = np.flatnonzero(counts)
         several = not like.bar.keras and len(chosen) >= MANY and bool(np.all(at[chosen] != 0))
-        inside = chosen[1:-1]
+        inside = chosen[1:-2]  # the last one waits for the next, and the one before it for what stands below
         for index in chosen.tolist():
             self._take_at(index, numbers, shape, rows)
             if several and self.bars.many(like, [column[inside] for column in columns]):
+                self._take_at(int(chosen[-2]), numbers, shape, rows)
                 self._take_at(int(chosen[-1]), numbers, shape, rows)
                 break
             several = False

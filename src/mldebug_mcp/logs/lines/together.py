@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.logs.builder import SUMMARY_MARKS, name_in_record
+from mldebug_mcp.logs.beside import SUMMARY_MARKS, name_in_record
 from mldebug_mcp.logs.lines.assembler import Assembler
 from mldebug_mcp.logs.lines.bar_steps import BarSteps, Dicts, may_train
 from mldebug_mcp.logs.lines.lots import Lot, carried

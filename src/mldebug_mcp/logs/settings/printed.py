@@ -32,7 +32,9 @@ _BRACE = re.compile(r"[{]")
 _COUNTERS = frozenset(
     {"step", "epoch", "loss", "iteration", "iter", "global_step", "train_loss", "val_loss", "eval_loss"}
 )
-"""What a record of a log holds as a number, and a configuration hardly ever."""
+"""What a record of a log holds as a number, and a configuration hardly ever ..."""
+_STEPS = frozenset({"step", "global_step", "iteration", "iter"})
+"""... and what a part of one holds, where the loggers' own fields stand around it."""
 
 
 @lru_cache(maxsize=8)
@@ -72,8 +74,13 @@ def is_configuration(values: Mapping[str, object], *, told: bool = False) -> boo
     """
     if told and len(values) >= LEAST_ARGUMENTS:
         return True
-    is_record = any(_counts(name, value) for name, value in values.items())
+    is_record = any(_counts(name, value) for name, value in values.items()) or _holds_step(values)
     return not is_record and len(Settings.of(values).known) >= LEAST_KNOWN
+
+
+def _holds_step(values: Mapping[str, object]) -> bool:
+    parts = [part for part in values.values() if isinstance(part, Mapping)]
+    return any(name in _STEPS and number_of(value) is not None for part in parts for name, value in part.items())
 
 
 def _counts(name: str, value: object) -> bool:

@@ -58,7 +58,8 @@ class Settings(Mapping[str, Setting]):
     def of(cls, values: Mapping[str, object], source: str = "", within: str = "") -> Settings:
         """Read a configuration, nested anywhere.
 
-        Of several keys for one setting the plainest stands, then the outermost; a null only where there is no other.
+        Of several keys for one setting the plainest stands (`max_steps` before `iterations`), then the outermost; a
+        null only where there is no other.
 
         Args:
             values: Names to values, mappings and lists.
@@ -147,7 +148,7 @@ class Settings(Mapping[str, Setting]):
 @dataclass(frozen=True, slots=True)
 class _Claim:
     setting: Setting
-    rank: tuple[bool, bool, int, int]
+    rank: tuple[bool, bool, bool, int, int]
 
 
 def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Iterator[_Claim]:
@@ -155,10 +156,10 @@ def _claims(key: str, value: Value, source: str, depth: int, within: str) -> Ite
         typed = _typed(match, value)
         for name, one in (typed or {}).items():
             setting = Setting(name, one, key, source, known=True)
-            yield _Claim(setting, (one is None or one == -1, match.weak, depth, -match.words))
+            yield _Claim(setting, (one is None or one == -1, match.weak, match.words < 2, depth, -match.words))
         if typed is not None:
             return
-    yield _Claim(Setting(shorten(plain_name(key), 120), value, key, source), (False, False, depth, 0))
+    yield _Claim(Setting(shorten(plain_name(key), 120), value, key, source), (False, False, False, depth, 0))
 
 
 def _typed(match: Match, value: Value) -> dict[str, Value] | None:

@@ -13,7 +13,7 @@ from mldebug_mcp.measure.answers import has_settled, nothing_right
 from mldebug_mcp.measure.beginning import PASSES, epoch_at
 from mldebug_mcp.measure.quality import ACCURACIES, as_shares
 from mldebug_mcp.measure.scale import MAX_LN_VOCABULARY, uniform_loss
-from mldebug_mcp.measure.statistics import aligned, blocks, end_level, median, start_level
+from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
 from mldebug_mcp.symptoms.levels.loss_slow import creeps_below
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
@@ -41,14 +41,8 @@ HALF = 0.02
 """So far from a half is the accuracy of a guess between two classes. Chosen: over some thousand rows."""
 LEAST_RECORDS, STANDS = 10, 0.01
 """Fewer records tell only where nearly all are within this share of a guess. Chosen: means of epochs are."""
-LEAST, UNIT, STILL = 8, 0.07, 0.04
-"""Records, how far from 1 their level is, and how far it moves. Chosen: the variance of some thousand rows."""
-RATIO = (0.68, 0.9)
-"""Mean absolute error over the root of the squared one. Source: 0.71 for Laplace's distribution, 0.87 for a uniform
-one.
-"""
-_ABSOLUTE = ("mae", "mean_absolute_error", "eval_mae", "eval_mean_absolute_error")
-_SQUARED = ("mse", "mean_squared_error")
+LEAST = 8
+"""Records of the loss of an embedding. Chosen: half of them are a level."""
 TRIPLET = ("*triplet*",)
 CONTRASTIVE = ("*contrastive*", "*infonce*", "*info_nce*", "nce", "nce_loss", "*_nce_loss", "*nt_xent*", "*ntxent*")
 USUAL_MARGINS = (0.1, 0.2, 0.3, 0.5, 1.0, math.log(2))
@@ -153,45 +147,6 @@ def _guessed(run: Run, start: float, end: float) -> float:
     classes = min(max(math.exp(min(end, MAX_LN_VOCABULARY)), fewest), most)
     whole = [one for one in (math.floor(classes), round(classes), math.ceil(classes)) if fewest <= one <= most]
     return min((math.log(one) for one in whole), key=lambda one: abs(one - end), default=-math.log(accuracy))
-
-
-def loss_at_unit_variance(run: Run) -> Evidence | None:
-    """A squared error is 1 nearly from the beginning to the end: that of a constant against a target of variance 1.
-
-    Not this when: it falls below; the loss is no squared error; the target is next to noise by its nature.
-    """
-    loss = run["loss"].finite
-    beside = _squared(run)
-    if beside is None:
-        raise CannotTell("nothing says that the loss is a squared error")
-    later = loss.value[len(loss) // 4 :]
-    level = blocks(later, 5).level
-    if float(np.abs(level - 1).max()) > UNIT or float(np.ptp(level)) > STILL:
-        return None
-    return Evidence(
-        f"loss is {figure(median(later))} over the later three quarters of {len(loss)} records{beside}: predicting the "
-        "mean of a target with variance 1 has 1",
-        steps=(float(loss.step[len(loss) // 4]),),
-        values={"level": median(later), "lowest": float(level.min()), "highest": float(level.max())},
-    )
-
-
-def _squared(run: Run) -> str | None:
-    """Return what says that the loss is a squared error, in words, or None if nothing does."""
-    if run.kind == "diffusion":
-        return ""
-    for name in (one for one in _SQUARED if one in run):
-        _, squared, loss = aligned(run[name].finite, run["loss"].finite)
-        if len(loss) >= LEAST and bool(np.allclose(squared, loss, rtol=UNIT)):
-            return ", and so is the mean squared error"
-    for name in (one for one in _ABSOLUTE if one in run):
-        beside = run["eval_loss"] if name.startswith("eval_") and "eval_loss" in run else run["loss"]
-        _, absolute, squared = aligned(run[name].finite, beside.finite)
-        if len(squared) < LEAST or median(squared) <= 0:
-            continue
-        if RATIO[0] <= median(absolute) / math.sqrt(median(squared)) <= RATIO[1]:
-            return f" and {name} {figure(median(absolute))}"
-    return None
 
 
 def loss_at_collapse(run: Run) -> Evidence | None:

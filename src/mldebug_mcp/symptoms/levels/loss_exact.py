@@ -7,12 +7,10 @@ import re
 
 import numpy as np
 
-from mldebug_mcp.logs.names import is_evaluation
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.evaluation import evaluation_losses
-from mldebug_mcp.measure.quality import ACCURACIES, as_share, quality_metrics
+from mldebug_mcp.measure.quality import ACCURACIES
 from mldebug_mcp.measure.scale import predicts_tokens, uniform_loss
-from mldebug_mcp.measure.statistics import aligned, end_level, last_decimal, median, start_level
+from mldebug_mcp.measure.statistics import end_level, last_decimal, median, noise, start_level
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
@@ -35,36 +33,15 @@ SHORT, FROM_SHORT = 10, 0.5
 """In fewer records a single zero is enough, from this share of the start. Chosen: excerpts are cut to show it."""
 BELOW = 0.1
 """Share of the records below zero. Chosen: single ones may be of a regulariser."""
+BEYOND_NOISE = 2.0
+"""Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
 RUNAWAY, UNBENT = 20.0, 0.4
 """Times its first size, and share of the fall in the later half, of a loss that has no bound. Chosen: a straight line
 has half of it there, an exponential a quarter.
 """
-CLIPPED = {
-    "1e-7": -math.log(1e-7),
-    "1e-8": -math.log(1e-8),
-    "1e-12": -math.log(1e-12),
-    "1e-15": -math.log(1e-15),
-    "the smallest float32": -math.log(1.17549435e-38),
-    "e^-100": 100.0,
-}
-"""What a wrong answer costs where probabilities are clipped. Source: Keras (1e-7), scikit-learn (1e-15), Caffe
-(FLT_MIN), PyTorch's BCELoss (e^-100).
-"""
-NEAR, EXACT = 0.005, 2e-5
-"""Of the expected loss, with an accuracy and without. Chosen: the digits that both are printed with."""
-LEAST_WRONG, LEAST = 0.02, 3
-"""Share of wrong answers, and last records. Chosen: fewer bring the loss near zero whatever is clipped."""
-LEFT, EPOCHS = 0.05, 3.0
-"""Share of the first loss that is left after so many epochs. Chosen: rows are not memorised at first sight."""
-LEAST_BOXES = 5
-"""Records. Chosen: a single batch may well hold no object."""
+LEAST = 3
+"""First records that are a level. Chosen: single ones scatter."""
 _OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
-_OF_BOXES = re.compile(
-    r"(?:.+/)?(?:(?:box|bbox|iou|giou|ciou|dfl|l1|reg)_loss|loss_(?:box|bbox|iou|giou|dfl|box_reg|rpn_bbox|rpn_box_reg))"
-)
-_BESIDE = re.compile(
-    r"(?:.+/)?(?:(?:cls|obj|conf|ce)_loss|loss_(?:cls|obj|objectness|conf|ce|rpn_cls|rpn_loc|classifier))"
-)
 
 
 def loss_huge(run: Run) -> Evidence | None:
@@ -162,28 +139,6 @@ def _is_told_apart(run: Run, step: float) -> bool:
     return margin is not None and margin > -math.log(NEARLY_ZERO)
 
 
-def box_loss_zero(run: Run) -> Evidence | None:
-    """A detector's loss of boxes is exactly zero in every record, while that of classes or objects is not.
-
-    No box is matched to a labelled object. Not this when: single records are zero, as of a batch without objects.
-    """
-    parts = [name for name in run.series if not is_evaluation(name)]
-    boxes = [run[name].finite for name in parts if _OF_BOXES.fullmatch(name.lower())]
-    beside = [run[name].finite for name in parts if _BESIDE.fullmatch(name.lower())]
-    boxes = [one for one in boxes if len(one) >= LEAST_BOXES]
-    if not boxes or not any(one.value.any() for one in beside):
-        raise CannotTell(f"no losses of a detector's boxes and of its classes have {LEAST_BOXES} finite values")
-    if any(one.value.any() for one in boxes):
-        return None
-    first = boxes[0]
-    return Evidence(
-        f"{', '.join(one.name for one in boxes)}: 0 in all {len(first)} records from {run.step_name} "
-        f"{figure(float(first.step[0]))} to {figure(float(first.step[-1]))}",
-        steps=(float(first.step[0]),),
-        values={"records": len(first), "parts": len(boxes)},
-    )
-
-
 def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
@@ -197,7 +152,9 @@ def loss_negative(run: Run) -> Evidence | None:
     start, middle, end = start_level(loss.value), start_level(loss.value[half:]), end_level(loss.value)
     masks = any(_OVERLAP.search(name) for name in run.series)
     bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
-    endless = (end < 0 and start > end and middle - end > UNBENT * (start - end)) or end < -bound
+    fallen = start - end
+    goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen
+    endless = goes_on or end < -bound
     wrong = endless or _is_cross_entropy(run)
     return Evidence(
         f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; the lowest "
@@ -206,66 +163,6 @@ def loss_negative(run: Run) -> Evidence | None:
         values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
         present=bool(wrong),
     )
-
-
-def loss_at_clip(run: Run) -> Evidence | None:
-    """The training loss is that of answers of probability 0 or 1, clipped, wrong as often as the accuracy says.
-
-    The outputs are saturated: no gradient comes through. Not this when: the loss only passes such a value.
-    """
-    loss = run["loss"].finite
-    right = aligned(run["accuracy"].finite, loss)[1] if "accuracy" in run else np.empty(0)
-    wrong = 1 - as_share(median(right[-LEAST:])) if len(right) >= LEAST else 0.0
-    share, near = (wrong, NEAR) if wrong > LEAST_WRONG else (1.0, EXACT)
-    for name, cost in CLIPPED.items():
-        for expected, within in ((share * cost, near), (cost, EXACT)):
-            at_it = np.abs(loss.value - expected) <= within * expected
-            if at_it[-LEAST:].all():
-                return _clipped(run, loss, int(len(at_it) - np.argmin(at_it[::-1])) % len(at_it), name, expected)
-    if "accuracy" not in run and float(np.ptp(loss.value[-LEAST:])) > 0:
-        raise CannotTell("no accuracy is logged, and the loss is none of those that clipping gives")
-    return None
-
-
-def _clipped(run: Run, loss: Series, at: int, name: str, expected: float) -> Evidence:
-    return Evidence(
-        f"loss is {figure(float(loss.value[-1]))} from {run.step_name} {figure(float(loss.step[at]))} on: that of "
-        f"answers of probability 0 or 1 clipped at {name}, wrong as often as these",
-        steps=(float(loss.step[at]),),
-        values={"loss": float(loss.value[-1]), "expected": expected},
-    )
-
-
-def loss_gone_by_epochs(run: Run) -> Evidence | None:
-    """The training loss is near zero after several epochs, and no held-out rows are evaluated.
-
-    Not this when: there is an evaluation, which tells learning from memorising; there are fewer than three epochs.
-    """
-    if _evaluated(run):
-        raise CannotTell("an evaluation tells more")
-    if run.step_name != "epoch" and "epoch" not in run:
-        raise CannotTell("not logged: epoch")
-    loss = run["loss"].finite
-    epochs = run.last_step if run.step_name == "epoch" else float(np.max(run["epoch"].finite.value, initial=0.0))
-    edge = max(1, len(loss) // 20)  # of a handful of records the first alone tells where it began
-    start, end = median(loss.value[:edge]), median(loss.value[-edge:])
-    if epochs < EPOCHS or start <= 0 or not 0 <= end < LEFT * start:
-        return None
-    return Evidence(
-        f"loss goes from {figure(start)} to {figure(end)} in {figure(epochs)} epochs, with no evaluation logged",
-        steps=(float(loss.step[int(np.argmax(loss.value < LEFT * start))]),),
-        values={"start": start, "end": end, "epochs": epochs},
-    )
-
-
-def _evaluated(run: Run) -> bool:
-    for of_evaluation in (evaluation_losses, quality_metrics):
-        try:
-            if any(len(series.finite) for series in of_evaluation(run)):
-                return True
-        except CannotTell:
-            continue
-    return False
 
 
 def _finite(run: Run) -> Series:

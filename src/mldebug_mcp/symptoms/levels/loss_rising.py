@@ -8,7 +8,6 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.rise import rise_for_good
-from mldebug_mcp.measure.rise_beside import gradient_levels, rate_there
 from mldebug_mcp.measure.statistics import (
     aligned,
     blocks,
@@ -44,8 +43,6 @@ none of which rises.
 """
 MANY, ALIKE_OF_FEW = 40, 0.9
 """Fewer records go up in order one by one. Chosen: by chance hardly ever."""
-DECAYED, CALM = 0.5, 1.5
-"""Of its peak, a rate no longer high; times its level, a norm as before. Chosen: far from what throws runs off."""
 
 
 def loss_divergence(run: Run) -> Evidence | None:
@@ -168,39 +165,3 @@ def _need(run: Run, records: int, *not_for: str) -> None:
         raise CannotTell(f"not judged for a run of kind {run.kind}")
     if (count := len(run["loss"].finite)) < records:
         raise CannotTell(f"loss has {count} finite values here; {records} are needed")
-
-
-def divergence_after_decay(run: Run, onset: float) -> Evidence | None:
-    """The learning rate is down to half of its peak or less where the loss begins to rise for good.
-
-    A rate that was borne does not throw a run off later. Not this when: it still climbs, or is near its peak.
-    """
-    there = rate_there(run, onset)
-    if there is None:
-        raise CannotTell("no learning rate is logged up to where the loss begins to rise")
-    if there.rate > DECAYED * there.peak:
-        return None
-    return Evidence(
-        f"learning_rate is {figure(there.rate)} at {run.step_name} {figure(onset)}, where the loss begins to rise; its "
-        f"peak was {figure(there.peak)} at {figure(there.peak_step)}",
-        steps=(onset,),
-        values={"rate": there.rate, "peak": there.peak},
-    )
-
-
-def divergence_with_calm_gradient(run: Run, onset: float) -> Evidence | None:
-    """The gradient norm keeps its level while the loss rises for good, as with other rows, labels or terms.
-
-    Not this when: the norm grows with the loss. Unknown where norms are logged clipped.
-    """
-    levels = gradient_levels(run, onset)
-    if levels is None:
-        raise CannotTell("too few gradient norms are logged on either side, or they are lost or clipped")
-    if levels.after > min(CALM * levels.before, levels.highest):
-        return None
-    return Evidence(
-        f"the level of grad_norm is {figure(levels.before)} up to {run.step_name} {figure(onset)}, where the loss "
-        f"begins to rise, and {figure(levels.after)} from there on",
-        steps=(onset,),
-        values={"before": levels.before, "after": levels.after},
-    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.gradients import Pinned, norm_of, pinned
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.gradients import norm_of, pinned
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
@@ -14,12 +14,11 @@ LEAST = 10
 """Norms. Chosen: a share of nearly all needs that many."""
 SHARE = 0.95
 """Share of the records that are clipped, or stand at the threshold. Chosen: nearly every step."""
-FACTOR = 5.0
-"""Times the threshold: far above the 90th percentile of norms, where one clips. Source: tuning_playbook."""
+FACTOR, AT = 5.0, 0.01
+"""Times the threshold: far above the 90th percentile of norms, where one clips; within this share a norm stands at it.
+Source: tuning_playbook; logs are rounded."""
 MOST = 50.0
 """Times the threshold. Chosen: 98 % of each gradient is cut off."""
-AT = 0.01
-"""A norm is that of the threshold to within this share. Chosen: rounding of logs."""
 LOW = 0.05
 """A tiny threshold: practice lies between 0.1, for policies, and 1. Source: axolotl_stability."""
 
@@ -29,7 +28,7 @@ LOW = 0.05
         "grad_clip_saturated",
         """The gradient norm lies above the clipping threshold at nearly every step, typically by several times.
 
-        Not this when: only the first steps are clipped; the norm is logged after clipping (`grad_norm_at_clip`).
+        One that is logged after clipping stands exactly at it instead. Not this when: only the first steps are clipped.
         """,
         background=0.06,
         sources=("tuning_playbook",),
@@ -43,17 +42,6 @@ LOW = 0.05
         """,
         background=0.005,
         of="grad_clip_saturated",
-        needs=("grad_norm",),
-    ),
-    Outcome(
-        "grad_norm_at_clip",
-        """The logged gradient norm stands exactly at the clipping threshold in nearly every record and never above it.
-
-        That is a norm which is logged after clipping, of a run in which nearly every step is clipped. Not this when: no
-        threshold is configured; some of the norms are above it.
-        """,
-        background=0.03,
-        needs=("grad_norm",),
     ),
     Outcome(
         "grad_clip_low",
@@ -71,42 +59,26 @@ def clipping(run: Run) -> Answers:
     threshold = run.setting("max_grad_norm")
     if threshold is None:
         raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    norm = norm_of(run) if "grad_norm" in run else None
     if threshold <= 0:
         return {}
-    norm = norm_of(run)
-    answers = _by_norm(norm, threshold) if norm is not None and "grad_norm" in run else {}
-    if any(isinstance(one, Evidence) for one in answers.values()):
-        return answers
+    few: dict[str, CannotTell] = {}
+    if norm is not None and len(norm) < LEAST:
+        few["grad_clip_saturated"] = CannotTell(f"grad_norm has {len(norm)} finite values; {LEAST} are needed")
+    elif norm is not None:
+        clipped, typical, at = norm.value > threshold, median(norm.value), pinned(norm)
+        stands = at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE
+        if stands or (clipped.mean() >= SHARE and typical >= FACTOR * threshold):
+            said = Evidence(
+                f"grad_norm is {'at' if stands else 'above'} the clipping threshold {figure(threshold)} in "
+                f"{at.share if stands and at else clipped.mean():.0%} of {len(norm)} records; its median is "
+                f"{figure(typical)}",
+                steps=(float(norm.step[0 if stands else int(np.argmax(clipped))]),),
+                values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
+            )
+            most = {"grad_clip_takes_most": said} if typical >= MOST * threshold else {}
+            return {"grad_clip_saturated": said, **most}
     if threshold > LOW or (norm is not None and float(norm.value.max()) <= threshold):
-        return answers
-    said = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
-    return {**answers, "grad_clip_low": Evidence(said, values={"max_grad_norm": threshold})}
-
-
-def _by_norm(norm: Series, threshold: float) -> Answers:
-    if len(norm) < LEAST:
-        why = CannotTell(f"grad_norm has {len(norm)} finite values; {LEAST} are needed")
-        return {"grad_clip_saturated": why, "grad_norm_at_clip": why}
-    at = pinned(norm)
-    if at is not None and abs(at.value / threshold - 1) < AT and at.share >= SHARE:
-        return {"grad_norm_at_clip": _of_pinned(at, threshold)}
-    clipped, typical = norm.value > threshold, median(norm.value)
-    if clipped.mean() < SHARE or typical < FACTOR * threshold:
-        return {}
-    saturated = Evidence(
-        f"grad_norm is above the clipping threshold {figure(threshold)} in {clipped.mean():.0%} of "
-        f"{len(norm)} records; its median is {figure(typical)}",
-        steps=(float(norm.step[int(np.argmax(clipped))]),),
-        values={"share": float(clipped.mean()), "median": typical, "threshold": threshold},
-    )
-    most = {"grad_clip_takes_most": saturated} if typical >= MOST * threshold else {}
-    return {"grad_clip_saturated": saturated, **most}
-
-
-def _of_pinned(at: Pinned, threshold: float) -> Evidence:
-    return Evidence(
-        f"grad_norm is {figure(at.value)} in {at.share:.0%} of {at.records} records and never above; the clipping "
-        f"threshold is {figure(threshold)}",
-        steps=(at.step,),
-        values={"share": at.share, "threshold": threshold},
-    )
+        return few
+    summary = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
+    return {**few, "grad_clip_low": Evidence(summary, values={"max_grad_norm": threshold})}

@@ -22,7 +22,7 @@ from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import counted, figure
 
 GROWTH, GROWTH_ALONE = 30.0, 1000.0

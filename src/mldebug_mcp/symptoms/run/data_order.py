@@ -14,8 +14,6 @@ from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import counted, figure
 
-AGAIN, DIFFERENT = 6, 3
-"""Losses in a row that come again, and how many of them differ. Chosen: by chance not even three digits do so."""
 MAX_POINTS = 20_000
 """Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
 EVENLY, UNEVEN = 0.5, 0.05
@@ -44,38 +42,6 @@ MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 """Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
 CUT = 0.67
 """Times the rate before. Chosen: step schedules cut it by a half or more."""
-
-
-def loss_repeats(run: Run) -> Evidence | None:
-    """The training losses of one epoch come again in the next, each the same number: nothing in them changes.
-
-    Not this when: the loss is one number throughout. Unknown in a log without steps, which may hold one run twice.
-    """
-    if run.step_name == "record":
-        raise CannotTell("without a step or an epoch, one run may have been logged twice")
-    loss = run["loss"].finite
-    found = _repeat(loss.value[-MAX_POINTS:])
-    if found is None:
-        return None
-    lag, again = found
-    first = float(loss.step[-again])
-    return Evidence(
-        f"the last {again} losses are those of {lag} records before, number by number (from {run.step_name} "
-        f"{figure(first)} on)",
-        steps=(first,),
-        values={"records": again, "period": lag},
-    )
-
-
-def _repeat(values: Floats) -> tuple[int, int] | None:
-    """Return after how many records losses come again, and how many of the last ones do; None if they do not."""
-    for at in np.flatnonzero(values[:-DIFFERENT] == values[-1])[::-1].tolist():
-        lag = len(values) - 1 - at
-        same = values[lag:] == values[: len(values) - lag]
-        again = len(same) if same.all() else int(np.argmin(same[::-1]))
-        if again >= AGAIN and again >= min(lag, len(same)):
-            return (lag, again) if len(np.unique(values[-again:])) >= DIFFERENT else None
-    return None
 
 
 def loss_pattern_by_epoch(run: Run) -> Evidence | None:
@@ -199,7 +165,6 @@ def _rate_is_cut(run: Run, steps: NDArray[np.float64]) -> bool:
 
 
 READINGS = (
-    reading(loss_repeats, points=AGAIN + DIFFERENT, needs=("loss",), background=0.001),
     reading(
         loss_pattern_by_epoch,
         needs=("loss",),

@@ -10,7 +10,7 @@ from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen, said_by
+from mldebug_mcp.symptoms.telling import first_seen, said_by
 from mldebug_mcp.text import figure
 
 FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9

@@ -3,44 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import compared
-from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc, ranking_metrics
+from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
 
-LEAST, LEAST_RANKINGS = 4, 8
-"""Evaluations of a score, and of a ranking. Chosen: both halves then hold two."""
+LEAST = 4
+"""Evaluations. Chosen: both halves then hold two."""
 BELOW_CHANCE, LOW_AUC = 0.6, 0.4
 """Of 1 / classes, and an AUC, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a
 guess nearer."""
-OF_UNTRAINED, MOST_BY_A_GUESS = 0.7, 0.25
-"""Of the first evaluation of a ranking, where that is no more than an untrained model may have. Chosen: by hand."""
-LEARNT, RISEN = 0.7, 1.1
-"""Of its first level, to which the training loss has fallen, or risen as it moves away from what is right. Chosen: by
-hand."""
-OF_GUESS, ONCE_KNEW = 0.3, 0.5
-"""Of the accuracy of a guess, below which it moves away on purpose; what had learnt more at first has turned. Chosen:
-one class for all is right as often as a guess."""
-MEASURED = 0.02
-"""An accuracy of a guess below it is hardly measured in a batch. Chosen: by hand."""
-FALL, GAIN, UNTRAINED = 0.03, 0.02, 0.9
-"""Shares by which training falls and evaluation does not, and of the first training loss that evaluation begins with:
-nothing was learnt before it. Chosen: by hand."""
+LEARNT, FALL = 0.7, 0.03
+"""Of its first level, to which the training loss has fallen; by the second share it falls at all. Chosen: by hand."""
+GAIN, UNTRAINED = 0.02, 0.9
+"""Share by which evaluation does not fall, and of the first training loss that it begins with: nothing was learnt
+before it. Chosen: by hand."""
 POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
 """The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
 hand."""
-NEAR_AUC = 0.04
-"""How far from 0.5 the AUC of a guess may be. Chosen: the error over some hundred rows."""
+NEAR_AUC, LEAST_AUC = 0.04, 8
+"""How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 
 BELOW = Outcome(
     "eval_below_chance",
@@ -50,13 +40,6 @@ BELOW = Outcome(
     background=0.004,
     sources=("slavv_37",),
     follows=("loss_constant", "loss_nonfinite", "loss_zero"),
-)
-AWAY = Outcome(
-    "accuracy_below_chance",
-    """The loss rises far above its first level and the accuracy goes from about that of a guess to nearly zero.
-
-    Not this when: the accuracy is that of a guess at the end, as of weights thrown about; the loss falls.""",
-    background=0.001,
 )
 BELOW_MEAN = Outcome(
     "eval_below_mean",
@@ -77,75 +60,47 @@ NOTHING = Outcome(
 )
 
 
-@question(BELOW, AWAY, BELOW_MEAN, NOTHING, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
+@question(BELOW, BELOW_MEAN, NOTHING, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
 def eval_chance(run: Run) -> Answers:
     """Far below a guess, below the mean, no better than a guess."""
-    judges = {BELOW.id: _below, AWAY.id: _away, BELOW_MEAN.id: _below_mean, NOTHING.id: _nothing}
+    judges = {BELOW.id: _below, BELOW_MEAN.id: _below_mean, NOTHING.id: _nothing}
     return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
 
 
-@dataclass(frozen=True, slots=True)
-class _Guess:
-    """A score, what a guess has of it, and what is far below that."""
+def _auc(run: Run) -> Series | None:
+    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
+    return aucs[0].finite if aucs else None
 
-    series: Series
-    value: float
-    limit: float
 
-    @property
-    def reached(self) -> float:
-        """The median of the later half."""
-        return median(as_shares(self.series.value)[len(self.series) // 2 :])
+def _learnt(run: Run) -> float:
+    """Return to which share of its start the training loss has moved, 0 where it falls and there are no shares."""
+    if "loss" not in run or len(loss := run["loss"].finite.value) < LEAST:
+        raise CannotTell("not logged: the training loss, often enough")
+    start, end = start_level(loss), median(loss[-3:])
+    return end / start if start > 0 else float(end >= start)
 
 
 def _below(run: Run) -> Evidence | None:
-    guesses, moved = _judged(run)
-    worse = next((one for one in guesses if one.reached < one.limit), None)
-    return _evidence(run, worse) if worse is not None and moved <= LEARNT else None
-
-
-def _away(run: Run) -> Evidence | None:
-    guesses, moved = _judged(run)
-    for one in guesses:
-        first = float(as_shares(one.series.value)[0])
-        measured = one.value >= MEASURED and first < ONCE_KNEW
-        if moved >= RISEN and measured and one.reached < min(OF_GUESS * one.value, first):
-            return _evidence(run, one)
-    return None
-
-
-def _judged(run: Run) -> tuple[list[_Guess], float]:
-    """Return scores with what a guess has of them, and to which share of its start the training loss has moved."""
-    guesses = [one for one in _guesses(run) if len(one.series) >= LEAST]
-    if not guesses or "loss" not in run or not len(loss := run["loss"].finite.value):
-        raise CannotTell("not logged: an accuracy with the number of classes, an AUC, or a ranking, often enough")
-    start, end = start_level(loss), end_level(loss)
-    return guesses, end / start if start > 0 else float(end >= start)  # below zero it has fallen if it is lower
-
-
-def _evidence(run: Run, worse: _Guess) -> Evidence:
-    loss, since = run["loss"].finite.value, float(worse.series.step[len(worse.series) // 2])
-    return Evidence(
-        f"{worse.series.name} is {figure(worse.reached)} in the later half of {len(worse.series)} records, a guess has "
-        f"{figure(worse.value)}, and the training loss goes from {figure(start_level(loss))} to "
-        f"{figure(end_level(loss))}",
-        steps=(since,),
-        values={"reached": worse.reached, "guess": worse.value},
-    )
-
-
-def _guesses(run: Run) -> Iterator[_Guess]:
-    uniform, name = uniform_loss(run), next((one for one in ACCURACIES if one in run), None)
+    uniform, name, auc = uniform_loss(run), next((one for one in ACCURACIES if one in run), None), _auc(run)
+    judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
-        yield _Guess(run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform))
-    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
-    if aucs:
-        yield _Guess(aucs[0].finite, 0.5, LOW_AUC)
-    ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= LEAST_RANKINGS]
-    firsts = [(one, float(as_shares(one.value)[0])) for one in ranked]
-    untrained = [_Guess(one, had, OF_UNTRAINED * had) for one, had in firsts if 0 < had < MOST_BY_A_GUESS]
-    if untrained:  # the one that has kept most of what it had
-        yield max(untrained, key=lambda one: one.reached / one.value)
+        judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
+    judged = [one for one in judged if len(one[0]) >= LEAST]
+    if not judged:
+        raise CannotTell("not logged: an accuracy with the number of classes, or an AUC, often enough")
+    for series, guess, limit in judged:
+        half = len(series) // 2
+        reached = median(as_shares(series.value)[half:])
+        if reached < limit and _learnt(run) <= LEARNT:
+            loss = run["loss"].finite.value
+            return Evidence(
+                f"{series.name} is {figure(reached)} in the later half of {len(series)} records, a guess has "
+                f"{figure(guess)}, and the training loss goes from {figure(start_level(loss))} to "
+                f"{figure(end_level(loss))}",
+                steps=(float(series.step[half]),),
+                values={"reached": reached, "guess": guess},
+            )
+    return None
 
 
 def _below_mean(run: Run) -> Evidence | None:
@@ -167,13 +122,10 @@ def _below_mean(run: Run) -> Evidence | None:
 def _nothing(run: Run) -> Evidence | None:
     if run.kind == "sft":
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
-    auc = next((one.finite for one in run.series.values() if one.name.startswith("eval_") and is_auc(one)), None)
-    if "loss" not in run or len(run["loss"].finite) < LEAST:
-        raise CannotTell("not logged: the training loss, often enough")
-    trained = run["loss"].finite.value
-    if start_level(trained) <= 0 or median(trained[-3:]) > (1 - FALL) * start_level(trained):
+    if _learnt(run) > 1 - FALL:
         raise CannotTell("the training loss does not fall, so that evaluation need not either")
-    if auc is not None and len(auc) >= LEAST_RANKINGS:
+    auc = _auc(run)
+    if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
         return _auc_of_a_guess(auc)
     if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {LEAST} evaluations")
@@ -197,7 +149,7 @@ def _no_better(run: Run) -> Evidence | None:
     loss, shares = both.evaluation, as_shares(run["eval_accuracy"].finite.value)
     half = len(shares) // 2
     early, late = median(shares[:half]), median(shares[half:])
-    if float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
+    if both.start <= 0 or float(loss.min()) < (1 - GAIN) * loss[0] or loss[0] < UNTRAINED * both.start:
         return None
     guess = math.exp(-min(float(loss[0]), both.start))
     if late > min(POOR, early + BETTER, TIMES_GUESS * guess + OF_FEW_ROWS):

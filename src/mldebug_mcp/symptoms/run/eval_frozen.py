@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
 
 LEAST, MORE, BOXES = 3, 5, 10
@@ -30,13 +30,6 @@ NOT_GONE = 0.1
 PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
 """A score at its bound, that of training at the first evaluation, and the share to which the loss still falls. Chosen:
 a score that cannot get better beside answers that do."""
-FEW, OF_FEW, OF_MANY, GAIN = 6, 2, 3, 0.05
-"""Evaluations whose accuracy has so few different numbers, the last of twice as many, and does not rise. Chosen: a
-model that learns never comes back to one of two."""
-ONE_ANSWER = 0.01
-"""Accuracy that one answer to all rows reaches. Chosen: that of a hundred classes; below it hardly any row is right."""
-SMALL_SET, TOLERANCE = 50, 1e-4
-"""Rows, of which there are few shares to choose from, as accuracies to four digits tell. Chosen: by hand."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
 MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
@@ -62,7 +55,7 @@ LOSS = Outcome(
     Not this when: it changes however little; it is logged with too few digits to tell.""",
     background=0.002,
     sources=("karpathy_recipe",),
-    follows=(*_RUINS, "loss_at_clip"),
+    follows=_RUINS,
 )
 ZERO = Outcome(
     "eval_metric_zero",
@@ -90,31 +83,16 @@ CONSTANT = Outcome(
     sources=("remote_gpu_trainer",),
     follows=("loss_plateau", *_RUINS),
 )
-FEW_VALUES = Outcome(
-    "eval_accuracy_few_values",
-    """The accuracy at the evaluations is one of two or three numbers, again and again, and does not rise.
-
-    Not this when: it is always the same number; it is good; hardly any row is right; the set has few rows.""",
-    background=0.02,  # so is an accuracy that was reached before the first evaluation
-    as_chosen=True,
-    follows=("loss_plateau", "loss_at_chance", *_RUINS),
-)
 
 
-@question(
-    NOT_FINITE, LOSS, ZERO, PERFECT_SCORE, CONSTANT, FEW_VALUES, not_for=("grpo", "ppo", "rl"), whole_run=True
-)  # fmt: skip
+OUTCOMES = (NOT_FINITE, LOSS, ZERO, PERFECT_SCORE, CONSTANT)
+
+
+@question(*OUTCOMES, not_for=("grpo", "ppo", "rl"), whole_run=True)
 def eval_frozen(run: Run) -> Answers:
-    """No number, one and the same model, no right answer, no wrong one, one number, few numbers."""
-    judges = {
-        NOT_FINITE.id: _not_finite,
-        LOSS.id: _loss,
-        ZERO.id: _zero,
-        PERFECT_SCORE.id: _perfect,
-        CONSTANT.id: _constant,
-        FEW_VALUES.id: _few_values,
-    }
-    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
+    """No number, one and the same model, no right answer, no wrong one, one number."""
+    judges = (_not_finite, _loss, _zero, _perfect, _constant)
+    return first_seen({one.id: partial(judge, run) for one, judge in zip(OUTCOMES, judges, strict=True)})
 
 
 def _evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
@@ -140,27 +118,22 @@ def _not_finite(run: Run) -> Evidence | None:
 
 
 def _loss(run: Run) -> Evidence | None:
-    losses = [one for one in (series.finite for series in evaluation_losses(run)) if len(one) >= LEAST]
-    if not losses:
+    evaluation = next((one for one in (each.finite for each in evaluation_losses(run)) if len(one) >= LEAST), None)
+    if evaluation is None:
         raise CannotTell(f"no evaluation loss has {LEAST} finite values")
-    evaluation = losses[0]
     level = float(evaluation.value[0])
     if float(np.ptp(evaluation.value)) > SAME * abs(level) or all_zero(evaluation):
         return None
-    if _digits(level) + sum(map(_digits, _also_constant(run))) < DIGITS:
+    others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
+    still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
+    digits = sum(_digits(float(one.value[0])) for one in (evaluation, *(others if still else ())))
+    if digits < DIGITS:
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _evidence(run, evaluation, f"{level:.8g} at all")
 
 
 def _digits(value: float) -> int:
     return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
-
-
-def _also_constant(run: Run) -> list[float]:
-    """Return the values of the other metrics of evaluation if all of them stand still."""
-    others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
-    still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
-    return [float(one.value[0]) for one in others] if still else []
 
 
 def _metrics(run: Run) -> list[Series]:
@@ -242,29 +215,3 @@ def _by_heart(run: Run, series: Series) -> bool:
     name = series.name.removeprefix("eval_")
     trained = run[name].finite.value if name in run and name != series.name else np.empty(0)
     return bool(len(trained)) and bool(series.value.any()) and as_share(float(trained.min())) >= BY_HEART
-
-
-def _few_values(run: Run) -> Evidence | None:
-    accuracy = run[MEASURES[0]].finite if MEASURES[0] in run else None
-    if accuracy is None or len(accuracy) < FEW or run.kind == "preference":
-        raise CannotTell(f"no accuracy of evaluation has {FEW} finite values")
-    share = as_shares(accuracy.value)
-    values, times = np.unique(share, return_counts=True)
-    most = OF_MANY if len(share) >= 2 * FEW else OF_FEW
-    if not 2 <= len(values) <= most or times.max() == len(share) - 1 or not ONE_ANSWER < values[-1] < SATURATED:
-        return None
-    if float(share.max()) > float(share[0]) + GAIN:
-        return None
-    if (rows := _fewest_rows(values)) < SMALL_SET:
-        raise CannotTell(f"the accuracies are those of a set of {rows} rows, which has few shares to choose from")
-    said = ", ".join(f"{figure(float(one))} at {count}" for one, count in zip(values, times, strict=True))
-    return _evidence(run, accuracy, said)
-
-
-def _fewest_rows(shares: Floats) -> int:
-    """Return the least number of rows, up to `SMALL_SET`, of which all these can be shares."""
-    for rows in range(1, SMALL_SET):
-        right = shares * rows
-        if float(np.abs(right - np.round(right)).max()) <= TOLERANCE * rows:
-            return rows
-    return SMALL_SET

@@ -24,7 +24,7 @@ from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
 
 LEAST = 4

@@ -12,7 +12,7 @@ from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
-from mldebug_mcp.symptoms.ways import said_by
+from mldebug_mcp.symptoms.telling import said_by
 from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 5

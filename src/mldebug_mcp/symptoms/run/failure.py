@@ -28,6 +28,13 @@ _OF_COLLECTIVE = re.compile(
     r"Gloo.*(?:timeout|timed out)|DistBackendError|DistStoreError.*tim(?:eout|ed out)",
     re.IGNORECASE,
 )
+_OF_LABEL = re.compile(
+    r"Assertion `?(?:t >= 0 && t < n_classes|cur_target >= 0 && cur_target < n_classes)|"
+    r"\bTarget -?\d+ is out of bounds|Label class -?\d+ exceeds nc=\d+|"
+    r"Received a label value of -?\d+ which is outside|"
+    r"Class values must be smaller than num_classes|Invalid classes inferred from unique values|"
+    r"[Ll]abel must be in \[0, ?(?:\d+|num_class)\)",
+)
 _EXCEPTION = re.compile(
     r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
     r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
@@ -104,6 +111,17 @@ LEAST_SHARE = 0.07
         of="error_message",
     ),
     Outcome(
+        "label_out_of_range",
+        """The error that ended the run says that a label is outside the classes that the model has outputs for.
+
+        Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
+        does not say what was checked.
+        """,
+        background=0.0005,
+        sources=("detectron2_issue_2365", "supergradients_issue_1307"),
+        of="error_message",
+    ),
+    Outcome(
         "ends_in_error",
         """The last thing in the log is an exception or error that no known message explains.
 
@@ -136,7 +154,7 @@ def _teller(run: Run, tell: Callable[[Run], Evidence | None]) -> Callable[[], Ev
 
 
 def _is_known(one: Message) -> bool:
-    of_a_kind = any(pattern.search(one.text) for pattern in (_OF_MEMORY, _OF_DEVICE, _OF_COLLECTIVE))
+    of_a_kind = any(pattern.search(one.text) for pattern in (_OF_MEMORY, _OF_DEVICE, _OF_COLLECTIVE, _OF_LABEL))
     return of_a_kind or bool(match(one.text, code=one.code))
 
 
@@ -177,6 +195,13 @@ def _of_collective(run: Run) -> Evidence | None:
         f"a collective operation timed out or was aborted in {quoted(found)}{before}",
         values={"line": found.line, "first_error_line": first.line},
     )
+
+
+def _of_label(run: Run) -> Evidence | None:
+    found = _first(run, _OF_LABEL)
+    if found is None:
+        return None
+    return Evidence(f"a label is outside the classes in {quoted(found)}", values={"line": found.line})
 
 
 def _of_unused(run: Run) -> Evidence | None:
@@ -222,4 +247,5 @@ _KINDS: Mapping[str, Callable[[Run], Evidence | None]] = {
     "memory_reserved_unused": _of_unused,
     "device_error": _of_device,
     "collective_timeout": _of_collective,
+    "label_out_of_range": _of_label,
 }

@@ -189,7 +189,7 @@ READINGS = (
         points=EPOCHS,
         background=0.01,
         instead=("loss_divergence", "loss_hump"),
-        follows=("accuracy_below_chance", "loss_pattern_by_epoch", "loss_spike_single", "loss_rises", "loss_at_clip"),
+        follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
     ),
 )
 """How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the

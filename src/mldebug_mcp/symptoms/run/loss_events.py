@@ -65,12 +65,8 @@ FORMS: tuple[tuple[Form, float, tuple[str, ...], tuple[str, ...]], ...] = (
     (forms.loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
     (forms.loss_spikes_recur, 0.3, ("palm_2022",), ()),
     (forms.loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
-    (forms.loss_spike_high, 0.3, ("palm_2022",), ("accuracy_below_chance",)),
-    (forms.spike_back_at_once, 0.8, ("idefics_80b_chronicles",), ()),
+    (forms.loss_spike_high, 0.3, ("palm_2022",), ()),
     (forms.spike_fades, 0.15, (), ()),
-    (forms.spike_leaves_mark, 0.05, (), ()),
-    (forms.spike_gradient_before, 0.1, ("bekman_mle", "glm_130b"), ()),
-    (forms.spikes_same_place_of_pass, 0.02, ("bekman_mle",), ()),
 )
 """How a loss jumps, how often the jump of a healthy run is like that, its sources, and what it follows.
 

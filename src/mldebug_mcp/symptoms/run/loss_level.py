@@ -18,7 +18,6 @@ READINGS = (
     reading(loss_exact.loss_drops_to_zero, needs=LOSS, points=2, not_for=(*POLICIES, "preference"), background=0.001),
     reading(loss_exact.loss_zero, needs=LOSS, sources=("unsloth_faq",), not_for=POLICIES, background=0.002),
     reading(loss_exact.loss_negative, needs=LOSS, points=5, not_for=(*POLICIES, "diffusion"), background=0.01),
-    reading(loss_exact.loss_at_clip, needs=LOSS, points=loss_exact.LEAST, not_for=NOT_CLASSES, background=0.0005),
     reading(
         loss_by_accuracy.loss_at_softmax_floor,
         needs=LOSS,
@@ -26,15 +25,6 @@ READINGS = (
         not_for=(*NOT_CLASSES, "boosting"),
         background=0.003,
         follows=("loss_falls_back", "loss_nonfinite"),
-    ),
-    reading(
-        loss_by_guess.loss_at_unit_variance,
-        needs=LOSS,
-        points=loss_by_guess.LEAST,
-        not_for=(*POLICIES, "preference", "pretraining", "sft"),
-        background=0.003,
-        follows=("loss_divergence", "loss_constant", "loss_plateau"),
-        instead=NO_PROGRESS,
     ),
     reading(
         loss_by_guess.loss_at_chance,
@@ -65,20 +55,6 @@ READINGS = (
         sources=("triplet_reid_issue_30",),
         not_for=(*POLICIES, "preference"),
         background=0.002,
-    ),
-    reading(
-        loss_exact.box_loss_zero,
-        not_for=(*POLICIES, "preference", "pretraining", "sft", "boosting"),
-        background=0.001,
-    ),
-    reading(
-        loss_exact.loss_gone_by_epochs,
-        needs=LOSS,
-        sources=("goodfellow_ch11",),
-        points=4,
-        not_for=(*POLICIES, "diffusion"),
-        background=0.1,
-        follows=("loss_constant",),
     ),
 )
 """How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the

@@ -18,16 +18,13 @@ LOST = lost_loss.loss_nonfinite.__name__
 Way = Callable[[Run, Lost], Evidence | None]
 ANY: tuple[Way, ...] = (
     lost_loss.loss_climbs_to_nan,
-    lost_loss.gradient_climbs_to_nan,
     lost_loss.gradient_lost_first,
-    lost_loss.gradient_zero_before_nan,
 )
 OF_A_LEVEL: tuple[Way, ...] = (
     lost_loss.loss_nonfinite_at_first,
     lost_loss.loss_nonfinite_in_warmup,
     lost_loss.loss_nonfinite_passes,
     lost_loss.nonfinite_spreads,
-    lost_loss.loss_part_finite,
     lost_loss.loss_nan_alone,
 )
 """What is told of a loss that is a level, and of no policy's."""
@@ -41,10 +38,7 @@ OF_A_LEVEL: tuple[Way, ...] = (
     outcome_of(lost_loss.loss_nonfinite_passes, 0.001, of=LOST),
     outcome_of(lost_loss.nonfinite_spreads, 0.02, of=LOST),
     outcome_of(lost_loss.loss_climbs_to_nan, 0.25, "axolotl_stability", of=LOST, instead=("grad_norm_growing",)),
-    outcome_of(lost_loss.gradient_climbs_to_nan, 0.2, "axolotl_stability", of=LOST),
     outcome_of(lost_loss.gradient_lost_first, 0.2, "axolotl_stability", of=LOST),
-    outcome_of(lost_loss.gradient_zero_before_nan, 0.01, of=LOST),
-    outcome_of(lost_loss.loss_part_finite, 0.0005, of=LOST),
     outcome_of(lost_loss.loss_nan_alone, 0.0005, of=LOST),
 )
 def not_finite(run: Run) -> Answers:

@@ -11,7 +11,7 @@ from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.pairs import LOGPS, NO_REWARD, REWARDS, apart, margin_of
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import counted, figure
 
 ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")

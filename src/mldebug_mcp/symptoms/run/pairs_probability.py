@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
-
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.pairs import LEAST_RECORDS, Changes, changes, has_changes
@@ -17,38 +15,23 @@ TOGETHER = 1.5
 OF_ALL = 0.75
 """... or they lose this share of the log-probability that they began with, whatever the rejected do. Chosen: by
 hand."""
-OUTRUN = 6.0
-"""Times what the margin gains. Sound runs lose about as much on the chosen answers as they gain in margin, some three
-times that. Chosen: by hand."""
-FORGOTTEN = 40.0
-"""Nats per answer: with that, the chosen answers are all but forgotten. Chosen: by hand."""
 
 
 @question(
     Outcome(
         "dpo_logps_fall",
-        cleandoc("""Log-probabilities of chosen and rejected both fall.
+        """Log-probabilities of chosen and rejected both fall.
 
         They fall by far more than they move apart, or without end.
         Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
         as long as these keep most of the probability that they had; the fall is within the noise of batches; a
-        reward model is trained, which has no such probabilities. The factors were chosen by hand."""),
+        reward model is trained, which has no such probabilities. The factors were chosen by hand.""",
         background=0.03,
         sources=("razin_displacement", "remote_gpu_trainer"),
     ),
-    Outcome(
-        "dpo_fall_outruns_margin",
-        cleandoc("""Chosen answers lose many times what the margin gains.
-
-        They lose more than 40 nats, and more than six times what they gain on the rejected ones.
-        Not this when: both fall by less, or move apart by a good part of that. Bounds chosen by hand."""),
-        background=0.005,
-        sources=("razin_displacement",),
-        of="dpo_logps_fall",
-    ),
 )
 def pairs_probability(run: Run) -> Answers:
-    """The fall of both, and beside it whether it outruns by far what the margin gains."""
+    """Look at how far both fall, beside what the margin gains."""
     if scores_pairs(run):
         return {}  # it scores answers, and gives them no probability that could fall
     moved = changes(run)
@@ -57,17 +40,7 @@ def pairs_probability(run: Run) -> Answers:
         lacking = "not logged: rewards that are zero at first, or logps, both of chosen and of rejected"
         raise CannotTell(why if has_changes(run) else lacking)
     fall = _fall(run, moved)
-    if fall is None:
-        return {}
-    lost, gained = -moved.chosen.by, max(moved.chosen.by - moved.rejected.by, 0.0)
-    if not fall.present or lost < FORGOTTEN or lost < OUTRUN * gained:
-        return {"dpo_logps_fall": fall}
-    beyond = Evidence(
-        f"the chosen answers lose {figure(lost)} nats while the margin gains {figure(gained)}",
-        steps=fall.steps,
-        values={"lost": lost, "gained": gained},
-    )
-    return {"dpo_logps_fall": fall, "dpo_fall_outruns_margin": beyond}
+    return {} if fall is None else {"dpo_logps_fall": fall}
 
 
 def _fall(run: Run, moved: Changes) -> Evidence | None:

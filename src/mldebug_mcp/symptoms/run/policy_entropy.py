@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
+from functools import partial
 
 import numpy as np
 
@@ -12,78 +12,59 @@ from mldebug_mcp.measure.reward_course import EXPLORATION
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import counted, figure
 
-COLLAPSED = 0.01
-"""Nats per token below which a policy has collapsed; 0.05 to 0.5 is healthy. Source: axolotl_stability, for GRPO."""
-SHARE_OF_START = 0.1
-"""For discrete actions in classic RL: what is left of the entropy at the start, which is ln(actions). Chosen: by
-hand."""
-LEAST_RECORDS = 5
-"""Finite values that are needed to judge a low entropy. Chosen: fewer show no course."""
+COLLAPSED, SHARE_OF_START = 0.01, 0.1
+"""Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
+axolotl_stability, for GRPO, where 0.05 to 0.5 is healthy."""
+LEAST, LEAST_TO_STAY = 5, 20
+"""Finite values without which a low entropy, and one that stays or grows, cannot be told. Chosen: fewer show no
+course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
 NOT_CONVERGING = 1.0
-"""Axolotl, for GRPO: above 1 nat per token the policy does not converge."""
-GROWTH = 2.0
-"""Entropy of a language model at this multiple of its lowest level has turned round; chosen by hand."""
-AS_AT_START = 0.98
-"""Of the entropy at the start that an agent's lowest level keeps if it has not moved. Chosen: by hand."""
-LEAST_TO_STAY = 20
-"""Records that are needed to say that it stays high or grows. Chosen: fewer show no course."""
-ENOUGH_RECORDS = 60
-"""In classic RL an entropy that has not moved at all says something only after a while. Chosen: by hand."""
+"""Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
+GROWTH, SHARE_OF_GROWTH, SIGMAS = 2.0, 0.25, 6.0
+"""Times its lowest level, of a language model; of the entropy at the start, of an agent; times the wobble of levels.
+Chosen: by hand."""
+AS_AT_START, ENOUGH = 0.98, 60
+"""Of the entropy at the start that an agent's lowest level keeps in so many records if it has not moved. Chosen: by
+hand."""
 RANDOM = 0.5
-"""Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns."""
-NO_CHANCE = 1e-3
-"""The share of random actions below which chance plays no part; schedules end at 0.01 or above. Chosen: by hand."""
+"""Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
+Chosen: by hand."""
 
 
 @question(
     Outcome(
         "entropy_low",
-        cleandoc("""Policy entropy near zero.
+        """The policy is nearly deterministic at the end of the log: its entropy is near zero.
 
-        The policy is nearly deterministic at the end of the log.
-        Not this when: entropy falls slowly and keeps clear of zero, which is learning; single records touch zero;
-        the agent of a game has come to its best return meanwhile, and needs no chance any more; actions are
-        continuous, whose entropy goes below zero without meaning anything (then it is unknown)."""),
+        Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
+        return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).""",
         background=0.006,
         sources=("axolotl_stability", "rahtz_reproducing"),
     ),
     Outcome(
         "entropy_high",
-        cleandoc("""Policy entropy stays high or grows.
+        """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
 
-        The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
-        Not this when: it is high at first and falls; it rises a little from a low level; a classic agent has hardly
-        begun; it stays high while the reward rises. Entropies summed over the tokens of a completion (TRL's PPO) are
-        judged by growth alone."""),
+        Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
+        while the reward rises.""",
         background=0.012,
         sources=("axolotl_stability", "rahtz_reproducing"),
     ),
     Outcome(
         "entropy_grows",
-        cleandoc("""Policy entropy grows.
+        """The entropy of the policy grows far above its lowest level.
 
-        The entropy of the policy grows far above its lowest level.
-        Not this when: it is as high as it was at the start: that tells of the model, its temperature or its
-        exploration, and not of a policy that comes apart."""),
+        Not this when: it is as high as it was at the start, which tells of the model or its temperature.""",
         background=0.004,
         sources=("axolotl_stability",),
         of="entropy_high",
-    ),
-    Outcome(
-        "exploration_absent",
-        cleandoc("""No action is taken at random, from the first record on.
-
-        The share of random actions of an agent that has no policy of its own is zero from the start, and the reward
-        does not rise.
-        Not this when: it comes down to zero later; a policy network is logged, which draws its actions itself; the
-        log begins in mid-run; the reward rises (noise in the weights explores too)."""),
-        background=0.01,
     ),
     any_of=(*ENTROPIES, *EXPLORATION),
     not_for=NOT_POLICY,
@@ -91,24 +72,22 @@ NO_CHANCE = 1e-3
 def policy_entropy(run: Run) -> Answers:
     """Of a policy network its entropy, of an agent without one the share of random actions."""
     if not any(name in run for name in ENTROPIES):
-        return _at_random(run)
-    answers: dict[str, Evidence | CannotTell] = {}
-    try:
-        low = _low(run)
-    except CannotTell as why:
-        answers["entropy_low"] = why
-    else:
-        if low is not None and low.present:
-            return {"entropy_low": low}
-        answers |= {} if low is None else {"entropy_low": low}
-    return {**answers, **_high(run)}
+        return first_seen({"entropy_high": partial(_at_random, run)})
+    answers = first_seen({"entropy_low": partial(_low, run), "entropy_high": partial(_high, run)})
+    high = answers.get("entropy_high")
+    grows = isinstance(high, Evidence) and high.values["grows"]
+    return {**answers, "entropy_grows": high} if grows and high is not None else answers
+
+
+def _long(series: Series, least: int) -> Series:
+    if len(series) < least:
+        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {least} are needed")
+    return series
 
 
 def _low(run: Run) -> Evidence | None:
-    series = entropy(run)
+    series = _long(entropy(run), LEAST)
     value = series.value
-    if len(value) < LEAST_RECORDS:
-        raise CannotTell(f"entropy has {counted(len(value), 'finite value')} here; {LEAST_RECORDS} are needed")
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
     start, end = start_level(value), end_level(value)
@@ -148,72 +127,48 @@ def _is_solved(run: Run) -> bool:
     return float(level[-1]) >= float(level.max()) - NEAR_BEST * float(np.ptp(level))
 
 
-def _high(run: Run) -> Answers:
-    series = entropy(run)
+def _high(run: Run) -> Evidence | None:
+    series = _long(entropy(run), LEAST_TO_STAY)
     value = series.value
-    if len(value) < LEAST_TO_STAY:
-        few = CannotTell(f"entropy has {counted(len(value), 'finite value')} here; {LEAST_TO_STAY} are needed")
-        return {"entropy_high": few}
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
-    of_text = run.kind in TEXT_POLICIES
-    if _grows_of_text(cut, end) if of_text else _grows_of_agent(cut, start, end):
-        grows = _course(run, series, cut, "grows")
-        return {"entropy_high": grows, "entropy_grows": grows}
-    stays = _stays_of_text(run, cut, start, end) if of_text else _stays_of_agent(cut, start, len(value))
-    return {"entropy_high": _course(run, series, cut, "stays high")} if stays and not seems_to_learn(run) else {}
-
-
-def _course(run: Run, series: Series, cut: Blocks, what: str) -> Evidence:
-    value, start, end = series.value, start_level(series.value), end_level(series.value)
-    lowest = float(cut.level.min())
-    onset = float(series.step[departure(value, end)]) if what == "grows" else float(series.step[0])
+    lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
+    if not grows and (not _stays(run, cut, start, end, len(value)) or seems_to_learn(run)):
+        return None
+    onset = float(series.step[departure(value, end) if grows else 0])
     return Evidence(
-        f"entropy {what} from {run.step_name} {figure(onset)} on: {figure(start)} at the start, lowest level "
-        f"{figure(lowest)}, {figure(end)} at the end",
+        f"entropy {'grows' if grows else 'stays high'} from {run.step_name} {figure(onset)} on: {figure(start)} at the "
+        f"start, lowest level {figure(lowest)}, {figure(end)} at the end",
         steps=(onset,),
-        values={"start": start, "lowest": lowest, "end": end},
+        values={"start": start, "lowest": lowest, "end": end, "grows": float(grows)},
     )
 
 
-def _grows_of_text(cut: Blocks, end: float) -> bool:
+def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
     lowest = float(cut.level.min())
-    return end > max(GROWTH * lowest, 0.5) and end - lowest > 6 * cut.wobble
+    if run.kind in TEXT_POLICIES:
+        return end > max(GROWTH * lowest, 0.5) and end - lowest > SIGMAS * cut.wobble
+    return end - lowest > max(SHARE_OF_GROWTH * abs(start), 0.1) and end - start > SIGMAS * cut.wobble
 
 
-def _grows_of_agent(cut: Blocks, start: float, end: float) -> bool:
-    rise = end - float(cut.level.min())
-    return rise > max(0.25 * abs(start), 10 * cut.wobble, 0.1) and end > start + 4 * cut.wobble
-
-
-def _stays_of_text(run: Run, cut: Blocks, start: float, end: float) -> bool:
+def _stays(run: Run, cut: Blocks, start: float, end: float, count: int) -> bool:
     lowest = float(cut.level.min())
-    falling = end < 0.8 * start and end - lowest < 4 * cut.wobble
+    if run.kind not in TEXT_POLICIES:
+        return count >= ENOUGH and lowest > AS_AT_START * start > 0
+    falling = end < 0.8 * start and end - lowest < SIGMAS * cut.wobble
     return run.kind == "grpo" and lowest > NOT_CONVERGING and not falling
 
 
-def _stays_of_agent(cut: Blocks, start: float, count: int) -> bool:
-    return count >= ENOUGH_RECORDS and float(cut.level.min()) > AS_AT_START * start > 0
-
-
-def _at_random(run: Run) -> Answers:
-    """Return what is seen of a share of random actions that never comes down, or never was."""
+def _at_random(run: Run) -> Evidence | None:
+    """Return what is seen of a share of random actions that never comes down."""
     if run.kind != "rl":
         raise CannotTell("it is not known whether this run trains an agent")
-    share = run[next(name for name in EXPLORATION if name in run)].finite
-    if len(share) < LEAST_TO_STAY:
-        raise CannotTell(f"{share.name} has {counted(len(share), 'finite value')} here; {LEAST_TO_STAY} are needed")
-    highest, constant = float(share.value.max()), float(np.ptp(share.value)) == 0
-    from_start = float(share.step[0]) <= 0.05 * float(share.step[-1])
-    if highest < NO_CHANCE and from_start and "policy_loss" not in run and not seems_to_learn(run):
-        return {"exploration_absent": _share(run, share, "at most")}
-    return {"entropy_high": _share(run, share, "")} if constant and highest >= RANDOM else {}
-
-
-def _share(run: Run, share: Series, bound: str) -> Evidence:
+    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
     highest = float(share.value.max())
+    if highest < RANDOM or float(np.ptp(share.value)) > 0:
+        return None
     return Evidence(
-        f"{share.name} is {bound}{' ' if bound else ''}{figure(highest)} in all {len(share)} records, up to "
-        f"{run.step_name} {figure(float(share.step[-1]))}",
+        f"{share.name} is {figure(highest)} in all {len(share)} records, up to {run.step_name} "
+        f"{figure(float(share.step[-1]))}",
         steps=(float(share.step[0]),),
-        values={"share": highest, "records": float(len(share))},
+        values={"share": highest, "records": float(len(share)), "grows": 0.0},
     )

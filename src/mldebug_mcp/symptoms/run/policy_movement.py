@@ -9,10 +9,10 @@ import numpy as np
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.divergence import LEAST_RECORDS, Divergence, cost, divergences
 from mldebug_mcp.measure.policy import NOT_POLICY, require_policy
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, trend
-from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median, noise
+from mldebug_mcp.measure.rewards import averaged, trend
+from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.ways import first_seen
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import counted, figure
 
 NO_KL = 0.05
@@ -28,9 +28,6 @@ STILL_RECORDS, STILL = 10, 1e-6
 thousand times as large."""
 SHOWN_BY = ("entropy", "reward")
 """What changes for good only where the policy does."""
-BELOW_ZERO, BELOW_ZERO_SUMMED, ERRORS = -0.05, -0.5, 5.0
-"""Mean over the later half, per token and per completion, of what cannot be below zero, and errors of that
-mean. Chosen: by hand."""
 RATIOS = {
     "sampling/importance_sampling_ratio/min": (0.01, np.inf),
     "sampling/sampling_logp_difference/mean": (-1.0, 1.0),
@@ -72,14 +69,6 @@ CLIPPED, CLIPPED_RL = 0.3, 0.5
         needs=("clip_ratio",),
     ),
     Outcome(
-        "kl_negative",
-        """The estimate of KL to the reference stays below zero: samples come from other weights, or were cut (top-k).
-
-        Not this when: single records are negative, or a policy that has hardly moved is near zero.""",
-        background=0.004,
-        needs=("kl",),
-    ),
-    Outcome(
         "policy_stands_still",
         """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
 
@@ -97,7 +86,6 @@ def policy_movement(run: Run) -> Answers:
         "importance_ratio_off": _ratio_off,
         "kl_high": _high,
         "clip_ratio_high": _clipped,
-        "kl_negative": _negative,
         "policy_stands_still": _still,
     }
     return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
@@ -208,28 +196,6 @@ def _first_stay(values: Floats, limit: float) -> int:
     """Return the first index at which two values in a row exceed the limit."""
     above = values > limit
     return int(np.argmax(above & np.append(above[1:], True)))
-
-
-def _negative(run: Run) -> Evidence | None:
-    require_policy(run)
-    to_reference = next((one for one in divergences(run) if not one.of_update), None)
-    if run.kind not in TEXT_POLICIES or to_reference is None:
-        raise CannotTell("no divergence from a reference is logged")
-    series = to_reference.series
-    later = series.value[len(series) // 2 :]
-    if len(later) < LEAST_RECORDS:
-        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')}; {2 * LEAST_RECORDS} are needed")
-    mean, error = float(later.mean()), noise(later) / np.sqrt(len(later))
-    least = BELOW_ZERO_SUMMED if to_reference.summed else BELOW_ZERO
-    if mean > min(least, -ERRORS * error) or median(later) > least:
-        return None
-    first = float(series.step[int(np.argmax(series.value < least))])
-    return Evidence(
-        f"{series.name} ({to_reference.what}) has a mean of {figure(mean)} ± {figure(error)} over the later half; it "
-        f"is below {figure(least)} first at {run.step_name} {figure(first)}",
-        steps=(first,),
-        values={"mean": mean, "error": float(error), "end": float(series.value[-1])},
-    )
 
 
 def _still(run: Run) -> Evidence | None:

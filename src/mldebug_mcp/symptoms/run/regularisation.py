@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
-from mldebug_mcp.measure.rate import peak_of, reach_of
+from mldebug_mcp.measure.rate import peak_of
 from mldebug_mcp.measure.usual import USUAL as TABLE
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
@@ -19,11 +19,6 @@ LEAST_PER_STEP = 0.005
 """... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
 LEAST_DECAY = 0.02
 """A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
-SHRINKS = 3.0
-"""Left to itself a weight would shrink to exp(-3) within the run. Chosen: a twentieth is next to nothing."""
-DROPOUT = 0.7
-"""Dropout. Chosen: 0.5 is the most that is usual."""
-DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
 
 
 @question(
@@ -38,35 +33,13 @@ DROPOUTS = ("dropout", "attention_dropout", "lora_dropout")
         sources=("axolotl_stability",),
         as_chosen=True,
     ),
-    Outcome(
-        "weight_decay_outweighs",
-        """Rate and weight decay together would shrink a weight without gradient to a twentieth within the run.
-
-        Not this when: the weight decay itself is a usual one; rate or planned steps are not known.
-        """,
-        background=0.003,
-        of="weight_decay_high",
-        as_chosen=True,
-    ),
-    Outcome(
-        "dropout_high",
-        """The configured dropout drops seven tenths of the activations, or more.
-
-        Not this when: it is one half or less, as in old and in small networks.
-        """,
-        background=0.005,
-        as_chosen=True,
-    ),
     whole_run=True,
     not_for=("diffusion",),
 )
 def regularisation(run: Run) -> Answers:
-    """Judge the configured weight decay, on its own and by what it takes in a step and in the run; then dropout."""
+    """Judge the configured weight decay, on its own and by what it takes in a step and in the run."""
     decay = _decay(run)
-    if isinstance(decay, Evidence):
-        far = decay.values.get("shrinks", 0.0) >= SHRINKS
-        return {"weight_decay_high": decay, **({"weight_decay_outweighs": decay} if far else {})}
-    return {**({} if decay is None else {"weight_decay_high": decay}), **_dropout(run)}
+    return {} if decay is None else {"weight_decay_high": decay}
 
 
 def _decay(run: Run) -> Evidence | CannotTell | None:
@@ -83,21 +56,9 @@ def _decay(run: Run) -> Evidence | CannotTell | None:
     if peak is not None:
         values["per_step"] = per_step
         said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
-        reach = reach_of(run, peak)
-        values |= {} if reach is None else {"shrinks": decay * reach.distance}
     return Evidence(said, values=values)
 
 
 def _peak(run: Run) -> float | None:
     logged = peak_of(run)
     return run.facts.schedule.peak or (None if logged is None else logged.value)
-
-
-def _dropout(run: Run) -> Answers:
-    known = {name: number for name in DROPOUTS if (number := run.setting(name)) is not None}
-    if not known:
-        return {"dropout_high": CannotTell(f"not in the configuration: {' or '.join(DROPOUTS)}")}
-    name, number = max(known.items(), key=lambda item: item[1])
-    if not DROPOUT <= number <= 1:
-        return {}
-    return {"dropout_high": Evidence(f"{name} is {figure(number)}", values={name: number})}

@@ -21,10 +21,6 @@ DIP_SHARE, DIP_SIGMAS = 0.06, 5.0
 """... and a dip this share, pooled over all resumes of the run. Chosen: as for jumps."""
 CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
-BACK, LEAST, LATER = 0.5, 6, 5
-"""Share of a jump that is made up, records after it, and those at the end. Chosen: by halves it shows."""
-GRADIENT, GRADIENT_SIGMAS = 1.5, 3.0
-"""Times by which the gradient norm changes, and standard errors. Chosen: judged only where the loss jumps as well."""
 LEAST_POINTS = 40
 """Records in which a fall that no resume marks can be told. Chosen: fewer have falls by chance."""
 NEAR = 3
@@ -45,28 +41,6 @@ SHOWN = 10
         # that the priors of causes, which are shares of all runs, come too low for them.
         background=0.002,
         sources=("bekman_mle",),
-        as_chosen=True,
-    ),
-    Outcome(
-        "loss_settles_after_resume",
-        cleandoc("""After a jump up at a resume the loss comes back by half of the jump or more.
-
-        Not this when: the loss falls at the resume, or stays up.
-        """),
-        background=0.25,
-        sources=("bekman_mle",),
-        of="loss_jump_at_resume",
-        as_chosen=True,
-    ),
-    Outcome(
-        "gradient_jumps_at_resume",
-        cleandoc("""Where the loss jumps at a resume, the gradient norm changes its level as well.
-
-        Not this when: it changes by less than half, or within its own noise; single records stand out.
-        """),
-        background=0.1,
-        of="loss_jump_at_resume",
-        needs=("grad_norm",),
         as_chosen=True,
     ),
     Outcome(
@@ -207,35 +181,4 @@ def _jumped(run: Run, jumps: list[Join], joins: tuple[Join, ...]) -> Answers:
             "joins": len(joins),
         },
     )
-    found = {"loss_settles_after_resume": _settles(run, worst), "gradient_jumps_at_resume": _gradient(run, worst)}
-    return {"loss_jump_at_resume": jump, **{name: one for name, one in found.items() if one is not None}}
-
-
-def _settles(run: Run, join: Join) -> Evidence | None:
-    loss = run["loss"].finite
-    after = loss.value[loss.step >= join.step]
-    if join.after <= join.before or len(after) < LEAST:
-        return None
-    level = median(after[-max(LATER, len(after) // 4) :])
-    if level > join.before + (1 - BACK) * (join.after - join.before):
-        return None
-    return Evidence(
-        f"after the jump from {figure(join.before)} to {figure(join.after)} at {run.step_name} {figure(join.step)} "
-        f"the loss comes back to {figure(level)}",
-        steps=(join.step,),
-        values={"before": join.before, "after": join.after, "end": level},
-    )
-
-
-def _gradient(run: Run, join: Join) -> Evidence | None:
-    if join.gradient is None or join.gradient <= 0:
-        return None
-    moved = abs(math.log(join.gradient))
-    if moved < math.log(GRADIENT) or moved < GRADIENT_SIGMAS * join.gradient_error:
-        return None
-    return Evidence(
-        f"the gradient norm is {figure(join.gradient)} times its level before from {run.step_name} "
-        f"{figure(join.step)} on, where the loss jumps",
-        steps=(join.step,),
-        values={"factor": join.gradient},
-    )
+    return {"loss_jump_at_resume": jump}

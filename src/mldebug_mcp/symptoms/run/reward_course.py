@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
-from mldebug_mcp.measure.reward_course import Standing, explores_less, floor, sinks, standing, swings
+from mldebug_mcp.measure.reward_course import Standing, floor, standing, swings
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, components, from_the_start
 from mldebug_mcp.measure.statistics import blocks, departure, drift, end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.forms import NO_REWARD
@@ -92,16 +92,6 @@ SIGMAS = 6.0
         needs=("episode_length",),
     ),
     Outcome(
-        "reward_sinks",
-        cleandoc("""Reward gets steadily worse from the start.
-
-        The mean reward falls bit by bit from where the untrained policy was, and never was higher.
-        Not this when: it rises first; it drops at once and stays there, or hardly moves; an agent acts less and less
-        at random, which alone moves its reward; the log begins in mid-run. A policy that gets worse for so long does
-        learn: the wrong thing. The numbers were chosen by hand."""),
-        background=0.004,
-    ),
-    Outcome(
         "reward_falls",
         cleandoc("""Reward drops after it had risen.
 
@@ -127,11 +117,6 @@ def reward_course(run: Run) -> Answers:
     if len(rewards) < LEAST_RECORDS:
         raise CannotTell(f"reward has {counted(len(rewards), 'finite value')} here; {LEAST_RECORDS} are needed")
     answers: dict[str, Evidence | CannotTell] = {}
-    sinking = _sinks(run, rewards)
-    if isinstance(sinking, Evidence):
-        return {"reward_sinks": sinking}
-    if sinking is not None:
-        answers["reward_sinks"] = sinking
     if (falls := _falls(run, rewards)) is not None:
         return {**answers, "reward_falls": falls}
     try:
@@ -212,22 +197,6 @@ def _component(run: Run) -> Evidence | None:
         f"{shorten(', '.join(dead), 120)} is 0 in every record ({len(dead)} of {len(parts)} reward components); "
         "the total is not",
         present=False,
-    )
-
-
-def _sinks(run: Run, rewards: Series) -> Evidence | CannotTell | None:
-    if not from_the_start(rewards):
-        return CannotTell("the log begins in mid-run")
-    if explores_less(run):
-        return CannotTell("actions may be taken at random less and less, which alone moves the reward")
-    if not sinks(run, rewards):
-        return None
-    start, end = float(blocks(rewards.value, 20).level[0]), end_level(rewards.value)
-    return Evidence(
-        f"reward falls from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to "
-        f"{figure(end)}, bit by bit, and is never above where it began",
-        steps=(float(rewards.step[0]),),
-        values={"start": start, "end": end},
     )
 
 

@@ -1,0 +1,68 @@
+"""What a log means beyond its names: conventions that show only when all columns are known.
+
+Each is a function that changes the columns where its convention holds, and says so: those of times, shares and memory
+(`units`), of what is called the loss (`losses`), of when an evaluation was made (`evaluations`), and those that one
+framework alone has (`frameworks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mldebug_mcp.logs.columns import Columns
+from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, taking_turns
+from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.conventions.losses import (
+    bare_phases,
+    evaluation_of_its_name,
+    mean_reward,
+    named_loss,
+    perplexity_alone,
+)
+from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, time_and_data
+from mldebug_mcp.logs.kinds import BOOSTER
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the conventions that hold for a log say of it.
+
+    Args:
+        notes: What was read otherwise than its names say.
+        settings: What they tell of the configuration.
+    """
+
+    notes: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
+    """Apply every convention to the columns of a log (raw name → column), in place.
+
+    Args:
+        columns: By the names that they were logged with.
+        choose: Returns which run is read, of several by the number of their values.
+    """
+    wandb_export(columns, choose)
+    settings = {BOOSTER: "trees"} if is_boosted(columns) else {}
+    notes = tuple(note for convention in _CONVENTIONS if (note := convention(columns)))
+    return Held(notes, settings)
+
+
+_CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
+    *OF_FRAMEWORKS,
+    time_and_data,
+    clock,
+    percentages,
+    memory,
+    mean_reward,
+    named_loss,
+    evaluation_of_its_name,
+    bare_phases,
+    perplexity_alone,
+    taking_turns,
+    held_evaluation,
+    batch_in_epoch,
+    filtered_nan,
+)

@@ -1,0 +1,158 @@
+"""Which column is the loss, its evaluation or the reward, where no name says it in full."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
+from mldebug_mcp.logs.roles import Quantity, role_of
+from mldebug_mcp.logs.roles.grammar import MAX_NAME
+from mldebug_mcp.logs.roles.words import segments_of, sorted_out
+from mldebug_mcp.logs.run import Floats
+
+_PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
+_ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev")
+_MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
+_POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
+"""What the training of a policy logs, and that of a reward model does not."""
+_OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
+"""What agents alone log."""
+LEAST_BARE = 4
+"""Records of losses that are called by their phase alone; chosen by hand."""
+_NO_LOSS_OF_ITS_OWN = re.compile(
+    r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
+    r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
+)
+"""Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
+_OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
+_OF_EMBEDDINGS = re.compile(r"triplet|contrastive|info_?nce|(?:^|_)nce(?:_|$)|nt_?xent")
+
+
+def named_loss(columns: Columns) -> str | None:
+    """A single loss with a name of its own, `contrastive_loss` or `mse`, is the loss of a log that has no other.
+
+    The same measure is that of evaluation; another one could not be compared with it.
+    """
+    if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
+        return None
+    names = {_bare(name): name for name in columns if not is_evaluation(name) and not _is_elsewhere(name)}
+    losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+    found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
+    alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
+    if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
+        return None
+    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == found[0]]
+    columns["loss"] = columns[names[found[0]]]
+    if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
+        columns.pop(names[found[0]])
+    if not evaluated or any(canonical(name) == "eval_loss" for name in columns):
+        return f"{names[found[0]]!r} is read as the loss"
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_elsewhere(name: str) -> bool:
+    """Say whether a name stands under one that is not understood, such as that of a part of the model."""
+    role = role_of(name)
+    return role is not None and role.namespace != ""
+
+
+def mean_reward(columns: Columns) -> str | None:
+    """`reward_mean` is the reward where there is no other, in the log of an agent, or of a policy beside its spread.
+
+    Elsewhere it may be that of a reward model.
+    """
+    mean = next((name for name in columns if normal(name) in _MEAN_REWARDS), None)
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    of_a_policy = Quantity.REWARD_SPREAD in roles and not _POLICY.isdisjoint(roles)
+    if mean is None or Quantity.REWARD in roles or not (of_a_policy or not _OF_AGENTS.isdisjoint(roles)):
+        return None
+    columns["reward"] = columns.pop(mean)
+    return f"{mean!r} is read as the reward"
+
+
+def bare_phases(columns: Columns) -> str | None:
+    """`train 0.52 val 0.61` without another word are losses where there is no other and both go down."""
+    names = {name.lower(): name for name in columns}
+    evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
+    if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
+        return None
+    both = [columns[name].values() for name in (names["train"], evaluated)]
+    if any(len(one) < LEAST_BARE or not _is_measured_down(one) for one in both):
+        return None
+    columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
+    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: both go down (guessed)"
+
+
+def _is_no_score(name: str) -> bool:
+    """Say whether a name is one of what training or evaluation tells, but for scores, which say nothing of a loss."""
+    role = role_of(name)
+    return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
+
+
+def _is_measured_down(values: Floats) -> bool:
+    """Say whether values are no counts, and lie lower in their later half than at first."""
+    measured = bool(np.any(values != np.floor(values)))
+    return measured and float(np.nanmedian(values[len(values) // 2 :])) < float(values[0])
+
+
+def evaluation_of_its_name(columns: Columns) -> str | None:
+    """Beside a `train_nll` that is read as the loss, `val_nll` is the evaluation loss."""
+    loss = next((name for name in columns if canonical(name) == "loss"), None)
+    if loss is None or any(canonical(name) == "eval_loss" for name in columns):
+        return None
+    measure = _bare(loss)
+    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == measure]
+    if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
+        return None
+    columns["eval_loss"] = columns.pop(evaluated[0])
+    return f"{evaluated[0]!r} is read as the eval_loss"
+
+
+def _is_measured(column: Column) -> bool:
+    """Say whether the values are no counts."""
+    values = column.values()
+    return bool(np.any(~np.isfinite(values) | (values != np.floor(values))))
+
+
+def _bare(name: str) -> str:
+    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean."""
+    words = sorted_out(segments_of(name[:MAX_NAME]))
+    return "_".join([*words.base, *words.numbers])
+
+
+def perplexity_alone(columns: Columns) -> str | None:
+    """A perplexity is e to the power of the loss: where only it was logged, the loss is its logarithm."""
+    names = {canonical(name): name for name in columns}
+    train = next((names[name] for name in _PERPLEXITIES if name in names), None)
+    evaluation = next((names[f"eval_{name}"] for name in _PERPLEXITIES if f"eval_{name}" in names), None)
+    if "loss" not in names and train is not None:
+        columns["loss"] = _logarithm(columns[train])
+    elif "loss" not in names or train is None or not _is_power(columns[names["loss"]], columns[train]):
+        return None  # whether an evaluation's perplexity is in the units of the loss is not known
+    if "eval_loss" not in names and evaluation is not None:
+        columns["eval_loss"] = _logarithm(columns[evaluation])
+    elif "loss" in names:
+        return None
+    return "the loss is worked out from the perplexity where it was not logged: its natural logarithm"
+
+
+def _logarithm(column: Column) -> Column:
+    at, value = column.arrays()
+    loss = Column()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss.extend(stretches_of(at), np.log(value))
+    return loss
+
+
+def _is_power(loss: Column, perplexity: Column) -> bool:
+    """Say whether a perplexity is e to the power of a loss that was logged with it."""
+    at, value = loss.arrays()
+    beside, power = perplexity.arrays()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        apart = np.abs(np.log(power[np.isin(beside, at)]) - value[np.isin(at, beside)])
+    return bool(np.nanmedian(np.append(apart, np.inf)) < 0.05) if len(apart) else False

@@ -1,0 +1,142 @@
+"""Recordings of `mldebug_mcp.recorder`: JSON lines of steps, between heads that tell settings and lines of events.
+
+The rows of batches are no metric: they are left out here, and looked up in the file where they are asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
+from mldebug_mcp.logs.decoding.json_values import parse_object
+from mldebug_mcp.logs.formats.jsonl import Records
+from mldebug_mcp.logs.run import Incident
+from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.text import clean, figure, shorten
+
+NAME = "recorder"
+_SPECIAL = re.compile(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
+_ROWS = re.compile(rb', "rows": \[[^\]]*\]')
+_NAMED_OTHERWISE = {"data_length": "train_rows", "world": "world_size", "accumulation": "gradient_accumulation_steps"}
+"""What the head of a recording calls a setting, where the settings have another name."""
+_OF_SAMPLER = ("batch_size", "accumulation", "world", "seed", "drop_last")
+MOST_NAMES = 8
+
+
+def matches(file: LogFile) -> bool:
+    """Its first line is the head of a recording."""
+    return file.head.startswith('{"recorder"')
+
+
+def read(file: LogFile, builder: RunBuilder) -> None:
+    """Read the steps, the settings in the heads, and what happened."""
+    lines = RecordedLines(builder)
+    for block in blocks(file):
+        lines.take_block(block)
+    lines.tell(builder)
+
+
+def follow(file: LogFile, builder: RunBuilder) -> RecordedLines:
+    """Return what reads the lines as they come."""
+    del file
+    return RecordedLines(builder)
+
+
+class RecordedLines:
+    """Takes blocks of lines.
+
+    Args:
+        builder: Where the records go.
+    """
+
+    def __init__(self, builder: RunBuilder) -> None:
+        self._builder = builder
+        self._records = Records(builder)
+        self._heads = 0
+
+    def take_block(self, block: bytes) -> None:
+        """Take whole lines; the last one of a file may be cut."""
+        for piece, special in _parted(block):
+            bare = _ROWS.sub(b"", piece)
+            if is_large(len(bare)):
+                self._records.take_blocks([bare])
+            elif bare.strip():
+                self._records.take(lines_of(bare))
+            said = parse_object(special.decode("utf-8", errors="replace")) if special else None
+            if said is not None and "recorder" in said:
+                self._head(said)
+            elif said is not None:
+                self._event(said)
+
+    def tell(self, builder: RunBuilder) -> None:
+        """Say in the notes what was no record."""
+        self._records.tell(builder)
+
+    def _head(self, head: Mapping[str, object]) -> None:
+        """Take settings; a head with a time that continues nothing is that of a process that starts."""
+        sampler, told = head.get("sampler"), head.get("settings")
+        settings: dict[str, object] = dict(told) if isinstance(told, dict) else {}
+        found = {name: head[name] for name in ("data_length", "world") if name in head}
+        if isinstance(sampler, dict):
+            found |= {name: sampler[name] for name in _OF_SAMPLER if name in sampler}
+        settings |= {_NAMED_OTHERWISE.get(name, name): value for name, value in found.items()}
+        self._builder.configure(settings, "the recording")
+        if "time" in head and not head.get("continued"):
+            self._heads += 1
+            if self._heads > 1:
+                self._builder.new_part()
+
+    def _event(self, event: Mapping[str, object]) -> None:
+        step = event.get("step")
+        if not isinstance(step, int | float):
+            return
+        if event.get("event") == "exception":
+            self._builder.message(self._builder.rows + 1, clean(str(event.get("error", ""))))
+            return
+        text = told(event)
+        if text:
+            self._builder.incident(Incident(float(step), text))
+
+
+def _parted(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what stands between the lines that are no records, each with the one behind it."""
+    start = 0
+    for found in _SPECIAL.finditer(block):
+        yield block[start : found.start()], found[0]
+        start = found.end() + 1
+    yield block[start:], b""
+
+
+def told(event: Mapping[str, object]) -> str:
+    """Return what an event says, for people; "" where it says nothing."""
+    what = event.get("event")
+    value = event.get("value")
+    level = figure(float(value)) if isinstance(value, int | float) else "unknown"
+    if what == "spike":
+        text = f"the recorder saw the loss jump to {level}"
+    elif what == "nonfinite":
+        text = f"the recorder saw the loss become {level}{_began(event.get('began'))}"
+    elif what == "hang":
+        text = f"no step for {level} s; the stacks are in {_name(event.get('stacks'))}"
+    else:
+        return ""
+    batch = event.get("batch")
+    return f"{text}; its batch is in {_name(batch)}" if isinstance(batch, str) else text
+
+
+def _began(places: object) -> str:
+    """Say where values that are not finite began."""
+    if not isinstance(places, dict):
+        return ""
+    told = [
+        f"{shorten(str(what), 20)} of {', '.join(_name(one) for one in names[:MOST_NAMES])}"
+        for what, names in places.items()
+        if isinstance(names, list) and names
+    ]
+    return f"; not finite were first the {'; '.join(told)}" if told else ""
+
+
+def _name(text: object) -> str:
+    return shorten(clean(str(text)), 80)

@@ -1,0 +1,130 @@
+"""The logs at one place → the runs that they tell: a file by itself, or the files of a folder that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.beside import tells_evaluation
+from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.merge import merged, of_evaluation
+from mldebug_mcp.logs.readers import read_files
+from mldebug_mcp.logs.rotation import rotated
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run_folders import EVALUATION_FOLDERS, RunFolder
+from mldebug_mcp.logs.same_run import grouped
+from mldebug_mcp.logs.source import LogFile
+from mldebug_mcp.text import shorten
+
+ReadLog = Callable[[Path, str, Sequence[Path]], tuple[Run, bool]]
+"""Reads a log as `read_one` does."""
+ONLY_ERRORS = "no metrics in it, only lines that read like errors"
+
+
+def read_one(path: Path, wanted: str = "", more: Sequence[Path] = ()) -> tuple[Run, bool]:
+    """Read a file; return also whether it holds several runs.
+
+    Args:
+        path: The file.
+        wanted: Which run to read, of several.
+        more: Event files of the same run, or rotated parts of the same log, oldest first.
+    """
+    builder = RunBuilder()
+    builder.wanted_run = wanted
+    events = "tfevents" in path.name
+    read_files([LogFile.open(one) for one in (path, *more)] if events else [LogFile.open(path, more)], builder)
+    run = builder.build(str(path))
+    if not run.series and not run.messages:
+        raise InputError(
+            f"{shorten(str(path), 200)}: no metrics found in it (read as {builder.formats[0]}); "
+            "name the file that holds the losses; for an error message use explain_error (`mldebug-mcp error`)"
+        )
+    if not run.series:
+        run = replace(run, notes=(*run.notes, ONLY_ERRORS))
+    return run, builder.holds_runs
+
+
+def file_names(place: RunFolder) -> set[str]:
+    """Return the names by which a log in the folder of a run can be asked for."""
+    beside = "" if place.name == "." else f"{place.name}/"
+    names = {str(file.relative_to(place.folder)) for file in place.files}
+    return {f"{beside}{name}" for name in names} | {Path(f"{beside}{name}").stem for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A run that was read from a folder: its name, where it stands, and the names of its files."""
+
+    name: str
+    place: RunFolder
+    run: Run
+    files: tuple[str, ...]
+    holds_runs: bool
+
+
+def read_places(places: list[RunFolder], refused: Refused, read_log: ReadLog, wanted: str = "") -> list[Read]:
+    """Read the runs of several places; `wanted` is looked for inside of a log if there is but one place."""
+    inside = wanted if len(places) == 1 else ""
+    return [one for place in places for one in read_place(place, refused, read_log, inside)]
+
+
+@dataclass(slots=True)
+class Refused:
+    """Why files of a folder could not be read.
+
+    Args:
+        reasons: One for each of them.
+        of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
+    """
+
+    reasons: list[str] = field(default_factory=list)
+    of_logs: list[str] = field(default_factory=list)
+
+    def take(self, path: Path, error: InputError) -> None:
+        """Take the reason of a file."""
+        self.reasons.append(str(error))
+        if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
+            self.of_logs.append(str(error))
+
+
+def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
+    """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    runs: list[tuple[str, Run]] = []
+    several = False
+    wanted = "" if wanted in (place.name, *file_names(place)) else wanted
+    for files in _together(place.files):
+        try:
+            run, holds_runs = read_log(files[0], wanted, files[1:])
+        except InputError as error:
+            refused.take(files[0], error)
+            continue
+        several = several or holds_runs
+        below = files[0].parent != place.folder and files[0].parent.name.lower() in EVALUATION_FOLDERS
+        if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
+            run = of_evaluation(run)
+        runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
+    groups = grouped(runs)
+    found = []
+    for group in groups:
+        names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
+        name = place.name if len(groups) == 1 else names[0]
+        known = (*names, *(Path(one).stem for one in names))
+        found.append(Read(name, place, merged(group), known, several))
+    return found
+
+
+def _together(files: list[Path]) -> list[list[Path]]:
+    """Return the files that are read together: the event files of one folder, and a log with what was rotated.
+
+    TensorBoard starts an event file whenever a writer is made.
+    """
+    events = [path for path in files if "tfevents" in path.name and path.stat().st_size]
+    folders = {path.parent for path in events}
+    older = rotated(path for path in files if path not in events)
+    parts = {path for some in older.values() for path in some}
+    return [
+        *([path for path in events if path.parent == folder] for folder in sorted(folders)),
+        *([path, *older.get(path, ())] for path in files if path not in events and path not in parts),
+    ]

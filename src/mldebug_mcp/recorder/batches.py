@@ -1,0 +1,91 @@
+"""What a recording tells of batches: their rows and tokens, the loader, and how long the loop waits for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from mldebug_mcp.recorder.guard import guarded
+from mldebug_mcp.recorder.late import Value
+from mldebug_mcp.recorder.rows import NotedBatches, column_of, facts_of, keys_of, noted
+from mldebug_mcp.recorder.step import Step
+
+Batch = TypeVar("Batch")
+
+
+class Batches:
+    """Takes the batches of a loop.
+
+    Args:
+        describe: Gets what the head of the recording tells of the loader, and settings.
+        place: The rank of this process, and how many there are.
+    """
+
+    def __init__(self, describe: Callable[[Mapping[str, object]], None], place: tuple[int, int]) -> None:
+        self._describe, self._place = describe, place
+        self._noting: NotedBatches | None = None
+        self._told: set[str] = set()
+        self._tokens = 0
+        self.waited = 0.0
+        """Seconds that the loop waited for the batches of the next step."""
+
+    def of(self, loader: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the batches of a loader, and time the wait for each."""
+        batches = iter(loader)
+        while True:
+            asked = time.perf_counter()
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            self.waited += time.perf_counter() - asked
+            yield batch
+
+    @guarded
+    def watch(self, loader: Value, accumulation: int, skipped: int = 0) -> None:
+        """Make a loader note its rows, and tell of it once; so many steps as are skipped were made before a resume."""
+        self._noting = noted(loader)
+        if self._noting is not None and skipped:
+            self._noting.skip(skipped, accumulation)
+        if "loader" in self._told:
+            return
+        self._told.add("loader")
+        facts = facts_of(loader)
+        rank, world = self._place
+        facts["sampler"] |= {"accumulation": accumulation, "world": world, "rank": rank}
+        self._describe({"rows_kind": "hash" if self._noting is None else "index", **facts})
+
+    @guarded
+    def take_noted(self, step: Step, batches: int) -> None:
+        """Take the rows of the next batches of the loader that is watched."""
+        if self._noting is not None:
+            step.rows += [row for _ in range(batches) for row in self._noting.next_rows()]
+
+    @guarded
+    def take(self, step: Step, batch: Value) -> None:
+        """Take the rows of a batch, and count its tokens."""
+        step.rows += keys_of(batch) if self._noting is None else self._noting.next_rows()
+        column = column_of(batch)
+        if hasattr(column, "numel") and column.ndim == 2 and not column.is_floating_point():
+            step.tokens += _tokens_of(batch, column)
+        if "batch" not in self._told and hasattr(column, "__len__"):
+            self._told.add("batch")
+            self._describe({"settings": {"batch_size": len(column)}})
+
+    def counted(self, step: Step) -> dict[str, Value]:
+        """Return what is recorded of the batches of a step, and begin with the next."""
+        found: dict[str, Value] = {"time/data_s": self.waited} if self.waited else {}
+        self.waited = 0.0
+        if step.tokens:
+            self._tokens += step.tokens
+            found["num_tokens"] = self._tokens
+        return found | ({"rows": step.rows} if step.rows else {})
+
+
+def _tokens_of(batch: Value, column: Value) -> int:
+    """Return the tokens of a batch, without padding where its mask is at hand."""
+    mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+    if mask is None or mask.device.type != "cpu":
+        return int(column.numel())
+    return int(mask.sum())

@@ -1,0 +1,151 @@
+"""The file of a recording: JSON lines that are only ever appended, in parts, of a bounded size in all.
+
+Each line goes to the operating system at once, in one write: what was written is there after `kill -9`. When the file
+has grown to a part's size it is renamed to `NAME.1`, the part before to `NAME.2`, and so on: the names that log
+rotation uses, which the readers know. When there are too many parts, two neighbours are thinned into one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from mldebug_mcp.recorder.thinning import thinned
+
+Record: TypeAlias = Mapping[str, object]
+PARTS = 8
+"""Parts of a full recording. Chosen: the newest eighth is whole, and a rename of eight files is nothing."""
+DIGITS = 7
+"""Significant digits of a number: what a float32 holds."""
+LARGE = 1e6
+"""From here on, up to LARGEST, a number keeps two decimals: the time since 1970 has hundredths of a second."""
+LARGEST = 1e12
+
+
+class Recording:
+    """The file that one process appends to.
+
+    Args:
+        path: The file; its folder is made.
+        max_bytes: Bytes of all parts together.
+        head: What stands at the head of each part.
+    """
+
+    def __init__(self, path: Path, max_bytes: int, head: Record) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.failed = ""
+        self._part_bytes = max(max_bytes // PARTS, 1024)
+        self._head = dict(head)
+        self._lock = threading.Lock()
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._size = os.fstat(self._file).st_size
+        self._close_cut_line()
+        self.write(self._head)
+
+    def write(self, record: Record) -> None:
+        """Append a record. A disk that is full ends the recording with one line on stderr, and not the training."""
+        if self.failed:
+            return
+        line = (json.dumps({name: _short(value) for name, value in record.items()}, default=str) + "\n").encode()
+        with self._lock:
+            try:
+                self._append(line)
+                if self._size > self._part_bytes:
+                    self._rotate()
+            except OSError as error:
+                self.failed = f"{self.path}: {error.strerror or error}; nothing more is recorded, training goes on"
+                sys.stderr.write(f"mldebug_mcp.recorder: {self.failed}\n")
+
+    def describe(self, more: Record) -> None:
+        """Append what became known of the run; each later part begins with it too."""
+        self._head |= more
+        self.write({"recorder": 1, **more})
+
+    def close(self) -> None:
+        """Close the file; nothing was left to be written."""
+        with self._lock, contextlib.suppress(OSError):
+            self.failed = self.failed or "closed"
+            os.close(self._file)
+
+    def _append(self, line: bytes) -> None:
+        while line:
+            written = os.write(self._file, line)
+            self._size += written
+            line = line[written:]
+
+    def _close_cut_line(self) -> None:
+        """End a line that a killed process left half written, so that the next record stands on its own."""
+        if self._size:
+            with self.path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    self._append(b"\n")
+
+    def _rotate(self) -> None:
+        """Begin a new part: the head stands in it before it takes the name, so that there is a file at any time."""
+        fresh = self.path.with_name(f".{self.path.name}.new")
+        fresh.write_bytes((json.dumps({**self._head, "continued": True}, default=str) + "\n").encode())
+        count = len(_parts(self.path))
+        for number in range(count, 0, -1):
+            _part(self.path, number).replace(_part(self.path, number + 1))
+        try:
+            os.link(self.path, _part(self.path, 1))
+        except OSError:  # a file system without hard links: for a moment no file has the name
+            self.path.replace(_part(self.path, 1))
+        fresh.replace(self.path)
+        os.close(self._file)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        self._size = os.fstat(self._file).st_size
+        if count + 1 >= PARTS:
+            _thin(self.path)
+
+
+def _part(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return the older parts of a recording, the newest first."""
+    found: list[Path] = []
+    while (part := _part(path, len(found) + 1)).exists():
+        found.append(part)
+    return found
+
+
+def _thin(path: Path) -> None:
+    """Make one part of two neighbours: the oldest two that were thinned as often, so that a recording ages evenly."""
+    parts = _parts(path)[::-1]
+    times = [_times_thinned(part) for part in parts]
+    first = next((at for at in range(len(parts) - 1) if times[at] == times[at + 1]), 0)
+    old, young = parts[first], parts[first + 1]
+    with old.open("rb") as one, young.open("rb") as other:
+        lines = thinned([*one, *other], times[first] + 1)
+    fresh = path.with_name(f".{path.name}.thin")
+    fresh.write_bytes(b"".join(lines))
+    fresh.replace(young)
+    old.unlink()
+    for part in parts[:first][::-1]:  # close the gap: the numbers count from the newest part
+        part.replace(_part(path, int(part.name.rpartition(".")[2]) - 1))
+
+
+def _times_thinned(part: Path) -> int:
+    with part.open("rb") as file:
+        try:
+            head = json.loads(file.readline())
+        except ValueError:
+            return 0
+    times = head.get("thinned", 0) if isinstance(head, dict) else 0
+    return times if isinstance(times, int) else 0
+
+
+def _short(value: object) -> object:
+    if not isinstance(value, float):
+        return value
+    return round(value, 2) if LARGE < abs(value) < LARGEST else float(f"{value:.{DIGITS}g}")

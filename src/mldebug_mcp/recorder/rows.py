@@ -1,0 +1,138 @@
+"""Which rows are in a batch: their indices in the data where the loader tells them, else keys of their tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Value: TypeAlias = Any
+"""Whatever loaders, samplers and collators are."""
+MAX_ROWS = 4096
+"""Rows of a step that are recorded. Chosen: 30 kB of numbers; of more the first ones are."""
+TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
+"""Columns whose rows are told apart, the first that a batch has."""
+
+
+def row_key(values: Iterable[int]) -> str:
+    """Return the key of a row: BLAKE2b of its tokens as 64-bit little-endian numbers, in 16 hexadecimal digits."""
+    whole = b"".join(int(one).to_bytes(8, "little", signed=True) for one in values)
+    return hashlib.blake2b(whole, digest_size=8).hexdigest()
+
+
+def keys_of(batch: Value) -> list[str]:
+    """Return the key of each row of a batch; none where it lies on a device, or holds no rows of numbers.
+
+    Tokens that the attention mask leaves out do not count, so that a row has one key however long its batch is. Rows
+    that are no whole numbers, such as images, are known by their bytes.
+    """
+    column = column_of(batch)
+    if column is None or not hasattr(column, "tolist") or _is_away(column):
+        return []
+    mask = batch.get("attention_mask") if isinstance(batch, Mapping) else None
+    rows = column[:MAX_ROWS]
+    if _is_whole(column) and column.ndim <= 2:
+        masks = mask[:MAX_ROWS].tolist() if mask is not None and mask.shape == column.shape else None
+        return [_key(row, masks[at] if masks else None) for at, row in enumerate(rows.tolist())]
+    return [hashlib.blake2b(_bytes(row), digest_size=8).hexdigest() for row in rows]
+
+
+def _key(row: Value, mask: Sequence[int] | None) -> str:
+    listed = row if isinstance(row, list) else [row]
+    return row_key(listed if mask is None else [one for one, counts in zip(listed, mask, strict=True) if counts])
+
+
+def _bytes(row: Value) -> bytes:
+    array = row.detach().contiguous().numpy() if hasattr(row, "detach") else row
+    return bytes(array.tobytes())
+
+
+def column_of(batch: Value) -> Value:
+    """Return the column of a batch whose rows are told apart, None where it has none."""
+    if isinstance(batch, Mapping) or hasattr(batch, "items"):
+        named = dict(batch.items())
+        return next((named[name] for name in TOKENS if name in named), next(iter(named.values()), None))
+    if isinstance(batch, tuple | list):
+        return batch[0] if batch else None
+    return batch
+
+
+def _is_away(column: Value) -> bool:
+    return hasattr(column, "device") and getattr(column.device, "type", "cpu") != "cpu"
+
+
+def _is_whole(column: Value) -> bool:
+    name = str(column.dtype)
+    return "int" in name or "bool" in name
+
+
+class NotedBatches:
+    """A batch sampler that notes the indices which it hands out.
+
+    Args:
+        sampler: The batch sampler of a loader.
+    """
+
+    def __init__(self, sampler: Value) -> None:
+        self._sampler = sampler
+        self._handed: deque[list[int]] = deque(maxlen=4096)
+        self._skipped = 0
+
+    def __iter__(self) -> Iterator[Value]:
+        self._handed.clear()
+        skipped, self._skipped = self._skipped, 0
+        for number, indices in enumerate(self._sampler):
+            if number >= skipped:
+                self._handed.append(list(indices))
+            yield indices
+
+    def skip(self, steps: int, accumulation: int) -> None:
+        """Pass over the batches that were made in the epoch in which a run is resumed, after so many steps in all.
+
+        The last step of an epoch may have fewer batches than the others.
+        """
+        self._skipped = steps % -(-len(self._sampler) // accumulation) * accumulation
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getattr__(self, name: str) -> Value:
+        return getattr(self._sampler, name)
+
+    def next_rows(self) -> list[int]:
+        """Return the indices of the next batch that the loader gives, in the order in which they were handed out."""
+        return self._handed.popleft()[:MAX_ROWS] if self._handed else []
+
+
+def noted(loader: Value) -> NotedBatches | None:
+    """Make a loader of torch note the indices of its batches; None where it has no batch sampler."""
+    loader = getattr(loader, "base_dataloader", loader)  # Accelerate's, which asks this one for batches
+    sampler = getattr(loader, "batch_sampler", None)
+    if isinstance(sampler, NotedBatches):
+        return sampler
+    if sampler is None or not hasattr(loader, "dataset"):
+        return None
+    noting = NotedBatches(sampler)
+    # A loader refuses the attribute once it is made, for reasons that do not hold here: the batches stay the same.
+    object.__setattr__(loader, "batch_sampler", noting)
+    return noting
+
+
+def facts_of(loader: Value) -> dict[str, Value]:
+    """Return what the head of a recording tells of a loader: how long the data are, and the sampler."""
+    facts: dict[str, Value] = {}
+    with contextlib.suppress(AttributeError, TypeError):
+        facts["data_length"] = len(loader.dataset)
+    batches = getattr(loader, "batch_sampler", None)
+    sampler = getattr(batches, "sampler", None) or getattr(loader, "sampler", None)
+    generator = getattr(sampler, "generator", None) or getattr(loader, "generator", None)
+    told = {
+        "kind": f"{type(sampler).__module__.partition('.')[0]}.{type(sampler).__name__}",
+        "batch_size": getattr(loader, "batch_size", None) or getattr(batches, "batch_size", None),
+        "drop_last": getattr(loader, "drop_last", None),
+        "seed": getattr(sampler, "seed", None) if generator is None else generator.initial_seed(),
+    }
+    facts["sampler"] = {name: value for name, value in told.items() if value is not None}
+    return facts

@@ -1,0 +1,86 @@
+"""What is known of the step that is being made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mldebug_mcp.recorder.clock import Stamp, now
+from mldebug_mcp.recorder.late import Draft, Value, Vector
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of the optimizer, of one batch or of several that are accumulated.
+
+    Args:
+        number: Which one it is, counted from 1.
+        began: When.
+        on_gpu: Whether times are those of a GPU.
+        deep: Whether the model is looked into.
+        batch: The batch, as the loop has it.
+        rows: The rows of its batches, as far as they are known.
+    """
+
+    number: int
+    began: Stamp
+    on_gpu: bool = False
+    deep: bool = False
+    batch: Value = None
+    rows: list[int | str] = field(default_factory=list)
+    draft: Draft = field(default_factory=lambda: Draft({}))
+    losses: list[Value] = field(default_factory=list)
+    model_losses: list[Value] = field(default_factory=list)
+    summed: bool = False
+    tokens: int = 0
+    max_norm: float = 0.0
+    cost: float = 0.0
+    has_gradients: bool = False
+    origin: dict[str, list[str]] | None = None
+    _backward_from: Stamp | None = None
+
+    def now(self) -> Stamp:
+        """Return this moment, in the work of the GPU too where the model is there."""
+        return now(on_gpu=self.on_gpu)
+
+    def took(self, name: str, first: Stamp, last: Stamp) -> None:
+        """Add to the time of a part of the step."""
+        self.draft.spans.setdefault(name, []).append((first, last))
+
+    def put(self, name: str, value: Value) -> None:
+        """Take a value; a tensor of one number is read once it has arrived."""
+        self.draft.values[name] = value.detach() if hasattr(value, "detach") else value
+
+    def put_all(self, vector: Vector | None) -> None:
+        """Take several values of one tensor."""
+        if vector is not None:
+            self.draft.values[vector.names[0]] = vector
+
+    def forward(self, first: Stamp, last: Stamp) -> None:
+        """Take the time of a forward pass; what follows up to the next or to the optimizer is the backward pass."""
+        self.backward_until(first)
+        self.took("time/forward_s", first, last)
+        self._backward_from = last
+
+    def backward_until(self, moment: Stamp) -> None:
+        """Say that a backward pass was over at a moment, if one was on."""
+        if self._backward_from is not None:
+            self.took("time/backward_s", self._backward_from, moment)
+            self._backward_from = None
+
+    def loss(self) -> Value:
+        """Return the loss of the step: what the loop told, else what the model returned; None if neither did."""
+        told = self.losses or self.model_losses
+        if not told:
+            return None
+        whole = sum(told[1:], told[0])
+        return whole if self.summed and not self.losses else whole / len(told)
+
+    def has(self, name: str) -> bool:
+        """Say whether a value was taken."""
+        return name in self.draft.values
+
+
+def numbered(names: list[float]) -> dict[str, float]:
+    """Return learning rates by name: the first group's, and those of others that differ."""
+    rates = {"learning_rate": names[0]} if names else {}
+    return rates | {f"learning_rate/{at}": rate for at, rate in enumerate(names) if at and rate != names[0]}

@@ -1,0 +1,238 @@
+"""What torch tells of a step by its hooks: of the model, of the optimizer, and of clipping."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mldebug_mcp.recorder import clipping
+from mldebug_mcp.recorder.activations import Activations, logits_of, of_outputs
+from mldebug_mcp.recorder.budget import Budget
+from mldebug_mcp.recorder.guard import guarded
+from mldebug_mcp.recorder.late import Value, is_finite
+from mldebug_mcp.recorder.layers import Layers
+from mldebug_mcp.recorder.origin import origin_of
+from mldebug_mcp.recorder.step import Step, numbered
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class Watched:
+    """A model and its optimizer.
+
+    Args:
+        model: The model; its forward pass is seen while it trains, not while it is evaluated.
+        optimizer: Its optimizer, or what wraps it.
+        scaler: The loss scaler of mixed precision.
+        current: Returns the step that is being made, None between steps.
+        settings: Gets what becomes known of the run.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Value,
+        scaler: Value,
+        current: Callable[[], Step | None],
+        settings: Callable[[dict[str, object]], None],
+    ) -> None:
+        self.model = model
+        self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
+        self.optimizer = _unwrapped(optimizer)
+        self.current, self._settings = current, settings
+        self.on_gpu = any(one.device.type == "cuda" for one in model.parameters())
+        self.inputs: tuple[Value, Value] | None = None
+        self._ids = {id(one) for one in model.parameters()}
+        self._layers = Layers(model)
+        self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
+        self._norms = Budget(every=1)
+        self._forward_began: Value = None
+        self._optimizer_began: Value = None
+        self._told: set[str] = set()
+        self._handles: list[Any] = []
+        clipping.listen(self)
+        if not _is_compiled(model):
+            self._handles += [
+                model.register_forward_pre_hook(self._before_forward, with_kwargs=True),
+                model.register_forward_hook(self._after_forward, with_kwargs=True),
+            ]
+        if hasattr(self.optimizer, "register_step_pre_hook"):
+            self._handles += [
+                self.optimizer.register_step_pre_hook(self._before_optimizer),
+                self.optimizer.register_step_post_hook(self._after_optimizer),
+            ]
+
+    def leave(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+        clipping.leave(self)
+        self.inputs = None
+
+    def begin(self, step: Step) -> None:
+        """Begin a step: one that is looked into gets hooks on its modules."""
+        if step.deep and self._activations is not None:
+            began = time.perf_counter()
+            self._activations.begin()
+            step.cost += time.perf_counter() - began
+
+    def end(self, step: Step) -> None:
+        """End a step: take what only its end tells."""
+        if step.deep and self._activations is not None:
+            self._activations.end()
+            step.cost += self._activations.seconds
+        if not step.has("learning_rate"):
+            self._rates(step)
+        if self.scaler is not None and self.scaler.is_enabled():
+            scale = getattr(self.scaler, "_scale", None)
+            step.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
+        self._norms.step(time.perf_counter() - step.began.wall)
+
+    def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
+        """Take the norm that clipping worked out, before it scales the gradients."""
+        step = self.current()
+        if step is None or not parameters or id(parameters[0]) not in self._ids:
+            return
+        self._clipped(step, max_norm, norm)
+
+    @guarded
+    def _clipped(self, step: Step, max_norm: float, norm: Tensor) -> None:
+        step.backward_until(step.now())
+        step.put("grad_norm", norm)
+        step.max_norm = max_norm
+        if max_norm != float("inf"):
+            self._tell("max_grad_norm", max_norm)
+        self._gradients(step)
+
+    @guarded
+    def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
+        step = self.current()
+        if step is not None and model.training:
+            self.inputs = (args, kwargs)
+            self._forward_began = step.now()
+
+    @guarded
+    def _after_forward(self, model: nn.Module, _args: Value, kwargs: Mapping[str, Value], output: Value) -> None:
+        step = self.current()
+        if step is None or not model.training or self._forward_began is None:
+            return
+        step.forward(self._forward_began, step.now())
+        self._forward_began = None
+        loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        if loss is not None and loss.numel() == 1:
+            step.model_losses.append(loss.detach())
+            step.summed = kwargs.get("num_items_in_batch") is not None
+        if step.deep:
+            began = time.perf_counter()
+            of_outputs(output, step.put)
+            step.cost += time.perf_counter() - began
+        if "output" not in self._told:
+            self._told.add("output")
+            self._of_output(logits_of(output), kwargs)
+
+    @guarded
+    def _before_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
+        step = self.current()
+        if step is None:
+            return
+        step.backward_until(step.now())
+        self._gradients(step)
+        if not step.has("grad_norm") and self._norms.allows(step.number):
+            began = time.perf_counter()
+            gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
+            if gradients:
+                step.put("grad_norm", _total_norm(gradients))
+            self._norms.spent(step.number, time.perf_counter() - began)
+        self._rates(step)
+        if self.scaler is None:
+            self.look_for_origin(step)
+        if step.deep:
+            began = time.perf_counter()
+            self._layers.before_step()
+            step.cost += time.perf_counter() - began
+        self._optimizer_began = step.now()
+
+    @guarded
+    def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
+        step = self.current()
+        if step is None or self._optimizer_began is None:
+            return
+        step.took("time/optimizer_s", self._optimizer_began, step.now())
+        self._optimizer_began = None
+        if step.deep:
+            began = time.perf_counter()
+            step.put_all(self._layers.moved())
+            step.put_all(self._layers.weights())
+            step.cost += time.perf_counter() - began
+
+    def look_for_origin(self, step: Step, *, sure: bool = False) -> None:
+        """Look where values that are not finite began, if there are some; `sure` where they are known to be."""
+        values = (*step.losses, *step.model_losses, step.draft.values.get("grad_norm", 0.0))
+        if step.origin is None and (sure or not all(map(is_finite, values))):
+            step.origin = {}
+            step.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+
+    def _gradients(self, step: Step) -> None:
+        """Take the gradients by layer, before they are clipped, of a step that is looked into."""
+        if step.deep and not step.has_gradients:
+            began = time.perf_counter()
+            step.put_all(self._layers.gradients())
+            step.has_gradients = True
+            step.cost += time.perf_counter() - began
+
+    def _rates(self, step: Step) -> None:
+        groups = getattr(self.optimizer, "param_groups", None) or ()
+        for name, rate in numbered([group["lr"] for group in groups if "lr" in group]).items():
+            step.put(name, rate)
+
+    def _take(self, name: str, value: Value) -> None:
+        step = self.current()
+        if step is not None:
+            step.put(name, value)
+
+    def _tell(self, name: str, value: object) -> None:
+        if name not in self._told:
+            self._told.add(name)
+            self._settings({name: value})
+
+    def _of_output(self, logits: Tensor | None, kwargs: Mapping[str, Value]) -> None:
+        """Tell the number of classes or tokens, where labels are whole numbers."""
+        labels = kwargs.get("labels")
+        if logits is None or labels is None or labels.is_floating_point() or logits.dim() != labels.dim() + 1:
+            return
+        self._tell("vocab_size" if logits.dim() > 2 else "num_classes", logits.shape[-1])
+
+
+def inner_of(model: nn.Module) -> nn.Module:
+    """Return the model within `DistributedDataParallel` or `DataParallel`, else the model itself."""
+    inner: nn.Module = getattr(model, "module", model) if type(model).__name__.endswith("DataParallel") else model
+    return inner
+
+
+def _can_run_again(model: nn.Module) -> bool:
+    """Say whether a forward pass of one rank alone waits for no other."""
+    sharded = any(type(one).__name__ == "DTensor" for one in model.parameters())
+    return not sharded and type(model).__name__ != "FullyShardedDataParallel"
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    """Say whether hooks would be compiled, and break the graph."""
+    return type(model).__name__ == "OptimizedModule" or getattr(model, "_compiled_call_impl", None) is not None
+
+
+def _unwrapped(optimizer: Value) -> Value:
+    """Return the optimizer of torch in what Accelerate wraps around it."""
+    inner = getattr(optimizer, "optimizer", None)
+    return inner if hasattr(inner, "param_groups") else optimizer
+
+
+def _total_norm(gradients: list[Any]) -> Any:  # noqa: ANN401 - a tensor
+    """Return the norm of all gradients together."""
+    utils = sys.modules["torch"].nn.utils
+    if hasattr(utils, "get_total_norm"):
+        return utils.get_total_norm(gradients)
+    norm = sys.modules["torch"].linalg.vector_norm
+    return norm(sys.modules["torch"].stack([norm(one) for one in gradients]))

@@ -1,0 +1,155 @@
+"""Many runs as one HTML file: what they share, the best settings, and a small curve of each on one scale."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from mldebug_mcp.models.runs import RunRow, Runs
+from mldebug_mcp.report.runs_terminal import headline, shared_line, sweep_lines
+from mldebug_mcp.report.scale import Scale, scale_of
+from mldebug_mcp.report.svg import COLOURS, ONSET
+from mldebug_mcp.report.web_page import web_page
+from mldebug_mcp.report.writing import write_file
+from mldebug_mcp.text import counted, figure, percent, shorten
+
+MOST_CARDS = 3_000
+"""Runs that are drawn: a browser shows so many without delay (chosen)."""
+WIDTH, HEIGHT = 200, 64
+"""Of a small curve."""
+_STYLE = """
+body { max-width: 90rem; }
+#runs { list-style: none; padding: 0; display: grid; gap: .8rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); }
+#runs li { border: 1px solid var(--line); border-left: .3rem solid var(--line); padding: .4rem .6rem; min-width: 0;
+  overflow-wrap: anywhere; font-size: .85rem; }
+#runs li[hidden] { display: none; }
+#runs .sick { border-left-color: var(--bad); } #runs .healthy { border-left-color: var(--good); }
+#runs .unclear { border-left-color: var(--warn); }
+#runs p { margin: .1rem 0; } #runs h3 { font-size: .95rem; margin: 0; } #runs svg { display: block; margin: .2rem 0; }
+#filters { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; margin: 1rem 0; font-size: .9rem; }
+#filters[hidden] { display: none; }
+#filters input, #filters select { font: inherit; min-height: 1.8rem; max-width: 100%; }
+"""
+
+
+def write_runs_html(answer: Runs, path: str | Path) -> None:
+    """Write the runs as a page that opens anywhere.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    write_file(path, runs_html(answer))
+
+
+def runs_html(answer: Runs) -> str:
+    """Return the page. All text from logs and names is escaped."""
+    rows = answer.rows[:MOST_CARDS]
+    scales = _scales(rows)
+    cards = "".join(_card(row, scales) for row in rows)
+    left = len(answer.rows) - len(rows)
+    more = [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
+    parts = [
+        f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        _section("What they share", [shared_line(one) for one in answer.shared]),
+        _section("Best settings", sweep_lines(answer.sweep)),
+        _filters(rows),
+        f"<h2>Runs</h2><p class=dim>{escape(_scale_told(scales))}</p><ul id=runs>{cards}</ul>",
+        _section("Notes", [*more, *answer.notes]),
+    ]
+    return web_page(answer.path, parts, _STYLE, Path(__file__).with_name("runs.js").read_text(encoding="ascii"))
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f"<h2>{escape(title)}</h2><ul>{items}</ul>" if items else ""
+
+
+def _filters(rows: Iterable[RunRow]) -> str:
+    causes, endings = Counter(row.cause for row in rows), Counter(row.ending for row in rows)
+    return (
+        "<div id=filters hidden><label>name, setting or symptom <input id=search type=search></label>"
+        f"{_choice('cause', causes)}{_choice('ending', endings)}"
+        "<label>order <select id=order><option value=attention>attention first<option value=best>best result first"
+        "<option value=worst>worst result first<option value=name>name</select></label>"
+        "<output id=count class=dim></output></div>"
+    )
+
+
+def _choice(name: str, counts: Counter[str]) -> str:
+    options = "".join(
+        f'<option value="{escape(one)}">{escape(one)} ({count})' for one, count in counts.most_common() if one
+    )
+    return f'<label>{name} <select id={name}><option value="">any{options}</select></label>'
+
+
+def _scales(rows: Iterable[RunRow]) -> dict[str, Scale]:
+    """Return the scale of each metric, the same for all runs."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        values[row.metric] += [value for _, value in row.curve if np.isfinite(value)]
+    return {metric: scale_of([np.array(some)]) for metric, some in values.items()}
+
+
+def _scale_told(scales: dict[str, Scale]) -> str:
+    told = [
+        f"{metric} from {figure(one.low)} to {figure(one.high)}{', logarithmic' if one.logarithmic else ''}"
+        for metric, one in scales.items()
+    ]
+    return f"All curves of a metric have one scale: {'; '.join(told)}." if told else "No run has a curve."
+
+
+def _card(row: RunRow, scales: dict[str, Scale]) -> str:
+    state = "sick" if row.is_sick else "healthy" if row.cause == "healthy" else "unclear"
+    rank = row.last if row.last is None or row.better != "higher" else -row.last
+    lines = [
+        f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",
+        "" if row.last is None else f"<p>{escape(row.metric)} {figure(row.last)}, best {figure(row.best or 0.0)}</p>",
+        f"<p class=dim>{escape(_settings(row))}</p>" if row.settings else "",
+        f"<p class=dim>{escape(', '.join(row.seen))}</p>" if row.seen else "",
+        f"<p class=dim>{escape(shorten(row.note, 200))}</p>" if row.note else "",
+    ]
+    step = "" if row.step is None else f", {escape(row.step_name)} {figure(row.step)}"
+    return (
+        f'<li class={state} data-cause="{escape(row.cause)}" data-ending="{escape(row.ending)}" '
+        f'data-name="{escape(row.name)}" data-result="{"" if rank is None else rank}">'
+        f"<h3>{escape(shorten(row.name, 80))}</h3>{_curve(row, scales)}{''.join(lines)}"
+        f"<p class=dim>{escape(row.ending)}{step}</p></li>"
+    )
+
+
+def _since(row: RunRow) -> str:
+    return "" if row.onset is None else f" since {figure(row.onset)}"
+
+
+def _settings(row: RunRow) -> str:
+    return ", ".join(
+        f"{name} {figure(value) if isinstance(value, float) else value}" for name, value in row.settings.items()
+    )
+
+
+def _curve(row: RunRow, scales: dict[str, Scale]) -> str:
+    """Return the small curve of a run; × stands where a value was not finite."""
+    if len(row.curve) < 2:
+        return ""
+    step, value = np.array(row.curve, float).T
+    share = (step - step[0]) / (step[-1] - step[0] or 1.0)
+    finite = np.isfinite(value)
+    x, y = WIDTH * share, HEIGHT * (1 - scales[row.metric].share(np.where(finite, value, 0.0)))
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b, shown in zip(x.tolist(), y.tolist(), finite, strict=True) if shown)
+    mark = f'y="11" text-anchor="middle" font-size="12" fill="{ONSET}">\u00d7</text>'
+    lost = "".join(f'<text x="{a:.1f}" {mark}' for a in x[~finite].tolist())
+    onset = ""
+    if row.onset is not None and step[0] <= row.onset <= step[-1]:
+        at = WIDTH * (row.onset - step[0]) / (step[-1] - step[0] or 1.0)
+        onset = f'<line x1="{at:.1f}" x2="{at:.1f}" y1="0" y2="{HEIGHT}" stroke="{ONSET}" stroke-dasharray="3 3"/>'
+    told = f"{row.metric} over {row.step_name}s"
+    return (
+        f'<svg viewBox="0 -2 {WIDTH} {HEIGHT + 4}" role="img" aria-label="{escape(told)}">{onset}'
+        f'<polyline fill="none" stroke="{COLOURS[0]}" stroke-width="1.5" stroke-linejoin="round" points="{points}"/>'
+        f"{lost}</svg>"
+    )

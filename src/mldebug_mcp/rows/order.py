@@ -1,0 +1,50 @@
+"""The order of the rows in a pass over the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.rows.plan import Plan
+from mldebug_mcp.rows.shuffle import Generator, Ints
+
+NUMBERS_OF_A_SEED = 2
+"""Numbers of 32 bits that a `DataLoader` takes from its generator before each pass, for the seeds of its workers."""
+MOST_DRAWN = 500_000_000
+"""Numbers that are drawn to get to a pass: some seconds' work."""
+
+
+@dataclass(slots=True)
+class Orders:
+    """The orders of the passes of a plan, each made once.
+
+    Args:
+        plan: How rows are dealt out.
+    """
+
+    plan: Plan
+    _made: dict[int, Ints] = field(default_factory=dict)
+
+    def of(self, epoch: int) -> Ints:
+        """Return the rows in the order of a pass, shape (rows,); raises InputError if that is too much work."""
+        if epoch not in self._made:
+            self._made[epoch] = self._order(epoch)
+        return self._made[epoch]
+
+    def _order(self, epoch: int) -> Ints:
+        plan = self.plan
+        if plan.order == "sequential":
+            return np.arange(plan.rows)
+        if plan.order == "seedable":
+            return Generator(plan.seed + epoch).shuffled(plan.rows)
+        before = NUMBERS_OF_A_SEED if plan.order == "loader_generator" else 0
+        # At the end of a pass RandomSampler shuffles once more, and yields nothing of it.
+        left = before + epoch * (before + 2 * (plan.rows - 1))
+        if left > MOST_DRAWN:
+            raise InputError(f"the shuffle of pass {epoch:,} is too far on to be drawn again; name an earlier step")
+        generator = Generator(plan.seed)
+        while left > 0:
+            left -= len(generator.drawn(min(left, 1 << 22)))
+        return generator.shuffled(plan.rows)

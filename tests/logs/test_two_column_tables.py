@@ -1,0 +1,51 @@
+"""Tables of two columns look like boxes of names and values; records may stand within the fields of a logger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import read_run
+
+GRID = """\
++--------------+--------------+
+| global_step  | trainLossMean|
++--------------+--------------+
+| 5            | 2.469        |
+| 10           | 2.225        |
++--------------+--------------+
+| global_step  | evalLossMean |
++--------------+--------------+
+| 10           | 1.703        |
++--------------+--------------+
+"""
+MARKDOWN = """\
+| global_step | loss_mean |
+| --- | --- |
+| 5 | 2.469 |
+| 10 | 2.225 |
+| global_step | dev_loss_mean |
+| --- | --- |
+| 10 | 1.703 |
+"""
+
+
+@pytest.mark.parametrize("text", [GRID, MARKDOWN], ids=["grid", "markdown"])
+def test_a_table_of_two_columns_is_read_by_its_header(tmp_path: Path, text: str) -> None:
+    (tmp_path / "train.log").write_text(text)
+    run = read_run(tmp_path / "train.log")
+    assert run["loss"].step.tolist() == [5, 10]
+    assert run["loss"].value.tolist() == [2.469, 2.225]
+    assert (run["eval_loss"].step.tolist(), run["eval_loss"].value.tolist()) == ([10], [1.703])
+
+
+def test_a_record_within_the_fields_of_a_logger_is_no_configuration(tmp_path: Path) -> None:
+    numbers = [{"step": at, "training/loss": 2.0 / at, "training/lr": 1e-3, "clip_ratio": 0.1, "max_length": 7,
+                "num_tokens": 90} for at in range(1, 30)]  # fmt: skip
+    lines = [json.dumps({"time": "2025-03-14T09:26:54", "level": "INFO", "data": one}) for one in numbers]
+    (tmp_path / "train.log").write_text("\n".join(["Using device: cuda:0", *lines]))
+    run = read_run(tmp_path / "train.log")
+    assert dict(run.config) == {}
+    assert run["loss"].step.tolist() == list(range(1, 30))

@@ -1,0 +1,75 @@
+"""A recording tells the rows of a step: of all micro-batches, all ranks, all parts, and of the last start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.rows.recording import fed_before, read_recording, recordings_in
+
+HEAD = {"recorder": 1, "rows_kind": "index", "data_length": 100}
+
+
+def write(file: Path, *records: object) -> Path:
+    file.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return file
+
+
+def fed(path: Path, step: int) -> dict[int, list[int | str]]:
+    return read_recording(recordings_in(path), range(step, step + 1)).fed.get(step, {})
+
+
+def test_micro_batches_of_a_step_are_put_together(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "recorder.jsonl", HEAD, {"step": 1, "rows": [4, 9]}, {"step": 1, "rows": [7]},
+        {"step": 2, "rows": [[1, 2], [3]]},
+    )  # fmt: skip
+    assert fed(file, 1) == {0: [4, 9, 7]}
+    assert fed(file, 2) == {0: [1, 2, 3]}
+
+
+def test_ranks_are_known_by_their_heads_or_by_the_names_of_their_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", HEAD | {"sampler": {"rank": 1}}, {"step": 1, "rows": [5]})
+    write(tmp_path / "b.jsonl", HEAD | {"sampler": {"rank": 0}}, {"step": 1, "rows": [6]})
+    assert fed(tmp_path, 1) == {1: [5], 0: [6]}
+    named = tmp_path / "named"
+    named.mkdir()
+    write(named / "recorder.rank3.jsonl", HEAD, {"step": 1, "rows": [5]})
+    assert fed(named, 1) == {3: [5]}
+
+
+def test_parts_are_read_oldest_first_and_a_later_start_replaces_an_earlier_one(tmp_path: Path) -> None:
+    write(tmp_path / "recorder.jsonl.2", HEAD, {"step": 1, "rows": [1]}, {"step": 2, "rows": [2]})
+    write(tmp_path / "recorder.jsonl.1", HEAD | {"continued": True}, {"step": 2, "rows": [3]})
+    write(tmp_path / "recorder.jsonl", HEAD, {"step": 2, "rows": [4]}, {"step": 3, "rows": [5]})
+    assert fed(tmp_path, 1) == {0: [1]}
+    assert fed(tmp_path, 2) == {0: [4]}
+    found = read_recording(recordings_in(tmp_path), range(2, 3))
+    assert (found.first, found.last) == (1, 3)
+
+
+def test_earlier_steps_with_the_same_rows_are_found(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "recorder.jsonl", HEAD, {"step": 1, "rows": [4, 9]}, {"step": 5, "rows": [9]},
+        {"step": 9, "rows": [9]},
+    )  # fmt: skip
+    assert fed_before(recordings_in(file), 9, [9, 77]) == {9: [1, 5]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"step": 1, "rows": [tru', '{"step": true, "rows": [1]}', '{"step": 1, "rows": ["\\u001b[31m", -1, 1.5, null]}',
+     '[{"rows": 1}]', '{"step": 1e999, "rows": {"a": 1}}', '{"rows": ' + "[" * 5000 + "}"],
+)  # fmt: skip
+def test_broken_and_hostile_lines_give_no_rows(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "recorder.jsonl"
+    file.write_text(json.dumps(HEAD) + "\n" + line + "\n" + '{"step": 2, "rows": [8]}\n')
+    assert not fed(file, 1)
+    assert fed(file, 2) == {0: [8]}
+
+
+def test_other_logs_are_no_recording(tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", {"step": 1, "loss": 2.0, "rows": [1]})
+    assert recordings_in(tmp_path) == []
