@@ -76,7 +76,13 @@ def do_diagnose(options: argparse.Namespace) -> int:
         from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
 
         (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
-    return FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE
+    return _code(answer, options)
+
+
+def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
+    from mldebug_mcp.models.base import SOUND
+
+    return FOUND if options.check and answer.hypotheses[0].cause != SOUND else DONE
 
 
 def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
@@ -95,7 +101,7 @@ def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
             codes.add(UNUSABLE)
             continue
         print(answer.to_json() if options.json else short_line(answer), flush=True)
-        codes.add(FOUND if options.check and answer.hypotheses[0].cause != "healthy" else DONE)
+        codes.add(_code(answer, options))
     return max(codes)
 
 

@@ -61,6 +61,9 @@ class Hypothesis(Model):
     summary: Text = Field("", description="What goes wrong.")
     because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
     against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    symptoms: list[str] = Field(
+        default_factory=list, description="Ids of the findings that are present and speak for it, strongest first."
+    )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")
     next_steps: list[NextStep] = Field(

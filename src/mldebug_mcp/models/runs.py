@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import NO_FAULTS, Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.knowledge import Citation
 
@@ -41,7 +41,7 @@ class RunRow(Model):
     @property
     def is_sick(self) -> bool:
         """Whether a fault leads."""
-        return self.cause not in ("", "healthy", "unknown")
+        return self.cause not in ("", *NO_FAULTS)
 
 
 class SharedSetting(Model):

@@ -14,6 +14,7 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.report.diagnosis_curves import worst_step
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.shown import otherwise
@@ -143,7 +144,7 @@ def panels(
     for group in groups:
         curves = [_curve(run, name) for name in group]
         others = [_behind(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
-        worst = None if diagnosis.hypotheses[0].cause == "healthy" else worst_step(run, diagnosis, group[0])
+        worst = None if diagnosis.hypotheses[0].cause == SOUND else worst_step(run, diagnosis, group[0])
         scale = _scale([*curves, *others], linear=group[0] in LINEAR)
         found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts, worst))
     return found

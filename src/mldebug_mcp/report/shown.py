@@ -9,6 +9,7 @@ from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep, State
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.text import counted, figure, shorten
 
 SHOWN_HYPOTHESES = 5
@@ -68,7 +69,7 @@ def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
     leading = [
         one
         for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
-        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
+        if one.citations and (one.because or one.cause == SOUND) and (place == 0 or one.probability >= CITED)
     ]
     return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
 
