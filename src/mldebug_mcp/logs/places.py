@@ -10,12 +10,8 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.beside import tells_evaluation
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.merge import merged, of_evaluation
-<<<<<<< HEAD
 from mldebug_mcp.logs.ranks.job import told_by_ranks
-||||||| cd3b116
-=======
-from mldebug_mcp.logs.ranks import joined_ranks, with_flight
->>>>>>> recorder
+from mldebug_mcp.logs.ranks.recordings import joined_ranks, with_flight
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.rotation import rotated
 from mldebug_mcp.logs.run import Run
