@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.runs_terminal import headline, shared_line, sweep_lines
+from mldebug_mcp.report.runs_terminal import headline, rank_lines, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.svg import COLOURS, ONSET
 from mldebug_mcp.report.web_page import web_page
@@ -55,6 +56,7 @@ def runs_html(answer: Runs) -> str:
     more = [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
         f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        _section("Ranks", rank_lines(answer)),
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
         _filters(rows),
@@ -104,7 +106,7 @@ def _scale_told(scales: dict[str, Scale]) -> str:
 
 
 def _card(row: RunRow, scales: dict[str, Scale]) -> str:
-    state = "sick" if row.is_sick else "healthy" if row.cause == "healthy" else "unclear"
+    state = "sick" if row.is_sick else "healthy" if row.cause == SOUND else "unclear"
     rank = row.last if row.last is None or row.better != "higher" else -row.last
     lines = [
         f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",

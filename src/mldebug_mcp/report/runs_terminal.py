@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.diagnose.swept import LEVEL
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import BestSetting, RunRow, Runs, SharedSetting, Sweep
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.text import counted, figure, percent, shorten
@@ -14,6 +15,8 @@ from mldebug_mcp.text import counted, figure, percent, shorten
 MOST_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
+MOST_JOBS = 12
+"""Jobs of which the ranks are told."""
 
 
 def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
@@ -34,6 +37,7 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
+    print_section(console, "Ranks", bullets(rank_lines(answer)))
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
     print_section(console, "Notes", bullets(answer.notes))
@@ -43,7 +47,7 @@ def headline(answer: Runs) -> str:
     """Return how many runs there are, and in how many a fault leads."""
     unread = sum(one.ending == "unread" for one in answer.rows)
     sick = sum(one.is_sick for one in answer.rows)
-    sound = sum(one.cause == "healthy" for one in answer.rows)
+    sound = sum(one.cause == SOUND for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}", f"nothing stands out in {sound}"]
     parts += [f"{rest} unclear"] if rest else []
@@ -57,6 +61,11 @@ def shared_line(one: SharedSetting) -> str:
         f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
         f"{one.others_with} of {one.others} others (p {figure(one.p)})"
     )
+
+
+def rank_lines(answer: Runs) -> list[str]:
+    """Return what stands out among the ranks of runs, the first runs first."""
+    return [f"{one.name}: {'; '.join(one.ranks.told)}" for one in answer.rows if one.ranks is not None][:MOST_JOBS]
 
 
 def sweep_lines(sweep: Sweep | None) -> list[str]:
@@ -103,6 +112,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
         Text("" if row.last is None else f"{row.metric} {figure(row.last)}"),
-        Text(said, style="bold red" if row.is_sick else "green" if row.cause == "healthy" else "yellow"),
+        Text(said, style="bold red" if row.is_sick else "green" if row.cause == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )

@@ -13,7 +13,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.formats.jsonl import Records
-from mldebug_mcp.logs.ranks import WENT_ON
+from mldebug_mcp.logs.ranks.recordings import WENT_ON
 from mldebug_mcp.logs.run import Incident
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean, figure, shorten

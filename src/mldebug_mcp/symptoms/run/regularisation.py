@@ -5,11 +5,12 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import peak_of
+from mldebug_mcp.measure.usual import USUAL as TABLE
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
-USUAL = 0.1
-"""Weight decay: 0.01 is usually fine, above 0.1 learning may suffer. Source: axolotl_stability."""
+(USUAL,) = TABLE["weight_decay"]
+"""What is usual for weight decay. Source: axolotl_stability."""
 FACTOR = 2.0
 """Times the usual. Chosen: the least that is clearly above."""
 PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
@@ -20,42 +21,44 @@ LEAST_DECAY = 0.02
 """A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
 
 
-@question(
-    Outcome(
-        "weight_decay_high",
-        """The configured weight decay is twice what is usual, or outweighs a step at the rate of the run.
+OUTWEIGHS = Outcome(
+    "weight_decay_outweighs",
+    """At its highest rate, a step takes so much of each weight that what was learnt 200 steps ago is forgotten.
 
-        Not this when: the optimizer takes larger values by design (Lion, Muon) and rate times decay is small, or the
-        configuration does not say.
-        """,
-        background=0.02,
-        sources=("axolotl_stability",),
-        as_chosen=True,
-    ),
-    whole_run=True,
-    not_for=("diffusion",),
+    Not this when: the optimizer takes larger values by design (Lion, Muon); decay itself is usual.""",
+    background=0.003,
+    sources=("axolotl_stability",),
+    as_chosen=True,
 )
+HIGH = Outcome(
+    "weight_decay_high",
+    """The configured weight decay is twice what is usual.
+
+    Not this when: the optimizer takes larger values by design (Lion, Muon); it outweighs a step, which says more.""",
+    background=0.02,
+    sources=("axolotl_stability",),
+    as_chosen=True,
+    instead=(OUTWEIGHS.id,),
+)
+
+
+@question(OUTWEIGHS, HIGH, whole_run=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
-    """Judge the configured weight decay, on its own and by what it takes in a step and in the run."""
-    decay = _decay(run)
-    return {} if decay is None else {"weight_decay_high": decay}
-
-
-def _decay(run: Run) -> Evidence | CannotTell | None:
+    """Judge the configured weight decay by what it takes in a step, else on its own."""
     decay = run.facts.optimizer.weight_decay
     if decay is None:
-        return CannotTell("weight_decay is not in the configuration")
+        unknown = CannotTell("weight_decay is not in the configuration")
+        return {OUTWEIGHS.id: unknown, HIGH.id: unknown}
     family, peak = family_of(run), _peak(run)
-    per_step = decay * (peak or 0.0)
-    is_high = decay >= FACTOR * USUAL and family not in PER_STEP
-    least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
-    if not is_high and (per_step < least or decay < LEAST_DECAY):
-        return None
-    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; 0.01 to {figure(USUAL)} is usual"
+    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:
-        values["per_step"] = per_step
+        per_step = values["per_step"] = decay * peak
         said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
-    return Evidence(said, values=values)
+        least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
+        if per_step >= least and decay >= LEAST_DECAY:
+            return {OUTWEIGHS.id: Evidence(said, values=values)}
+    is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
+    return {HIGH.id: Evidence(said, values=values)} if is_high else {}
 
 
 def _peak(run: Run) -> float | None:
