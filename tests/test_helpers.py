@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,18 @@ def test_no_configuration_in_yaml_holds_up_a_diagnosis(server: Process, folder: 
 
 
 @linux
+def test_an_archive_is_unpacked_in_a_helper_and_nothing_of_it_stays(server: Process, folder: Path) -> None:
+    with zipfile.ZipFile(folder / "runs.zip", "w") as archive:
+        for name in "ab":
+            archive.write(log(folder), f"{name}/log.jsonl")
+    failed, said = call(server, "diagnose_runs", path=str(folder / "runs.zip"))
+    assert not failed
+    assert "2 runs" in said
+    failed, said = call(server, "diagnose_run", path=f"zip://a::{folder / 'runs.zip'}")
+    assert not failed
+    assert "mldebug-in-" not in said
+
+
 def test_a_call_that_is_cancelled_ends_its_helper(server: Process, folder: Path) -> None:
     (folder / "cancelled").mkdir()
     call(server, "diagnose_run", path=log(folder))

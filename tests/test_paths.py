@@ -36,7 +36,7 @@ def test_a_path_with_a_nul_byte_is_refused_in_one_line(path: str) -> None:
         diagnose_run(path)
 
 
-@pytest.mark.parametrize("path", ["https://example.com/log.jsonl", "s3://bucket/run", "file://host/log.jsonl"])
+@pytest.mark.parametrize("path", ["https://example.com/log.jsonl", "ftp://host/run", "file://host/log.jsonl"])
 def test_a_url_is_named_as_it_was_written_and_not_fetched(path: str) -> None:
     with pytest.raises(InputError, match="nothing is fetched from the network") as problem:
         diagnose_run(path)

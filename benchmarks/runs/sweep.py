@@ -43,10 +43,7 @@ def train(folder: Path, sweep: int, number: int) -> None:
     draw = np.random.default_rng([sweep, number])
     setup = Setup.usual(TASKS[TASK], seed=1000 * sweep + number)
     times, data = float(draw.choice(TIMES)), str(draw.choice(DATA))
-    if times == TIMES[-1]:
-        FAULTS["rate_high"].apply(setup, times)
-    else:
-        setup.lr *= times
+    setup.lr, setup.clip = setup.lr * times, 0.0
     if data == DATA[-1]:
         FAULTS["bad_batch"].apply(setup, 10)
     setup.batch, setup.weight_decay = int(draw.choice([32, 48, 64])), float(draw.choice([0.0, 0.01, 0.02]))

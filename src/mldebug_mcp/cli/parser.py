@@ -11,6 +11,7 @@ from mldebug_mcp.cli.going_on import add_open, add_watch
 from mldebug_mcp.cli.gpu_memory import add_estimate, add_memory
 from mldebug_mcp.cli.knowledge import add_knowledge
 from mldebug_mcp.cli.one_run import add_diagnose, add_read
+from mldebug_mcp.cli.rows import add_rows
 from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
 from mldebug_mcp.cli.verbs import DONE, Commands, verb
@@ -41,6 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_runs(verbs)
     add_watch(verbs)
     add_batch(verbs)
+    add_rows(verbs)
     add_knowledge(verbs)
     add_memory(verbs)
     add_estimate(verbs)

@@ -28,6 +28,7 @@ def add_runs(verbs: Commands) -> None:
     runs.add_argument("--csv", metavar="FILE", help="also write the rows as CSV")
     add_json(runs)
     runs.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="default: one per core")
+    runs.add_argument("--ray", metavar="ADDRESS", help="have it done by a Ray cluster; local starts one here")
     runs.add_argument("--no-cache", action="store_true", help="read every run anew, and keep nothing")
     runs.add_argument("--check", action="store_true", help="exit with 1 if a fault leads in any run")
     runs.set_defaults(command=do_runs)
@@ -53,12 +54,13 @@ def with_sides_named(arguments: Sequence[str]) -> list[str]:
 def do_runs(options: argparse.Namespace) -> int:
     """Diagnose all runs of a folder."""
     from mldebug_mcp.diagnose.runs import diagnose_runs
+    from mldebug_mcp.logs.elsewhere import is_elsewhere
 
     if options.processes < 1:
         raise InputError("--processes: at least 1")
     with shown_progress():
-        cache = None if options.no_cache else _cache_of(options.path)
-        answer = diagnose_runs(options.path, processes=options.processes, cache=cache)
+        cache = None if options.no_cache or is_elsewhere(options.path) else _cache_of(options.path)
+        answer = diagnose_runs(options.path, processes=options.processes, cache=cache, ray=options.ray)
     if options.html:
         from mldebug_mcp.report.runs_html import write_runs_html
 

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Sequence
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs.elsewhere import is_elsewhere
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
 
@@ -18,6 +19,9 @@ def matching(patterns: Sequence[str]) -> list[str]:
     """
     found: dict[str, None] = {}
     for pattern in patterns:
+        if is_elsewhere(pattern):
+            found[pattern] = None
+            continue
         place = expanded(pattern)
         if not glob.has_magic(pattern) or place.exists():  # a folder may be called run[1]
             found[pattern] = None

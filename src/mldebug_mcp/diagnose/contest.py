@@ -115,15 +115,15 @@ def contest(a: Sequence[float], b: Sequence[float], metric: str, *, higher: bool
 
 
 def told(answer: Contest) -> str:
-    """Return the answer in a sentence."""
+    """Return the answer in two lines: the difference, and what that says."""
     interval = f"{figure(answer.difference)} (95 % interval {figure(answer.low)} to {figure(answer.high)})"
     how = "seed by seed" if answer.paired else "not paired"
     head = f"{answer.metric}, {answer.better} is better: A - B is {interval}, {how}, permutation p {figure(answer.p)}"
     if answer.verdict != "cannot tell":
-        return f"{head}: {answer.verdict}"
+        return f"{head}\n{answer.verdict}"
     runs = counted(min(len(answer.a), len(answer.b)), "seed" if answer.paired else "run")
     enough = "" if answer.runs_needed is None else f": about {answer.runs_needed} would be needed for this difference"
-    return f"{head}: cannot tell with {runs} of each{enough}; so few show one of {figure(answer.detectable)}"
+    return f"{head}\ncannot tell with {runs} of each{enough}; so few show one of {figure(answer.detectable)}"
 
 
 def _value(run: Run, metric: str, *, best: bool) -> float:

@@ -1,14 +1,12 @@
 """The pass over a data set as a Ray Data job: each part is read and judged where Ray puts it, and merged here.
 
-Every machine must see the files at the same path and have this package installed. The answer is the same as on one
+The answer is the same as on one
 machine.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,11 +16,10 @@ from typing import Any, TypeAlias
 from mldebug_mcp.batch.part import Part
 from mldebug_mcp.batch.read import DataSet
 from mldebug_mcp.diagnose.batch_pass import BatchPass, PassOver, Progress
+from mldebug_mcp.diagnose.ray_cluster import connected
 from mldebug_mcp.errors import InputError, MissingExtraError, MLDebugError
 from mldebug_mcp.progress import checkpoint
-from mldebug_mcp.text import shorten
 
-CONNECT_SECONDS = 10.0
 Row: TypeAlias = dict[str, Any]
 """A row of a Ray data set."""
 
@@ -38,59 +35,22 @@ def on_ray(address: str) -> Iterator[PassOver]:
         InputError: there is no cluster at the address, or its job failed.
         MissingExtraError: Ray is not installed.
     """
-    # Read when Ray is imported: no usage statistics are sent.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise MissingExtraError("Ray", "ray") from None
-    ours = not ray.is_initialized()
-    if ours:
-        _connect(address)
-    context = ray.data.DataContext.get_current()
-    before = context.execution_options.preserve_order, context.enable_progress_bars
-    context.execution_options.preserve_order, context.enable_progress_bars = True, False
-    logger = logging.getLogger("ray.data")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield _pass_over
-    except ray.exceptions.RayError as error:
-        raise InputError(f"the Ray job failed: {shorten(str(error), 300)}; see the cluster's logs") from None
-    finally:
-        context.execution_options.preserve_order, context.enable_progress_bars = before
-        logger.setLevel(level)
-        if ours:
-            ray.shutdown()
-
-
-def _connect(address: str) -> None:
-    import ray
-
-    _reach(address)
-    local = {"include_dashboard": False} if address == "local" else {}
-    try:
-        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **local)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise InputError(
-            f"no Ray cluster at {shorten(address, 100)!r} ({shorten(str(error), 160)}); "
-            "give its address, auto, or local to start Ray on this machine"
-        ) from None
-
-
-def _reach(address: str) -> None:
-    """Check that something listens at host and port: Ray itself tries for minutes, and then ends the process."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(
-            f"nothing answers at {shorten(address, 100)} ({shorten(str(error), 100)}); is the cluster's head up, and "
-            "is this its port (6379 from inside, ray://HEAD:10001 from outside)?"
-        ) from None
+    with connected(address):
+        try:
+            import ray.data
+        except ImportError:
+            raise MissingExtraError("Ray Data", "ray") from None
+        context = ray.data.DataContext.get_current()
+        before = context.execution_options.preserve_order, context.enable_progress_bars
+        context.execution_options.preserve_order, context.enable_progress_bars = True, False
+        logger = logging.getLogger("ray.data")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            yield _pass_over
+        finally:
+            context.execution_options.preserve_order, context.enable_progress_bars = before
+            logger.setLevel(level)
 
 
 def _pass_over(data: DataSet, progress: Progress | None = None, *, judging: bool = True) -> BatchPass:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from mldebug_mcp.access import is_folder, require
 from mldebug_mcp.diagnose.diagnosis import gather
@@ -19,20 +21,23 @@ from mldebug_mcp.diagnose.shared_settings import shared_settings
 from mldebug_mcp.diagnose.swept import sweep_of
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, Series
+from mldebug_mcp.logs.elsewhere import brought_in
 from mldebug_mcp.logs.folder import runs_of
+from mldebug_mcp.logs.ranks.job import RanksTold
 from mldebug_mcp.logs.run_folders import RunFolder, runs_in
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import State
 from mldebug_mcp.models.base import OTHER
-from mldebug_mcp.models.runs import RunRow, Runs
+from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint
 from mldebug_mcp.text import shorten
 
 MOST_ENTRIES = 1_000_000
 """Entries of a folder that are looked at where all its runs are asked for: 10,000 runs of a hundred files each."""
+LOOK = "what the log of the run that needs most attention tells"
 MOST_SETTINGS = 12
 """Settings that a row tells."""
 STRETCHES = 12
@@ -51,19 +56,36 @@ class Answered:
 
 
 def diagnose_runs(
-    path: str | Path, *, processes: int = 1, cache: str | Path | None = None, most: int | None = None
+    path: str | Path,
+    *,
+    processes: int = 1,
+    cache: str | Path | None = None,
+    most: int | None = None,
+    ray: str | None = None,
 ) -> Runs:
     """Diagnose every run of a folder, and say what those share in which the same cause leads.
 
     Args:
-        path: A folder of runs, up to four levels deep.
+        path: A folder of runs, up to four levels deep; a zip archive, or a URL (zip://, s3://, gs://, memory://).
         processes: How many work side by side.
         cache: A file that keeps the answers, so that runs whose files have not changed are not read again.
         most: Read only so many runs, those with the newest files; by default all.
+        ray: The address of a Ray cluster that does the work instead, such as "auto"; "local" starts one here.
 
     Raises:
-        InputError: it is no folder, or holds no run.
+        InputError: it is no folder, or holds no run; or there is no such cluster.
+        MissingExtraError: Ray, or the package that a URL needs, is not installed.
     """
+    with brought_in(path) as place:
+        found = _runs_of_folder(place, cache, most, partial(_diagnosed, processes=processes, ray=ray))
+    if place == path:
+        return found
+    rows = [one.model_copy(update={"path": str(path)}) for one in found.rows]
+    look = diagnose_call(LOOK, str(path), run=rows[0].name)
+    return found.model_copy(update={"path": str(path), "rows": rows, "next_step": look})
+
+
+def _runs_of_folder(path: str | Path, cache: str | Path | None, most: int | None, work: Work) -> Runs:
     folder = expanded(path)
     require(folder)
     if not is_folder(folder):
@@ -77,10 +99,10 @@ def diagnose_runs(
         places = sorted(places, key=_newest, reverse=True)[:most]
     kept = RunCache(expanded(cache) if cache is not None else None)
     try:
-        answers = sorted(_answers(places, kept, processes), key=lambda one: _attention(one.row))
+        answers = sorted(_answers(places, kept, work), key=lambda one: _attention(one.row))
     finally:
         kept.write()  # what was read before it was interrupted is not read again
-    look = diagnose_call("what the log of the run that needs most attention tells", str(path), run=answers[0].name)
+    look = diagnose_call(LOOK, str(path), run=answers[0].name)
     return Runs(
         path=str(path),
         rows=_with_settings(answers),
@@ -89,6 +111,11 @@ def diagnose_runs(
         next_step=look,
         notes=notes,
     )
+
+
+Fresh: TypeAlias = Sequence[tuple[RunFolder, str]]
+"""Places whose runs are not known yet, each with its fingerprint."""
+Work: TypeAlias = Callable[[Fresh], Iterator[tuple[str, list[Answered]]]]
 
 
 def answered(place: RunFolder) -> list[Answered]:
@@ -100,23 +127,35 @@ def answered(place: RunFolder) -> list[Answered]:
         return [Answered(place.name, unread, {})]
 
 
-def _answers(places: Sequence[RunFolder], cache: RunCache, processes: int) -> Iterator[Answered]:
+def _answers(places: Sequence[RunFolder], cache: RunCache, work: Work) -> Iterator[Answered]:
     prints = [fingerprint(place) for place in places]
     fresh = [(place, mark) for place, mark in zip(places, prints, strict=True) if mark not in cache]
-    for number, (mark, found) in enumerate(_diagnosed(fresh, processes), start=1):
+    for number, (mark, found) in enumerate(work(fresh), start=1):
         checkpoint(f"{number} of {len(fresh)} runs diagnosed")
         cache.keep(mark, found)
     for mark in prints:
         yield from cache.answers(mark)
 
 
-def _diagnosed(fresh: Sequence[tuple[RunFolder, str]], processes: int) -> Iterator[tuple[str, list[Answered]]]:
+def _diagnosed(fresh: Fresh, processes: int, ray: str | None) -> Iterator[tuple[str, list[Answered]]]:
     places, marks = [place for place, _ in fresh], [mark for _, mark in fresh]
-    if processes < 2 or len(fresh) < 2:
+    if ray is not None and fresh:
+        from mldebug_mcp.diagnose.ray_cluster import each_on_ray
+
+        yield from zip(marks, each_on_ray(ray, answered, [_absolute(place) for place in places]), strict=True)
+    elif processes < 2 or len(fresh) < 2:
         yield from zip(marks, map(answered, places), strict=True)
-        return
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+    else:
+        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+            yield from zip(marks, pool.map(answered, places, chunksize=4), strict=True)
+
+
+def _absolute(place: RunFolder) -> RunFolder:
+    """Return a place with paths that mean the same in another working directory."""
+    ranks = {rank: [file.absolute() for file in files] for rank, files in place.ranks.items()}
+    files = [file.absolute() for file in place.files]
+    checkpoints = [one.absolute() for one in place.checkpoints]
+    return RunFolder(place.name, place.folder.absolute(), files, checkpoints, ranks)
 
 
 def _row(run: Run, place: RunFolder) -> RunRow:
@@ -135,12 +174,25 @@ def _row(run: Run, place: RunFolder) -> RunRow:
         last=None if result is None else result.last,
         best=None if result is None else result.best,
         best_step=None if result is None else result.best_step,
+        ranks=None if run.ranks is None else _ranks(run.ranks),
         curve=() if result is None else _curve(run[result.metric]),
         cause=leader.cause,
         probability=leader.probability,
         seen=[one.symptom for one in present],
     )
     return row.model_copy(update={"onset": speaks_first(present, leader)}) if row.is_sick else row
+
+
+def _ranks(told: RanksTold) -> Ranks:
+    first = told.first_failed
+    return Ranks(
+        count=told.count,
+        failed=told.failed,
+        first_failed="" if first is None else ".".join(first.rank),
+        error="" if first is None else first.words(),
+        straggler=told.straggler,
+        told=told.lines(),
+    )
 
 
 def _curve(series: Series) -> tuple[tuple[float, float], ...]:
@@ -168,4 +220,4 @@ def _attention(row: RunRow) -> tuple[int, float, str]:
 
 
 def _newest(place: RunFolder) -> float:
-    return max(file.stat().st_mtime for file in place.files)
+    return max(file.stat().st_mtime for file in place.all_files())

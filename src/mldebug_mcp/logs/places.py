@@ -10,6 +10,8 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.beside import tells_evaluation
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.merge import merged, of_evaluation
+from mldebug_mcp.logs.ranks.job import told_by_ranks
+from mldebug_mcp.logs.ranks.recordings import joined_ranks, with_flight
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.rotation import rotated
 from mldebug_mcp.logs.run import Run
@@ -91,6 +93,9 @@ class Refused:
 
 def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: str) -> list[Read]:
     """Read the logs in a folder, those of one run together; what is no log is passed over."""
+    ranks = told_by_ranks(place.ranks) if place.ranks else None
+    if ranks is not None:
+        place = replace(place, files=[*place.files, *ranks.worth_reading], ranks={})
     runs: list[tuple[str, Run]] = []
     several = False
     wanted = "" if wanted in (place.name, *file_names(place)) else wanted
@@ -105,13 +110,16 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
             run = of_evaluation(run)
         runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped(runs)
+    groups = grouped([(name, with_flight(run, place.folder)) for name, run in joined_ranks(runs)])
     found = []
     for group in groups:
         names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]
         name = place.name if len(groups) == 1 else names[0]
         known = (*names, *(Path(one).stem for one in names))
         found.append(Read(name, place, merged(group), known, several))
+    if ranks is not None and found:
+        first = found[0].run
+        found[0] = replace(found[0], run=replace(first, ranks=ranks, notes=(*ranks.lines(), *first.notes)))
     return found
 
 

@@ -20,6 +20,8 @@ from mldebug_mcp.text import figure, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mldebug_mcp.logs.ranks.job import RanksTold
+
 SHOWN = 12
 """Columns that are named where one was not found."""
 Floats = NDArray[np.float64]
@@ -151,6 +153,7 @@ class Run:
         ending: How the attempt ends.
         incidents: What a recording tells of single steps beside its numbers.
         siblings: Other runs of the same sweep.
+        ranks: What the files of its ranks tell, where each of them wrote its own.
         notes: What was skipped, guessed and merged.
     """
 
@@ -168,6 +171,7 @@ class Run:
     ending: Ending = field(default_factory=Ending)
     incidents: tuple[Incident, ...] = ()
     siblings: tuple[Sibling, ...] = ()
+    ranks: RanksTold | None = None
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

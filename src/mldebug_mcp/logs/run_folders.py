@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mldebug_mcp.folders import entries, walk
+from mldebug_mcp.logs.ranks.files import Job, jobs_in
 from mldebug_mcp.logs.rotation import log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, find_settings
 
@@ -19,6 +20,8 @@ LOG_SUFFIXES = (
     ".db", ".sqlite", ".err", ".ipynb", ".md",
 )  # fmt: skip
 """Endings of files in a run folder that may be logs; a file named outright may have any."""
+STREAMS = frozenset({"stdout", "stderr"})
+"""What launchers call the output of a process."""
 EVALUATIONS = "evaluations.npz"
 """What Stable-Baselines3 names its evaluations; other archives in a run folder are data."""
 EVALUATION_FOLDERS = frozenset({"eval", "val", "validation", "test"})
@@ -36,7 +39,7 @@ _PARTS = frozenset(
 )  # fmt: skip
 _IGNORED = frozenset(
     {"node_modules", ".git", "__pycache__", "site-packages", "code", "src", "data", "dataset", "datasets", "tokenizer",
-     "artifacts", "images", "media", "plots", "weights"}
+     "artifacts", "batches", "images", "media", "plots", "weights"}
 )  # fmt: skip
 _NOT_LOGS = frozenset(
     {Path(name).name for name in FILE_NAMES}
@@ -48,6 +51,14 @@ _NOT_LOGS = frozenset(
 )  # fmt: skip
 
 
+_NO_TEXT = (
+    ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",
+    ".safetensors", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".onnx", ".gguf", ".png", ".jpg", ".jpeg", ".gif", ".svg",
+    ".pdf", ".html", ".zip", ".tar", ".so", ".model",
+)  # fmt: skip
+"""Endings of files that are no logs, where no file has the name of one."""
+
+
 @dataclass(slots=True)
 class RunFolder:
     """The files of one run.
@@ -57,12 +68,14 @@ class RunFolder:
         folder: Where its configuration stands.
         files: What may be its logs.
         checkpoints: The folders of a Trainer's checkpoints, which hold the configuration of the model.
+        ranks: The files of each rank, where each of them wrote its own; which of them are read, their ends tell.
     """
 
     name: str
     folder: Path
     files: list[Path] = field(default_factory=list)
     checkpoints: list[Path] = field(default_factory=list)
+    ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
 
     def config(self) -> tuple[Path, ...]:
         """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint."""
@@ -70,9 +83,13 @@ class RunFolder:
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
         return find_settings([*beside, *checkpoints], self.files)
 
+    def all_files(self) -> list[Path]:
+        """Return its files, those of its ranks included."""
+        return [*self.files, *(file for files in self.ranks.values() for file in files)]
+
     def size(self) -> int:
         """Return the bytes of its files."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(file.stat().st_size for file in self.all_files())
 
 
 def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[RunFolder]:
@@ -83,12 +100,18 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         notes: Gets what was left out.
         most: Entries of the folder that are looked at; see `walk`.
     """
+    files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
+    paths = list(filter(may_be_log, files)) or list(filter(_may_be_text, files))
+    jobs = jobs_in(folder, paths)
+    of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
     found: dict[Path, RunFolder] = {}
-    for path in filter(_may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most)):
+    for path in (path for path in paths if path not in of_ranks):
         home = _home(folder, path)
         run = found.setdefault(home, RunFolder(str(home.relative_to(folder)), home))
         if len(run.files) < MAX_FILES:
             run.files.append(path)
+    for job in jobs:
+        _add_job(folder, found, job)
     for run in found.values():
         states = [path.parent for path in run.files if path.name == "trainer_state.json"]
         run.checkpoints = [place for place in states if place != run.folder]
@@ -96,15 +119,32 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
     return sorted(found.values(), key=lambda run: (run.name != ".", run.name))
 
 
+def _add_job(folder: Path, found: dict[Path, RunFolder], job: Job) -> None:
+    """Add a job of several ranks: to the run of its folder, or as one of several runs there."""
+    name = str(job.home.relative_to(folder))
+    run = found.setdefault(job.home, RunFolder(name, job.home))
+    if run.ranks:
+        place = job.home / job.shape
+        run = found.setdefault(place, RunFolder(str(place.relative_to(folder)), job.home))
+    run.ranks = job.ranks
+
+
 def _may_hold_logs(folder: Path) -> bool:
     return folder.name not in _IGNORED and not folder.name.startswith(".")
 
 
-def _may_be_log(path: Path) -> bool:
+def may_be_log(path: PurePath) -> bool:
+    """Say whether a file of a run folder may be a log, by its name."""
     name = log_name(path.name)
     if name in _NOT_LOGS or name.startswith("."):
         return False
-    return name.lower().endswith(LOG_SUFFIXES) or "tfevents" in name or name == EVALUATIONS
+    return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
+
+
+def _may_be_text(path: Path) -> bool:
+    """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
+    name = path.name
+    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(_NO_TEXT))
 
 
 def _home(folder: Path, path: Path) -> Path:

@@ -12,6 +12,17 @@ from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.knowledge import Citation
 
 
+class Ranks(Model):
+    """The ranks of a run whose processes each wrote files of their own."""
+
+    count: int
+    failed: int = Field(description="Ranks whose files end in an error.")
+    first_failed: Text = Field("", description="The rank that failed first; empty where none did.")
+    error: Text = Field("", description="What it said.")
+    straggler: Text = Field("", description="The rank that is behind the others or slower; empty for none.")
+    told: list[Text] = Field(default_factory=list, description="What stands out, in words.")
+
+
 class RunRow(Model):
     """A run among many, in a line."""
 
@@ -33,6 +44,7 @@ class RunRow(Model):
     settings: dict[str, Text | Number | bool | None] = Field(
         default_factory=dict, description="Its values of the settings in which the runs differ."
     )
+    ranks: Ranks | None = Field(None, description="Where each rank wrote files of its own.")
     note: Text = Field("", description="Why it could not be read.")
     curve: SkipJsonSchema[tuple[tuple[float, float], ...]] = Field(
         (), exclude=True, repr=False, description="Steps and values of that result, thinned, to be drawn."

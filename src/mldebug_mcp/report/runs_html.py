@@ -11,7 +11,7 @@ import numpy as np
 
 from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import RunRow, Runs
-from mldebug_mcp.report.runs_terminal import headline, shared_line, sweep_lines
+from mldebug_mcp.report.runs_terminal import headline, rank_lines, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
 from mldebug_mcp.report.svg import COLOURS, ONSET
 from mldebug_mcp.report.web_page import web_page
@@ -56,6 +56,7 @@ def runs_html(answer: Runs) -> str:
     more = [f"{counted(left, 'further run')} not drawn: --json or --csv FILE has all"] if left else []
     parts = [
         f"<h1>{escape(answer.path)}</h1><p>{escape(headline(answer))}</p>",
+        _section("Ranks", rank_lines(answer)),
         _section("What they share", [shared_line(one) for one in answer.shared]),
         _section("Best settings", sweep_lines(answer.sweep)),
         _filters(rows),

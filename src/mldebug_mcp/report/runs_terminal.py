@@ -15,6 +15,8 @@ from mldebug_mcp.text import counted, figure, percent, shorten
 MOST_ROWS = 40
 LONGEST_NAME = 40
 LONGEST_NOTE = 60
+MOST_JOBS = 12
+"""Jobs of which the ranks are told."""
 
 
 def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
@@ -35,6 +37,7 @@ def print_runs(console: Console, answer: Runs, most: int = MOST_ROWS) -> None:
     left = len(answer.rows) - most
     if left > 0:
         console.print(Text(f"and {counted(left, 'further run')}: --all, --csv FILE or --json", style="dim"))
+    print_section(console, "Ranks", bullets(rank_lines(answer)))
     print_section(console, "What they share", [Text(shared_line(one)) for one in answer.shared])
     print_section(console, "Best settings", list(map(Text, sweep_lines(answer.sweep))))
     print_section(console, "Notes", bullets(answer.notes))
@@ -58,6 +61,11 @@ def shared_line(one: SharedSetting) -> str:
         f"{one.cause}: {one.sick_with} of {one.sick} such runs have {one.setting} {one.condition}, "
         f"{one.others_with} of {one.others} others (p {figure(one.p)})"
     )
+
+
+def rank_lines(answer: Runs) -> list[str]:
+    """Return what stands out among the ranks of runs, the first runs first."""
+    return [f"{one.name}: {'; '.join(one.ranks.told)}" for one in answer.rows if one.ranks is not None][:MOST_JOBS]
 
 
 def sweep_lines(sweep: Sweep | None) -> list[str]:

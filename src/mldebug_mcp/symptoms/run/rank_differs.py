@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 
@@ -24,6 +25,8 @@ SIGMAS = 3.0
 """Times the noise from record to record between a rank and the others. Chosen: a median has less noise than that."""
 LEAST_RANKS, LEAST_RECORDS = 3, 5
 """Ranks, and records of each. Chosen: of two nobody knows which is unlike, and a median needs some records."""
+ALIKE, PARTED = 1e-3, 1e-2
+"""Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
 
 
 @symptom(
@@ -34,10 +37,15 @@ LEAST_RANKS, LEAST_RECORDS = 3, 5
     as_chosen=True,
 )
 def rank_differs(run: Run) -> Evidence | None:
-    """One of several ranks takes longer than the others step after step, or alone has a loss that is not finite.
+    """A rank parts from the others: it takes longer, alone has a loss that is not finite, or gets another gradient.
 
-    Not this when: all ranks are slow, or slow in turn; there are but two of them.
+    A gradient norm that was the same on all ranks, as their gradients are averaged, and no longer is, says that they
+    train different models. Not this when: all ranks are slow, or slow in turn; there are but two of them and no
+    gradient norms; norms differ from the start, as those of shards do.
     """
+    parted = _parted(run)
+    if parted is not None:
+        return parted
     judged = [(metric, ranks) for metric, ranks in _by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
@@ -53,6 +61,30 @@ def _by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
         if match and (_TIME.fullmatch(match["metric"]) or _LOSS.fullmatch(match["metric"])):
             metrics[match["metric"]][int(match["rank"])] = run[name]
     return metrics
+
+
+def _parted(run: Run) -> Evidence | None:
+    """Say where gradient norms that were the same on all ranks part for good."""
+    ranks = {rank: one.finite for rank, one in _by_metric(run).get("grad_norm", {}).items()}
+    if len(ranks) < 2:
+        return None
+    steps = reduce(np.intersect1d, (one.step for one in ranks.values()))
+    if len(steps) < 2 * LEAST_RECORDS:
+        return None
+    norms = np.array([one.value[np.searchsorted(one.step, steps)] for one in ranks.values()])
+    apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
+    last_alike = np.flatnonzero(apart <= PARTED)
+    if float(apart[:LEAST_RECORDS].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - LEAST_RECORDS:
+        return None
+    at = int(last_alike[-1]) + 1
+    away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
+    rank = list(ranks)[int(np.argmax(away))]
+    return Evidence(
+        f"grad_norm is the same on all {len(ranks)} ranks up to {run.step_name} {figure(float(steps[at - 1]))} and "
+        f"differs from {run.step_name} {figure(float(steps[at]))} on, most on rank {rank}",
+        steps=(float(steps[at]),),
+        values={"rank": rank, "ranks": len(ranks)},
+    )
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
