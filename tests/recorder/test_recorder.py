@@ -161,6 +161,38 @@ def test_the_module_where_values_that_are_not_finite_began_is_named(tmp_path: Pa
     assert any("outputs of 1" in one for one in said), said
 
 
+class Broken(torch.autograd.Function):
+    """Gives its input back, and a gradient that is not finite from its thirtieth call on."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(_context: object, inputs: Tensor) -> Tensor:
+        Broken.calls += 1
+        return inputs.clone()
+
+    @staticmethod
+    def backward(_context: object, gradient: Tensor) -> Tensor:
+        return gradient * (math.inf if Broken.calls >= 30 else 1.0)
+
+
+class Backward(nn.Module):
+    def forward(self, inputs: Tensor) -> Tensor:
+        found: Tensor = Broken.apply(inputs)  # type: ignore[no-untyped-call]
+        return found
+
+
+def test_gradients_that_are_lost_before_the_loss_are_told_at_their_step(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    with Recorder(tmp_path) as recorder:
+        train(recorder, nn.Sequential(nn.Linear(16, 16), Backward(), nn.Linear(16, 4)), epochs=5)
+    event = events(recorder.path)["nonfinite"]
+    assert event["step"] == 30
+    assert event["began"] == {"gradients": ["0"]}
+    seen = {one.symptom: one for one in diagnose_run(tmp_path).findings if one.state is State.PRESENT}
+    assert "gradients (0) are first not finite" in seen["nonfinite_in_backward"].summary
+
+
 def test_an_exception_in_a_step_is_recorded_and_goes_on(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path)
     with pytest.raises(RuntimeError, match="CUDA out of memory"), recorder.step():

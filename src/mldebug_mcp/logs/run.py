@@ -127,10 +127,13 @@ class Incident:
     Args:
         step: Where it happened.
         text: What it was, cleaned and shortened.
+        began: What was not finite, of values that were lost there: names by "inputs", "weights", "outputs" (of
+            modules), "loss" and "gradients".
     """
 
     step: float
     text: str
+    began: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

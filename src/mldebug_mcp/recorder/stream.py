@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -44,6 +45,7 @@ class Stream:
         self._late, self._course = Late(), Course()
         self._ready: list[Record] = []
         self._flushed = 0.0
+        self._lost = False
         self._skipped, self._scale = 0, 0.0
         self._over = threading.Event()
         self._ticker: threading.Thread | None = None
@@ -107,8 +109,12 @@ class Stream:
                 self._scale = scale
                 values["skipped_steps"] = self._skipped
             self._ready.append(values)
+            if draft.origin and not self._lost:
+                self._lost = True  # gradients are lost a step before the loss is
+                self._tell("nonfinite", draft)
             what = self._course.take(loss) if isinstance(loss, float) else ""
-            if what:
+            self._lost = self._lost and not (isinstance(loss, float) and math.isfinite(loss) and not draft.origin)
+            if what == "spike" or (what and not self._lost):
                 self._tell(what, draft)
 
     @guarded
@@ -116,7 +122,7 @@ class Stream:
         """Record that the loss left its course: with the batch, and where values that are not finite began."""
         self._incident()
         step = int(draft.values["step"])
-        event: dict[str, object] = {"step": step, "event": what, "value": draft.values[LOSS]}
+        event: dict[str, object] = {"step": step, "event": what, "value": draft.values.get(LOSS)}
         if self._batches is not None:
             file = self._batches.save(step, draft.batch if draft.batch is not None else self._inputs())
             event |= {"batch": file} if file else {}

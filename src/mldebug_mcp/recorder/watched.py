@@ -106,6 +106,8 @@ class Watched:
         if max_norm != float("inf"):
             self._tell("max_grad_norm", max_norm)
         self._gradients(step)
+        if self.scaler is None:
+            self.look_for_origin(step)  # a norm that is not finite spoils every gradient that it scales
 
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
@@ -168,10 +170,10 @@ class Watched:
             step.put_all(self._layers.weights())
             step.cost += time.perf_counter() - began
 
-    def look_for_origin(self, step: Step, *, sure: bool = False) -> None:
-        """Look where values that are not finite began, if there are some; `sure` where they are known to be."""
+    def look_for_origin(self, step: Step) -> None:
+        """Look where values that are not finite began, if there are some."""
         values = (*step.losses, *step.model_losses, step.draft.values.get("grad_norm", 0.0))
-        if step.origin is None and (sure or not all(map(is_finite, values))):
+        if step.origin is None and not all(map(is_finite, values)):
             step.origin = {}
             step.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
 

@@ -5,6 +5,7 @@ The rows of batches are no metric: they are left out here, and looked up in the 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 
@@ -98,7 +99,7 @@ class RecordedLines:
             return
         text = told(event)
         if text:
-            self._builder.incident(Incident(float(step), text))
+            self._builder.incident(Incident(float(step), text, _places(event)))
 
 
 def _parted(block: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -118,7 +119,7 @@ def told(event: Mapping[str, object]) -> str:
     if what == "spike":
         text = f"the recorder saw the loss jump to {level}"
     elif what == "nonfinite":
-        text = f"the recorder saw the loss become {level}{_began(event.get('began'))}"
+        text = f"{_lost(level)}{_began(_places(event))}"
     elif what == "hang":
         text = f"no step for {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
     elif what == "went_on":
@@ -135,16 +136,32 @@ def _lines(at: object) -> str:
     return f", at {' < '.join(lines)}" if lines else ""
 
 
-def _began(places: object) -> str:
-    """Say where values that are not finite began."""
-    if not isinstance(places, dict):
-        return ""
-    told = [
-        f"{shorten(str(what), 20)} of {', '.join(_name(one) for one in names[:MOST_NAMES])}"
-        for what, names in places.items()
+def _lost(level: str) -> str:
+    if level in ("nan", "inf", "-inf"):
+        return f"the recorder saw the loss become {level}"
+    return f"the recorder saw gradients that are not finite, at a loss of {level}"
+
+
+def _places(event: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Return where values that are not finite began, by what they are; a loss of which nothing is lost is alone."""
+    began = event.get("began")
+    if event.get("event") != "nonfinite" or not isinstance(began, dict):
+        return {}
+    found = {
+        shorten(clean(str(what)), 20): tuple(_name(one) for one in names[:MOST_NAMES])
+        for what, names in began.items()
         if isinstance(names, list) and names
-    ]
-    return f"; not finite were first the {'; '.join(told)}" if told else ""
+    }
+    value = event.get("value")
+    if isinstance(value, float) and not math.isfinite(value):
+        found["loss"] = ()
+    return found
+
+
+def _began(places: Mapping[str, tuple[str, ...]]) -> str:
+    """Say where values that are not finite began."""
+    told = [f"{what} of {', '.join(names)}" for what, names in places.items() if names]
+    return f"; not finite were the {'; '.join(told)}" if told else ""
 
 
 def _name(text: object) -> str:

@@ -62,7 +62,7 @@ def _joined(ranks: Mapping[int, Named]) -> Named:
         if metric in run
     }
     others = [(rank, run) for rank, (_, run) in ranks.items() if run is not lead]
-    incidents = [Incident(one.step, f"rank {rank}: {one.text}") for rank, run in others for one in run.incidents]
+    incidents = [replace(one, text=f"rank {rank}: {one.text}") for rank, run in others for one in run.incidents]
     notes = [f"rank {rank}: {note}" for rank, run in others for note in run.notes if note not in lead.notes]
     run = replace(
         lead,
