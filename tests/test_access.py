@@ -79,6 +79,9 @@ ARGUMENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("inspect_batch", "tokenizer", {"path": "batch.json"}),
     ("inspect_batch", "model", {"path": "batch.json"}),
     ("inspect_batch", "against", {"path": "batch.json"}),
+    ("rows_at", "path", {}),
+    ("rows_at", "data", {"path": "train.jsonl"}),
+    ("rows_at", "tokenizer", {"path": "train.jsonl", "data": "batch.json"}),
     ("check_memory", "path", {}),
     ("check_memory", "against", {"path": "oom.txt"}),
     ("estimate_memory", "config", {}),
@@ -99,6 +102,8 @@ async def test_no_argument_of_any_tool_reads_outside_the_roots_or_tells_what_is_
         inside["outcomes"] = {}
     if tool == "read_metric":
         inside["names"] = ["loss"]
+    if tool == "rows_at":
+        inside["step"] = 3
     if tool == "compare_runs":
         inside |= {"a": [str(root / "train.jsonl")] * 2, "b": [str(root / "train.jsonl")] * 2}
     told = []
@@ -121,6 +126,8 @@ async def test_a_pipe_or_a_device_in_any_argument_is_refused_and_not_waited_for(
     given: dict[str, object] = {name: str(root / value) for name, value in others.items()}
     if tool == "update_diagnosis":
         given["outcomes"] = {}
+    if tool == "rows_at":
+        given["step"] = 3
     if tool == "compare_runs":
         given |= {"a": [str(root / "train.jsonl")] * 2, "b": [str(root / "train.jsonl")] * 2}
     os.mkfifo(root / "pipe")
@@ -140,6 +147,8 @@ async def test_a_path_that_no_file_can_have_is_a_short_refusal(
     given: dict[str, object] = {name: str(root / value) for name, value in others.items()}
     if tool == "update_diagnosis":
         given["outcomes"] = {}
+    if tool == "rows_at":
+        given["step"] = 3
     failed, text = await ask(root, tool, **given, **{argument: path})
     assert failed or tool == "explain_error"  # which may take it for a message
     assert len(text) <= 5000
@@ -189,6 +198,7 @@ async def test_every_argument_that_is_a_path_is_tested_above(root: Path) -> None
         "device",
     }
     no_paths |= {"steps", "time_limit", "dtype", "findings", "outcomes", "entry", "error", "names", "metric"}
+    no_paths |= {"sampler", "past_end"}
     tested = {(tool, argument) for tool, argument, _ in ARGUMENTS}
     for tool in tools:
         texts = {name for name, schema in tool.input_schema["properties"].items() if '"string"' in json.dumps(schema)}

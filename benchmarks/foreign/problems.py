@@ -30,7 +30,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "crash_traceback": ("unknown", "metric_bug"),
     "config_error": ("unknown",),
     "encoding_crash": ("unknown",),
-    "device_side_assert": ("tokenizer_mismatch", "label_shift_error", "metric_bug"),
+    "device_side_assert": ("labels_out_of_range", "tokenizer_mismatch", "label_shift_error", "metric_bug"),
     "cuda_oom": ("out_of_memory",),
     "cuda_oom_fragmentation": ("fragmentation",),
     "loss_rising_after_resume": ("resume_state_lost", "resume_data_replayed", "lr_schedule_bug"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import exp
 from pathlib import Path
 
@@ -235,11 +235,14 @@ def pieces(shape: str) -> Iterator[str]:
 
 def make_text(path: Path, shape: str, size: int) -> Path:
     """Write a log of a shape, of about `size` bytes, unless it is there."""
-    if path.exists():
-        return path
+    return path if path.exists() else write_text(path, pieces(shape), size)
+
+
+def write_text(path: Path, texts: Iterable[str], size: int) -> Path:
+    """Write texts, one behind the other, until they are about `size` bytes."""
     written = 0
     with path.open("w", encoding="utf-8", newline="") as file:
-        for text in pieces(shape):
+        for text in texts:
             file.write(text)
             written += len(text.encode())
             if written >= size:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mldebug_mcp.diagnose.memory import check_memory
     from mldebug_mcp.diagnose.probe import probe_overfit
     from mldebug_mcp.diagnose.read_metric import read_metric
+    from mldebug_mcp.diagnose.rows import rows_at
     from mldebug_mcp.diagnose.runs import diagnose_runs
     from mldebug_mcp.diagnose.search import search_folklore
     from mldebug_mcp.diagnose.update import update_diagnosis
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Update,
     )
     from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+    from mldebug_mcp.models.rows import RowsAt
     from mldebug_mcp.models.runs import Contest, Runs
     from mldebug_mcp.models.watching import News
     from mldebug_mcp.report.run_diagnosis import RunDiagnosis
@@ -64,6 +66,7 @@ __all__ = [
     "News",
     "NextStep",
     "ProbeResult",
+    "RowsAt",
     "Run",
     "RunDiagnosis",
     "Runs",
@@ -83,6 +86,7 @@ __all__ = [
     "probe_overfit",
     "read_metric",
     "read_run",
+    "rows_at",
     "search_folklore",
     "update_diagnosis",
     "watch_run",
@@ -102,6 +106,8 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
             "inspect_batch": "diagnose",
             "compare_runs": "diagnose.contest",
             "diagnose_runs": "diagnose.runs",
+            "rows_at": "diagnose.rows",
+            "RowsAt": "models.rows",
             "Contest": "models.runs",
             "Runs": "models.runs",
             "explain": "diagnose.explain",

@@ -247,3 +247,25 @@ def test_the_loss_of_kair_is_that_of_a_generator_without_an_opponent(tmp_path: P
     assert run["Average PSNR"].value.tolist() == [21, 22, 23, 24, 25, 26, 27, 28]
     path.write_text("".join(line.format(at=1, step=at, loss=1 / at, more=" D_real: 0.5") for at in range(1, 9)))
     assert "loss" not in read_run(path)
+
+
+def _of_pairs(folder: Path, more: str = "") -> Run:
+    lines = (
+        f"step {step} loss {0.69 - step / 100:.3f} reward_accuracy {0.5 + step / 100:.2f} "
+        f"train-margin {step / 50:.2f}{more}\n"
+        for step in range(1, 31)
+    )
+    return read(folder, "".join(lines))
+
+
+def test_the_accuracy_and_the_margin_of_rewards_are_those_of_pairs(tmp_path: Path) -> None:
+    run = _of_pairs(tmp_path)
+    assert run["rewards/accuracies"].value[0] == 0.51
+    assert run["margin"].value[0] == 0.02
+    assert run.kind == "preference"
+
+
+def test_an_accuracy_of_the_reward_of_a_policy_is_one_of_its_rewards(tmp_path: Path) -> None:
+    run = _of_pairs(tmp_path, " reward 0.5 kl 0.01 completion_length 120")
+    assert "rewards/accuracies" not in run
+    assert run.kind == "grpo"

@@ -62,3 +62,37 @@ def test_every_loss_of_a_table_stands_at_its_step(tmp_path: Path, way: str) -> N
     assert run["loss"].step.tolist() == list(range(1, COUNT + 1))
     if "{2}" in row:
         assert run["eval_loss"].value.tolist() == EVALUATED
+
+
+SENTENCES = {
+    "a sentence": "After {0} steps the training loss is {1} and the validation loss is {2}.\n",
+    "attributes": '<record step="{0}" loss="{1}" val_loss="{2}"/>\n',
+    "names in quotes": '"step"={0}, "loss"={1}, "val_loss"={2}\n',
+    "a tuple": "('step', {0}, 'loss', {1}, 'val_loss', {2})\n",
+    "out of how many": "{0}/24: loss/train {1}, loss/val {2}\n",
+    "two phases and one name": "iter {0} (train/val) loss: {1}/{2}\n",
+    "SageMaker": "#quality_metric: host=algo-1, epoch={0}, train loss <loss>={1}\n"
+    "#quality_metric: host=algo-1, epoch={0}, validation loss <loss>={2}\n",
+    "a hash of Ruby": "{{:step=>{0}, :loss=>{1}, :val_loss=>{2}}}\n",
+    "Julia": "┌ Info: train\n│   step = {0}\n│   loss = {1}f0\n└   val_loss = {2}f0\n",
+    "R": '[1] "step {0} loss {1} val_loss {2}"\n',
+    "documents of YAML": "---\nstep: {0}\nloss: {1}\nval_loss: {2}\n",
+    "structlog": "2026-01-01T00:00:00Z [info     ] train_step      loss={1} lr=0.001 step={0} val_loss={2}\n",
+    "Kubernetes": "2026-01-01T00:00:00.123456789Z stdout F step={0} loss={1} val_loss={2}\n",
+    "a dataclass": "Metrics(step={0}, loss={1}, val_loss={2})\n",
+    "a table of Markdown": "| {0} | {1} | {2} |\n",
+    "a frame of pandas": "{3:<4}{0:>4}  {1:.4f}  {2:.4f}\n",
+}
+HEADS = {
+    "a table of Markdown": "| step | loss | val_loss |\n|---:|---:|---:|\n",
+    "a frame of pandas": "    step    loss  val_loss\n",
+}
+
+
+@pytest.mark.parametrize("way", SENTENCES)
+def test_every_loss_of_both_phases_stands_at_its_step(tmp_path: Path, way: str) -> None:
+    rows = enumerate(zip(range(1, COUNT + 1), LOSSES, EVALUATED, strict=True))
+    run = read(tmp_path, HEADS.get(way, "") + "".join(SENTENCES[way].format(*row, at) for at, row in rows))
+    assert run["loss"].step.tolist() == list(range(1, COUNT + 1))
+    assert run["loss"].value.tolist() == LOSSES
+    assert run["eval_loss"].value.tolist() == EVALUATED

@@ -379,9 +379,22 @@ def test_r2_of_the_validation_set_is_of_evaluation(tmp_path: Path) -> None:
     assert points(read(tmp_path, text), "eval_r2") == {1: -0.1, 2: -0.2, 3: -0.3, 4: -0.4}
 
 
-@pytest.mark.parametrize(("slope", "named"), [(-0.25, {"loss", "eval_loss"}), (0.125, {"train", "val"})])
-def test_what_goes_down_in_training_and_validation_is_a_loss(slope: float, named: set[str], tmp_path: Path) -> None:
-    text = "".join(f"Epoch {at}: train {2.3 + slope * at} val {2.4 + slope * at}\n" for at in range(1, 8))
+@pytest.mark.parametrize(
+    ("start", "slope", "named"),
+    [
+        (2.3, -0.25, {"loss", "eval_loss"}),
+        (2.3, 0.0, {"loss", "eval_loss"}),
+        (0.2, 0.1, {"train", "val"}),  # shares
+        (12.5, 5.0, {"train", "val"}),  # percentages
+    ],
+)
+def test_what_goes_down_or_rests_in_training_and_validation_is_a_loss(
+    start: float, slope: float, named: set[str], tmp_path: Path
+) -> None:
+    text = "".join(
+        f"Epoch {at}: train {start + slope * at} held-out {start + 0.1 + slope * at}\n" for at in range(1, 8)
+    )
+    text = text if "loss" in named else text.replace("held-out", "val")
     assert set(read(tmp_path, text).series) == named
 
 

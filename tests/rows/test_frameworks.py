@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mldebug_mcp.diagnose.rows import rows_at
+from mldebug_mcp import diagnose_run, rows_at
 from mldebug_mcp.errors import InputError
 
 pytest.importorskip("torch")
@@ -132,3 +132,22 @@ def test_rows_that_came_in_the_pass_before_are_named_with_their_step(one_rank: P
     assert {one.row for one in answer.rows} == fed[10]
     for one in answer.rows:
         assert one.before == [step for step in range(1, 9) if one.row in fed[step]]
+
+
+def test_the_diagnosis_of_a_spike_calls_for_the_rows_of_its_step(one_rank: Path, tmp_path: Path) -> None:
+    bad = 16
+    state = json.loads((one_rank / "plain" / "trainer_state.json").read_text())
+    for number, record in enumerate(state["log_history"]):
+        if "loss" in record:
+            wobble, is_bad = 0.02 * (number * 7 % 5 - 2), record["step"] == bad
+            record["loss"] = 2.0 - 0.01 * number + wobble + 9.0 * is_bad
+            record["grad_norm"] = 1.0 + wobble + 30.0 * is_bad
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    (tmp_path / "training_args.bin").write_bytes((one_rank / "plain" / "training_args.bin").read_bytes())
+    call = diagnose_run(tmp_path).next_step
+    assert call is not None
+    assert (call.tool, call.arguments) == ("rows_at", {"path": str(tmp_path), "step": bad})
+    fed = next(fed for step, _, fed in steps_fed(one_rank / "plain") if step == bad)
+    assert [one.rows for one in rows_at(tmp_path, bad).batches] == fed
+    (tmp_path / "training_args.bin").unlink()
+    assert diagnose_run(tmp_path).next_step != call

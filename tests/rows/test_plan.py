@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.rows.order import Orders
 from mldebug_mcp.rows.plan import Plan, Sharing
+from mldebug_mcp.rows.shuffle import Generator
 
 torch = pytest.importorskip("torch")
 data = pytest.importorskip("torch.utils.data")
@@ -111,3 +113,19 @@ def test_a_place_is_found_in_the_step_that_it_was_fed_in(*, carries: bool) -> No
                     fed.setdefault((one.epoch, place), step)
         for place in range(rows):
             assert plan.step_with(1, place) == fed.get((1, place)), (rows, sharing, drop, place)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 42, 2**32 - 1, 2**40 + 7, -3])
+@pytest.mark.parametrize("rows", [1, 2, 3, 1000, 70_001])
+def test_the_shuffle_is_that_of_torch_whole_and_in_its_beginning(seed: int, rows: int) -> None:
+    drawn = torch.randperm(rows, generator=torch.Generator().manual_seed(seed)).tolist()
+    assert Generator(seed).shuffled(rows).tolist() == drawn
+    assert Generator(seed).shuffled(rows, 7).tolist() == drawn[:7]
+
+
+def test_a_long_order_is_made_as_far_as_it_is_needed() -> None:
+    orders = Orders(Plan(600_000, 4, "seedable", 2))
+    whole = Generator(2).shuffled(600_000)
+    assert orders.rows_at(0, np.array([3, 0])) == whole[[3, 0]].tolist()
+    assert orders.rows_at(0, np.array([599_999])) == [whole[599_999]]
+    assert orders.of(0).tolist() == whole.tolist()

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.rows.recording import fed_before, read_recording, recordings_in
 
 HEAD = {"recorder": 1, "rows_kind": "index", "data_length": 100}
+START = {"recorder": 1, "time": 1.5}
 
 
 def write(file: Path, *records: object) -> Path:
@@ -41,11 +43,18 @@ def test_ranks_are_known_by_their_heads_or_by_the_names_of_their_files(tmp_path:
 
 
 def test_parts_are_read_oldest_first_and_a_later_start_replaces_an_earlier_one(tmp_path: Path) -> None:
-    write(tmp_path / "recorder.jsonl.2", HEAD, {"step": 1, "rows": [1]}, {"step": 2, "rows": [2]})
-    write(tmp_path / "recorder.jsonl.1", HEAD | {"continued": True}, {"step": 2, "rows": [3]})
-    write(tmp_path / "recorder.jsonl", HEAD, {"step": 2, "rows": [4]}, {"step": 3, "rows": [5]})
+    write(tmp_path / "recorder.jsonl.2", START, HEAD, {"step": 1, "rows": [1]}, {"step": 2, "rows": [2]})
+    write(tmp_path / "recorder.jsonl.1", START | HEAD | {"continued": True}, {"step": 2, "rows": [3]})
+    write(
+        tmp_path / "recorder.jsonl",
+        START,
+        {"step": 2, "rows": [4]},
+        HEAD,
+        {"step": 2, "rows": [6]},
+        {"step": 3, "rows": [5]},
+    )
     assert fed(tmp_path, 1) == {0: [1]}
-    assert fed(tmp_path, 2) == {0: [4]}
+    assert fed(tmp_path, 2) == {0: [4, 6]}
     found = read_recording(recordings_in(tmp_path), range(2, 3))
     assert (found.first, found.last) == (1, 3)
 
@@ -73,3 +82,17 @@ def test_broken_and_hostile_lines_give_no_rows(tmp_path: Path, line: str) -> Non
 def test_other_logs_are_no_recording(tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", {"step": 1, "loss": 2.0, "rows": [1]})
     assert recordings_in(tmp_path) == []
+
+
+def test_recordings_of_different_runs_are_not_taken_for_ranks_of_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "recorder.jsonl", HEAD, {"step": 1, "rows": [5]})
+    with pytest.raises(InputError, match="several folders in it have recordings"):
+        recordings_in(tmp_path)
+    assert fed(tmp_path / "a", 1) == {0: [5]}
+    for name in ("one", "two"):
+        write(tmp_path / f"{name}.jsonl", HEAD | {"sampler": {"rank": 0}}, {"step": 1, "rows": [5]})
+    with pytest.raises(InputError, match="another recording of rank 0"):
+        fed(tmp_path, 1)
+    assert fed(tmp_path / "two.jsonl", 1) == {0: [5]}

@@ -53,6 +53,11 @@ def logs(folder: Path) -> list[Case]:
     args = write(folder / "args.yaml", f"lr: 9.0\noptim: {json.dumps(PAYLOAD)}\n{json.dumps(PAYLOAD)}: 1\n")
     error = write(folder / "crash.log", crash)
     other = write(folder / "runs" / named, lines(records))
+    sampler = {"kind": PAYLOAD, PAYLOAD: LONG, "world": 3}
+    head = {"recorder": 1, "rows_kind": PAYLOAD, "sampler": sampler, "note": LONG}
+    fed = [{"step": step, "rows": [step, 3, PAYLOAD], PAYLOAD: LONG} for step in (1, 2, 3)]
+    recorded = write(folder / "recorded" / f"{named}", lines([head, *fed]))
+    texted = write(folder / "texted.jsonl", lines([{"text": PAYLOAD, PAYLOAD: LONG}] * 4))
     return [
         ("diagnose_run", {"path": plain}),
         ("diagnose_run", {"path": str(folder / "a"), "reference": other}),
@@ -64,6 +69,8 @@ def logs(folder: Path) -> list[Case]:
         ("diagnose_run", {"path": error}),
         ("update_diagnosis", {"path": plain, "outcomes": {"lr_too_high.1": "refutes"}, "error": PAYLOAD}),
         ("update_diagnosis", {"findings": {PAYLOAD: "present"}, "outcomes": {PAYLOAD: "confirms"}, "kind": MARK}),
+        ("rows_at", {"path": recorded, "step": 2, "data": texted}),
+        ("rows_at", {"path": recorded, "step": 2}),
         ("explain_error", {"text": error}),
         ("explain_error", {"text": crash}),
         ("explain_error", {"text": f"RuntimeError: CUDA out of memory. {PAYLOAD}"}),

@@ -54,6 +54,13 @@ QUESTIONS = {
         "is padding on the wrong side",
         "my model outputs garbage after SFT, is the data wrong",
     ],
+    "rows_at": [
+        "which rows were in the batch at step 250",
+        "which samples caused the spike at step 1200",
+        "show me the examples that were fed at that step",
+        "what data indices did the model see in step 500",
+        "were the rows of this step seen before",
+    ],
     "probe_overfit": [
         "can my model overfit a single batch",
         "sanity check my training loop on one batch",

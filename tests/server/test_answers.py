@@ -39,6 +39,10 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
     oom.write_text(
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity\n"
     )
+    recorded = tmp_path / "recorder.jsonl"
+    recorded.write_text(
+        '{"recorder": 1, "rows_kind": "index"}\n{"step": 1, "rows": [3]}\n{"step": 2, "rows": [1, 3]}\n'
+    )
     runs = [{"path": str(examples / name)} for name in ("loss_spike", "nan_loss", "overfit", "divergence", "healthy")]
     return {
         "diagnose_run": [*runs, {**runs[0], "reference": runs[4]["path"]}],
@@ -54,6 +58,10 @@ def calls(examples: Path, tmp_path: Path) -> Calls:
             {"outcomes": {"bad_batch.1": "refutes"}, "path": runs[0]["path"]},
         ],
         "inspect_batch": [{"path": str(bad), "purpose": "sft"}, {"path": str(good), "purpose": "pretraining"}],
+        "rows_at": [
+            {"path": str(recorded), "step": 2},
+            {"path": str(recorded), "step": 2, "data": str(good)},
+        ],
         "check_memory": [{"path": str(leak)}, {"path": str(leak), "focus": "activations"}, {"path": str(oom)}],
         "estimate_memory": [
             {"config": str(config)},
@@ -85,7 +93,7 @@ async def answers_to(client: Client, calls: Calls, detail: str) -> list[tuple[st
 
 async def test_every_tool_takes_detail_and_is_concise_by_default(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert len(tools) == len(TOOLS) == 12
+    assert len(tools) == len(TOOLS) == 13
     for tool in tools:
         detail = tool.input_schema["properties"]["detail"]
         assert (detail["enum"], detail["default"]) == (["concise", "full"], "concise")

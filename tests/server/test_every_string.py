@@ -138,6 +138,7 @@ def test_every_other_request_that_carries_a_payload_is_answered_safely_and_in_sh
 COMMANDS = {
     "diagnose_run": ["diagnose", "path"],
     "inspect_batch": ["batch", "path"],
+    "rows_at": ["rows", "path"],
     "check_memory": ["memory", "path"],
     "estimate_memory": ["estimate", "config"],
     "explain_error": ["error", "text"],

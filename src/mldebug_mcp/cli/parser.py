@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli import commands
+from mldebug_mcp.cli.rows import add_rows
 from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.cli.verbs import Commands, add_json, verb
 from mldebug_mcp.clients.table import CLIENTS
@@ -38,6 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_runs(verbs)
     _add_watch(verbs)
     _add_batch(verbs)
+    add_rows(verbs)
     _add_search(verbs)
 
     explain = verb(verbs, "explain", "print a symptom, cause, quote or source, whole")

@@ -19,7 +19,7 @@ MAX_PLACE_TOKENS = 24
 def row_views(batch: Batch, findings: Sequence[BatchFinding]) -> list[RowView]:
     """Return some rows, those with severe findings first."""
     wanted = [row for finding in findings for row in finding.rows[:2]]
-    numbers = list(dict.fromkeys([*wanted, *range(SHOWN_ROWS)]))
+    numbers = list(dict.fromkeys([*wanted, *batch.numbers[:SHOWN_ROWS].tolist()]))
     views = []
     for number in numbers:
         for side in batch.sides:

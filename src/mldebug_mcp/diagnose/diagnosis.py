@@ -19,6 +19,7 @@ from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.diagnose.results import names_nothing, without_result
+from mldebug_mcp.diagnose.rows_call import with_rows
 from mldebug_mcp.diagnose.run_summary import run_summary
 from mldebug_mcp.diagnose.separating import with_what_separates
 from mldebug_mcp.diagnose.sheet import sheet_of
@@ -97,6 +98,7 @@ def diagnose(
     told = [*known.evidence, *told_by_checks(checked)]
     hypotheses = judge_causes(seen, run.kind, told, run.path)
     hypotheses = with_what_separates(with_answers(run, without_made(hypotheses, checked)))
+    hypotheses = with_rows(run, seen, hypotheses)
     next_steps = order_next_steps(hypotheses)
     causes = {one.id: one for one in candidates(run.kind)}
     likelihood = Likelihood(causes, backgrounds(), fitted().weight)

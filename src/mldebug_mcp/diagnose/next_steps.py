@@ -31,6 +31,7 @@ VERBS = {
     "explain": {"id"},
     "explain_error": {"text"},
     "inspect_batch": {"path", "tokenizer", "model", "purpose", "sample", "against"},
+    "rows_at": {"path", "step", "data", "tokenizer"},
     "check_memory": {"path", "against", "focus"},
     "estimate_memory": {"config", "batch_size", "length", "precision", "optimizer", "checkpointing", "sharding"},
 }

@@ -48,8 +48,8 @@ def checked(plan: Plan, run: Run | None, passes: object) -> list[str]:
     pace = rows_by_pace(run, passes)
     if pace is not None and abs(plan.rows - pace.rows) > pace.slack + SURE and _as_many_batches(plan, pace.rows):
         raise InputError(
-            f"the log does not agree: by its samples per second and its runtime the data have {figure(pace.rows)} "
-            f"rows, not {plan.rows}; say rows, or name the data as the Trainer saw them"
+            f"the log does not agree: by its samples per second and its runtime the data have "
+            f"{round(pace.rows):,} rows, not {plan.rows:,}; say rows, or name the data as the Trainer saw them"
         )
     epochs = run.series.get("epoch") if run.step_name == "step" else None
     if epochs is None:

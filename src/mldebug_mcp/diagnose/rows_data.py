@@ -71,9 +71,15 @@ class Seen:
 
 
 def look_up(data: Data, rows: Sequence[int], around: Sequence[int]) -> Seen:
-    """Look at the rows of a step, and at those of the steps around it."""
-    near = list(dict.fromkeys(one for one in around if one not in set(rows)))[:MOST_ROWS]
-    own = list(dict.fromkeys(rows))[:MOST_ROWS]
+    """Look at the rows of a step, and at those of the steps around it.
+
+    Raises:
+        InputError: they are not in the data, or the data cannot be read.
+        MissingExtraError: a format needs a package that is not installed.
+    """
+    fed = dict.fromkeys(rows)
+    near = list(dict.fromkeys(one for one in around if one not in fed))[:MOST_ROWS]
+    own = list(fed)[:MOST_ROWS]
     batch = next(replace(data.opened(), chosen=[*own, *near]).batches())
     there = set(batch.numbers.tolist())
     missing = [one for one in own if one not in there]

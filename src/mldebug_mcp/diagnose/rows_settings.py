@@ -40,6 +40,7 @@ _IN_THE_LOG = {
     "seed": "seed", "batch_size": "per_device_train_batch_size", "accumulation": "gradient_accumulation_steps",
     "world": "world_size", "rows": "train_rows",
 }  # fmt: skip
+_IN_A_HEAD = ("seed", "batch_size", "accumulation", "world", "drop_last")
 _ENDS_WITH_A_STEP = ("transformers", "accelerate", "lightning")
 MOST = 2**31
 MOST_FED = 100_000
@@ -117,8 +118,9 @@ def settle(
             "becomes of the last ones with past_end: 'step' (a smaller step) or 'carry' (part of the next pass's first)"
         )
     agreeing = checked(plan, run, _value("passes", known)) if sampler == "transformers" else []
-    basis = [f"{name} {value.value} ({value.source})" for name, value in known.items()]
-    return Settled(plan, _first_step(options, sampler, run), [", ".join(basis), *agreeing, *_assumed(sampler)])
+    told = ", ".join(f"{name} {value.value} ({value.source})" for name, value in known.items())
+    basis = [told, *agreeing, *_made_before(known), *_assumed(sampler)]
+    return Settled(plan, _first_step(options, sampler, run), basis)
 
 
 def _known(
@@ -132,9 +134,10 @@ def _known(
     if folder is not None:
         _add(known, {"sampler": "transformers", **read_arguments(folder)}.items(), "training_args.bin")
     told = head.get("sampler")
-    told = dict(told) if isinstance(told, Mapping) else {}
-    told["sampler"] = _OF_CLASS.get(str(told.pop("kind", "")).rpartition(".")[2])
-    _add(known, {**told, "rows": head.get("data_length")}.items(), "the recording's head")
+    told = told if isinstance(told, Mapping) else {}
+    sampler = {"sampler": _OF_CLASS.get(str(told.get("kind", "")).rpartition(".")[2])}
+    sampler |= {name: told.get(name) for name in _IN_A_HEAD}
+    _add(known, {**sampler, "rows": head.get("data_length")}.items(), "the recording's head")
     _add(known, {"rows": data_rows}.items(), "the data named")
     if run is not None:
         pace = rows_by_pace(run, _value("passes", known))
@@ -142,13 +145,14 @@ def _known(
             _add(known, {"rows": round(pace.rows)}.items(), "samples per second times runtime, by pass")
         for name, called in _IN_THE_LOG.items():
             number = run.settings.number(called)
-            if number is not None and number == int(number) and (number > 0 or name == "seed"):
+            if number is not None and number.is_integer() and (number > 0 or name == "seed"):
                 _add(known, {name: int(number)}.items(), f"{run.settings[called].key}, {run.settings[called].source}")
     return known
 
 
 _NAMES = frozenset(
-    {one.name for one in fields(SamplerOptions)} | {"even_batches", "in_order", "ignore_data_skip", "passes"}
+    {one.name for one in fields(SamplerOptions)}
+    | {"even_batches", "in_order", "ignore_data_skip", "passes", "packed", "shuffled"}
 )
 
 
@@ -244,6 +248,12 @@ def _first_step(options: SamplerOptions, sampler: str, run: Run | None) -> int:
     if first in (0.0, 1.0):
         return int(first)
     raise InputError("the log does not show whether its first step is 0 or 1; say first_step=0 or first_step=1")
+
+
+def _made_before(known: Mapping[str, Known]) -> list[str]:
+    """Return what the trainer itself did to the data before rows were numbered."""
+    done = [word for word in ("packed", "shuffled") if _flag(word, known)]
+    return [f"the trainer {one} the data first: rows are numbered as they were then" for one in done]
 
 
 def _assumed(sampler: str) -> list[str]:

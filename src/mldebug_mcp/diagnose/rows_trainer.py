@@ -18,6 +18,7 @@ MAX_CHECKPOINTS = 1000
 RECORD = "record the rows (mldebug_mcp.recorder) to know those of the next run"
 _OF_OTHERS = {
     "num_generations": "TRL's online trainers repeat prompts in an order of their own",
+    "vllm_server_timeout": "TRL's online trainers repeat prompts in an order of their own",
     "multi_dataset_batch_sampler": "Sentence Transformers makes batches in its own way",
     "parallelism_config": "ranks that share a row are divided in a way of their own",
 }
@@ -62,6 +63,8 @@ def read_arguments(folder: Path) -> dict[str, object]:
         "dispatch_batches": accelerator.get("dispatch_batches"),
         "even_batches": accelerator.get("even_batches"),
         "in_order": told.get("train_sampling_strategy") == "sequential",
+        "packed": told.get("packing") or None,
+        "shuffled": told.get("shuffle_dataset") or None,
         "ignore_data_skip": told.get("ignore_data_skip"),
         "passes": told.get("num_train_epochs") if (_whole(told.get("max_steps")) or -1) < 0 else None,
     }

@@ -10,7 +10,7 @@ from mldebug_mcp.diagnose.next_call import after_search
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.entries import Frequency
-from mldebug_mcp.knowledge.errors import KnownError, known_errors
+from mldebug_mcp.knowledge.errors import KnownError, known_errors, match
 from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
 from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
@@ -20,6 +20,11 @@ from mldebug_mcp.text import shorten
 Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
 
 MAX_LIMIT = 20
+LEADING = 2
+"""Causes of an item of a menu whose words it has: the others are less likely."""
+USUAL, MOST_COMMON = 10.0, 50.0
+"""Of 1000 runs: a prior that is neither common nor rare, and one beyond which nothing gets more likely to be meant."""
+OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
 """Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
@@ -55,7 +60,9 @@ def search_folklore(
     _check(kind, set(get_args(Kind)), "kind")
     if not any(character.isalnum() for character in query[:MAX_QUERY]):
         raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
-    answer = _index().find(query[:MAX_QUERY])
+    answer = _index().find(
+        query[:MAX_QUERY], frozenset(f"error:{one.id}" for one in match(query[:MAX_QUERY], warnings=True))
+    )
     found = [one for one in answer.found if kind in ("any", one.document.kind)]
     limit = max(1, min(limit, MAX_LIMIT))
     quotes = [one for one in found if one.document.kind == "quote" and _is_filed(one.document.id, domain, topic)]
@@ -101,7 +108,8 @@ def _notes(result: SearchResult, answer: Answer) -> list[str]:
     unknown = answer.unknown
     named = ", ".join(shorten(word, 30) for word in unknown[:MAX_UNKNOWN])
     if result.quotes or result.entries:
-        return [*([f"nothing here speaks of: {named}"] if unknown else []), *_disagreements(result)]
+        numbers = [f"{one.number} is {one.is_}" for one in answer.numbers]
+        return [*([f"nothing here speaks of: {named}"] if unknown else []), *numbers, *_disagreements(result)]
     if answer.found:
         return [f"nothing of this kind, domain or topic; {len(answer.found)} entries without these conditions"]
     known = f" (unknown words: {named})" if unknown else ""
@@ -149,14 +157,24 @@ def _index() -> Index:
 def indexed() -> Iterator[Document]:
     """Yield all that can be found."""
     known = catalogue()
-    yield from map(_of_quote, known.quotes.values())
+    cited = _cited()
+    yield from (_of_quote(quote, cited.get(quote.id, ())) for quote in known.quotes.values())
     yield from map(_of_cause, known.causes.values())
     yield from map(_of_menu, known.menus.values())
     yield from map(_of_symptom, symptoms().values())
     yield from map(_of_error, known_errors().values())
 
 
-def _of_quote(quote: Quote) -> Document:
+def _cited() -> dict[str, tuple[str, ...]]:
+    """Return the causes whose sections cite each quote."""
+    causes: dict[str, list[str]] = {}
+    for cause in catalogue().causes.values():
+        for quote in cause.quotes:
+            causes.setdefault(quote, []).append(cause.id)
+    return {quote: tuple(ids) for quote, ids in causes.items()}
+
+
+def _of_quote(quote: Quote, leads_to: tuple[str, ...]) -> Document:
     return Document(
         kind="quote",
         id=quote.id,
@@ -167,19 +185,26 @@ def _of_quote(quote: Quote) -> Document:
         domains=quote.domains,
         generality=quote.generality,
         source=f"{quote.source.authors} {quote.source.title}",
+        leads_to=leads_to,
     )
 
 
 def _of_cause(cause: Cause) -> Document:
-    frequent = (Frequency.ALWAYS, Frequency.USUALLY)
     return Document(
         kind="cause",
         id=cause.id,
         title=cause.id,
         summary=plain(cause.summary),
         text=f"{plain(cause.summary)} {plain(cause.fix)}",
-        tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in frequent)),
+        tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN)),
         generality=2,
+        common=min(max(cause.prior.values()), MOST_COMMON) / USUAL,
+        asked=tuple(
+            plain(item.seen)
+            for menu in catalogue().menus.values()
+            for item in menu.items
+            if cause.id in item.causes[:LEADING]
+        ),
     )
 
 
@@ -196,7 +221,14 @@ def _of_menu(menu: Menu) -> Document:
 
 
 def _of_symptom(one: Symptom) -> Document:
-    return Document(kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id))
+    causes = tuple(
+        cause.id
+        for cause in catalogue().causes.values()
+        if any(effect.symptom == one.id and effect.frequency in OFTEN for effect in cause.effects)
+    )
+    return Document(
+        kind="symptom", id=one.id, title=one.id, summary=one.title, text=one.doc, tags=(one.id, one.id), leads_to=causes
+    )
 
 
 def _of_error(error: KnownError) -> Document:
@@ -208,4 +240,5 @@ def _of_error(error: KnownError) -> Document:
         text=f"{error.message} {error.cause}",
         tags=(error.id, *error.causes),
         generality=5,
+        leads_to=error.causes,
     )

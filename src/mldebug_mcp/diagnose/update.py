@@ -16,6 +16,7 @@ from mldebug_mcp.diagnose.known_errors import told_by_error
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, require_known, told_by_checks, without_made
+from mldebug_mcp.diagnose.rows_call import with_rows
 from mldebug_mcp.diagnose.separating import with_what_separates
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, read_run
@@ -72,6 +73,7 @@ def update_diagnosis(
     after = judge_causes(known.findings, known.kind, [*told, *checked], str(path) or "LOG")
     remaining = without_made(after, outcomes)
     remaining = with_what_separates(remaining if logged is None else with_answers(logged, remaining))
+    remaining = remaining if logged is None else with_rows(logged, known.findings, remaining)
     next_steps = order_next_steps(remaining)
     return Update(
         hypotheses=remaining,

@@ -6,11 +6,13 @@ import math
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.knowledge.asked import asked_for
 from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
+from mldebug_mcp.knowledge.numbers import Meaning, meanings
 from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
@@ -23,6 +25,23 @@ COVERED = 0.12
 """Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
+SPEAKS = 0.2
+"""Share of the score of an entry that goes to the causes it speaks for (fitted on half of the plain questions)."""
+FURTHER = 0.5
+"""What each further entry that speaks for a cause counts of the one before (chosen)."""
+OF_KIND = {"cause": 1.7, "menu": 1.7}
+"""A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
+COMMON = 0.1
+"""Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
+SHOWN = 2.0
+"""Times the score of an entry that is known to be meant (chosen: a message is exact)."""
+NAMED = 1.35
+"""Times the score of a symptom or an error that the question names (fitted as `SPEAKS`)."""
+NAMEABLE = ("symptom", "error")
+ALIKE = 0.85
+"""What each further quote of one source counts of the one before (chosen: an answer is of several)."""
+MOST_HELD = 5_000
+"""Terms whose holders are remembered (chosen: the words of all entries are fewer)."""
 _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
@@ -48,6 +67,9 @@ class Document:
         domains: Domains it belongs to; empty for all.
         generality: 1 holds for almost any run, 5 for one setting of one tool.
         source: Who said it.
+        asked: How people ask for it, beside what `asked.jsonl` has on its tags.
+        leads_to: Ids of the causes that it speaks for.
+        common: How much more common it is than the middle one of its kind.
     """
 
     kind: str
@@ -59,6 +81,9 @@ class Document:
     domains: tuple[str, ...] = ()
     generality: int = 3
     source: str = ""
+    asked: tuple[str, ...] = ()
+    leads_to: tuple[str, ...] = ()
+    common: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +96,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, and the words of the question that nothing here knows, where they make up much of it."""
+    """What was found, the words of the question that nothing here knows, where they make up much of it, and numbers."""
 
     found: list[Found]
     unknown: list[str]
+    numbers: tuple[Meaning, ...] = ()
 
 
 class Index:
@@ -84,6 +110,7 @@ class Index:
         self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
         self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
         self._lock = threading.Lock()
+        self._held: dict[str, frozenset[str]] = {}
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(
             "CREATE VIRTUAL TABLE documents USING fts5"
@@ -93,11 +120,17 @@ class Index:
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, self.documents.values())
         )
 
-    def find(self, query: str) -> Answer:
-        """Return the documents that answer a question, best first; equal scores in the order of their keys."""
+    def find(self, query: str, shown: Collection[str] = ()) -> Answer:
+        """Return the documents that answer a question, best first; equal scores in the order of their keys.
+
+        Args:
+            query: The question.
+            shown: Keys of documents that are known to be meant, such as an error whose message the question holds.
+        """
         question = spelt(reworded(query), self.words)
         words = [word for word in _words(question) if self._holders(word) or not _is_name(word)]
-        tags = {tag: said for tag, said in _tags(question).items() if self._holders(_token(tag))}
+        numbers = tuple(meanings(question))
+        tags = {tag: said for tag, said in _tags(question, numbers).items() if self._holders(_token(tag))}
         if not words and not tags:
             return Answer([], [])
         covered, unknown, share_unknown = self._coverage(words, tags)
@@ -109,11 +142,29 @@ class Index:
         found = []
         for key, rank in self._ranked((*words, *map(_token, tags))):
             share = covered.get(key, 0.0)
-            if share >= least:
+            if share >= least or key in shown:
                 document = self.documents[key]
                 fitness = _fitness(document, wanted, specific=specific) * (COVERED_COUNTS + share)
+                fitness *= SHOWN if key in shown else 1.0
+                fitness *= NAMED if _is_named(document, words, tags) else 1.0
                 found.append(Found(document, -rank * fitness))
-        return Answer(sorted(found, key=lambda one: (-one.score, one.document.kind, one.document.id)), unknown)
+        return Answer(_ordered(_varied(_ordered(self._with_causes(found)))), unknown, numbers)
+
+    def _with_causes(self, found: list[Found]) -> list[Found]:
+        """Add to each cause a share of what speaks for it, each further entry counting less than the one before."""
+        speaking: dict[str, list[float]] = {}
+        for one in found:
+            for cause in one.document.leads_to:
+                speaking.setdefault(f"cause:{cause}", []).append(one.score / len(one.document.leads_to) ** 0.5)
+        scores = {f"{one.document.kind}:{one.document.id}": one.score for one in found}
+        for key, each in speaking.items():
+            told = sum(score * FURTHER**place for place, score in enumerate(sorted(each, reverse=True)))
+            scores[key] = scores.get(key, 0.0) + SPEAKS * told
+        return [
+            Found(document, score * OF_KIND.get(document.kind, 1.0) * document.common**COMMON)
+            for key, score in scores.items()
+            if (document := self.documents.get(key)) is not None
+        ]
 
     def _ranked(self, terms: Iterable[str]) -> list[tuple[str, float]]:
         match = " OR ".join(f'"{term}"' for term in terms)
@@ -122,9 +173,14 @@ class Index:
             return self._connection.execute(statement, (match,)).fetchall()
 
     def _holders(self, term: str) -> frozenset[str]:
-        with self._lock:
-            rows = self._connection.execute("SELECT key FROM documents WHERE documents MATCH ?", (f'"{term}"',))
-            return frozenset(key for (key,) in rows)
+        found = self._held.get(term)
+        if found is None:
+            with self._lock:
+                rows = self._connection.execute("SELECT key FROM documents WHERE documents MATCH ?", (f'"{term}"',))
+                found = frozenset(key for (key,) in rows)
+            if len(self._held) < MOST_HELD:
+                self._held[term] = found
+        return found
 
     def _coverage(self, words: list[str], tags: Mapping[str, set[str]]) -> tuple[dict[str, float], list[str], float]:
         """Return which share of the question each document is about, rare words counting more, and what is unknown.
@@ -149,6 +205,24 @@ class Index:
         return about_each, unknown if missing >= UNKNOWN else [], missing
 
 
+def _ordered(found: Iterable[Found]) -> list[Found]:
+    return sorted(found, key=lambda one: (-one.score, one.document.kind, one.document.id))
+
+
+def _varied(found: Iterable[Found]) -> Iterator[Found]:
+    """Yield what was found, further quotes of one source with less than their score."""
+    told: Counter[str] = Counter()
+    for one in found:
+        source = one.document.source
+        yield Found(one.document, one.score * ALIKE ** told[source]) if source else one
+        told[source] += 1
+
+
+def _is_named(document: Document, words: list[str], tags: Mapping[str, set[str]]) -> bool:
+    own = document.title.lower().split("_")
+    return document.kind in NAMEABLE and (document.id in tags or set(own) <= set(words))
+
+
 def _row(document: Document) -> tuple[str, str, str, str, str, str, str]:
     return (
         f"{document.kind}:{document.id}",
@@ -162,7 +236,7 @@ def _row(document: Document) -> tuple[str, str, str, str, str, str, str]:
 
 
 def _asked(document: Document) -> str:
-    return asked_for((*document.tags, document.id))
+    return ". ".join(filter(None, (asked_for((*document.tags, document.id)), *document.asked)))
 
 
 def _said(document: Document) -> str:
@@ -185,9 +259,12 @@ def _is_name(word: str) -> bool:
     return word in NAMES or (word[0].isalpha() and any(map(str.isdigit, word)))
 
 
-def _tags(question: str) -> dict[str, set[str]]:
-    """Return the tags that a question names, each with the words that name it."""
+def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
+    """Return the tags that a question names, each with the words or numbers that name it."""
     tags: dict[str, set[str]] = {}
+    for number in numbers:
+        for tag in number.tags:
+            tags.setdefault(tag, set()).update(_words(number.number))
     for concept in concepts():
         for match in concept.pattern.finditer(question):
             end = re.match(r"[^\W_]*", question[match.end() :])

@@ -51,7 +51,7 @@ def starts_in(recorded: Recorded) -> tuple[list[Start], list[int]]:
     lead = _leading(recorded.columns)
     found: list[Start] = []
     passes: list[int] = []
-    if lead is not None and recorded.rows:
+    if lead is not None and recorded.rows and _may_start_again(recorded):
         rows, loss = lead.arrays()
         found, passes = _among_records(recorded, rows, loss)
     starts = [*_died_before_records(recorded, 0), *found]
@@ -197,13 +197,27 @@ def _leading(columns: Columns) -> Column | None:
     return max(known or others, key=len, default=None)
 
 
+def _may_start_again(recorded: Recorded) -> bool:
+    """Say whether a counter ever falls, or anything else tells of a start: in most logs nothing does."""
+    if any(_signs_at(recorded)):
+        return True
+    return any(bool(np.any(value[1:] < value[:-1])) for value in map(Column.values, _counting(recorded.columns)))
+
+
+def _counting(columns: Columns) -> list[Column]:
+    """Return the columns that count the progress of a run."""
+    return [
+        column
+        for raw, column in columns.items()
+        if canonical(raw) in COUNTERS or ((role := role_of(raw)) is not None and role.quantity in _SEEN)
+    ]
+
+
 def _counters(recorded: Recorded) -> list[Floats]:
     """Return what counts the progress of a run at every row, each of shape (rows,)."""
     found = []
-    for raw, column in recorded.columns.items():
-        role = role_of(raw)
-        counting = canonical(raw) in COUNTERS or (role is not None and role.quantity in _SEEN)
-        if not counting or len(column) < 2:
+    for column in _counting(recorded.columns):
+        if len(column) < 2:
             continue
         at, value = column.arrays()
         counts = np.abs(value) < MOST_STEPS

@@ -27,7 +27,7 @@ from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
 from mldebug_mcp.logs.endings import Tail
 from mldebug_mcp.logs.error_lines import is_error
 from mldebug_mcp.logs.messages import Messages
-from mldebug_mcp.logs.names import COUNTERS, canonical
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.naming import join_counters, join_cut_box, named_columns
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.process_starts import Start
@@ -36,6 +36,7 @@ from mldebug_mcp.logs.run import Floats, Incident, Run
 from mldebug_mcp.logs.segments import restart_note, segment_starts
 from mldebug_mcp.logs.series import SeriesOfRun
 from mldebug_mcp.logs.settings import Settings, settings_printed_in
+from mldebug_mcp.logs.settings.printed import is_configuration
 from mldebug_mcp.logs.several import choose_run
 from mldebug_mcp.logs.steps import step_axis
 from mldebug_mcp.progress import checkpoint
@@ -96,6 +97,9 @@ class RunBuilder:
                 self.message(self.rows + 1, text)
         if not numbers:
             return False
+        if not self.rows and is_configuration(values) and not any(map(is_telling, numbers)):
+            self.configure(values, "the first record")
+            return True
         self.numbers(as_the_trainer_means(numbers))
         return True
 

@@ -21,6 +21,9 @@ LAST_WORDS = 40
 SILENT, TIMES = 300.0, 10.0
 """Seconds without a new record, and times the usual interval between records, after which a run is called silent.
 Chosen by hand: an evaluation or a checkpoint may take minutes."""
+NOTICED, MANY_TIMES, SEVERAL = 15.0, 100.0, 3
+"""Seconds, times the usual interval, and lines behind the last record that tell of waiting sooner. Chosen by hand: a
+checkpoint or an evaluation of steps so short is over by then."""
 SHOWN = 160
 
 FINISHED = re.compile(
@@ -100,9 +103,15 @@ def _silence(lines: Sequence[str]) -> str:
         return ""
     usual = median(max(0.0, after - before) for before, after in pairwise(told))
     quiet = clocks[-1][0] - told[-1]
-    if quiet < max(SILENT, TIMES * usual):
+    if quiet < max(SILENT, TIMES * usual) and not _waits(clocks, quiet, (told[-1] - told[0]) / len(told)):
         return ""
     return f"its clock runs on for {quiet:.0f} s behind the last record, where records came every {usual:.0f} s"
+
+
+def _waits(clocks: Sequence[tuple[float, bool]], quiet: float, usual: float) -> bool:
+    """Say whether several lines behind the last record take far longer than records do, if not minutes."""
+    behind = next(at for at, (_, is_record) in enumerate(reversed(clocks)) if is_record)
+    return behind >= SEVERAL and quiet >= max(NOTICED, MANY_TIMES * usual)
 
 
 def _clock(line: str) -> float | None:

@@ -112,7 +112,9 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
     """Return the kind of a run that neither words nor marks name, by what else is set and logged."""
     if any(name in settings for name in _OF_AGENTS_ALONE):
         return "ppo" if _is_language_model(settings, _words_of(settings)) else "rl"
-    if "mean_token_accuracy" in metrics or any(name in settings for name in _OF_ADAPTERS):
+    if any(name in metrics for name in ("mean_token_accuracy", "eval_mean_token_accuracy")) or any(
+        name in settings for name in _OF_ADAPTERS
+    ):
         return "sft"
     return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)
 
@@ -126,7 +128,11 @@ def _told(metrics: Collection[str], settings: Settings) -> str | None:
     """Return the kind that words of the configuration name, None if there are none."""
     words = _words_of(settings)
     kind = next((kind for kind, known in _WORDS if known & words), None)
-    if kind == "ppo" and any(name in settings for name in _OF_AN_AGENT) and not _is_language_model(settings, words):
+    if (
+        kind == "ppo"
+        and any(name in settings for name in (*_OF_AN_AGENT, *_OF_AGENTS_ALONE))
+        and not _is_language_model(settings, words)
+    ):
         return "rl"
     if kind == "pretraining" and _OF_PRETRAINING.isdisjoint(words) and _tunes(settings):
         kind = "sft"

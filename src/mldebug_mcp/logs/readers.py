@@ -38,6 +38,7 @@ TEXT_READERS = (
     "golden_values",
     "mmcv_json",
     "mmengine_json",
+    "wrapped_text",
     "jsonl",
     "json_file",
     "megatron",

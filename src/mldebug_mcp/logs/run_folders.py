@@ -51,6 +51,14 @@ _NOT_LOGS = frozenset(
 )  # fmt: skip
 
 
+_NO_TEXT = (
+    ".py", ".sh", ".ipynb", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".lock", ".pt", ".pth", ".ckpt", ".bin",
+    ".safetensors", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".onnx", ".gguf", ".png", ".jpg", ".jpeg", ".gif", ".svg",
+    ".pdf", ".html", ".zip", ".tar", ".so", ".model",
+)  # fmt: skip
+"""Endings of files that are no logs, where no file has the name of one."""
+
+
 @dataclass(slots=True)
 class RunFolder:
     """The files of one run.
@@ -92,7 +100,8 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         notes: Gets what was left out.
         most: Entries of the folder that are looked at; see `walk`.
     """
-    paths = list(filter(may_be_log, walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most)))
+    files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
+    paths = list(filter(may_be_log, files)) or list(filter(_may_be_text, files))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
     found: dict[Path, RunFolder] = {}
@@ -130,6 +139,12 @@ def may_be_log(path: PurePath) -> bool:
     if name in _NOT_LOGS or name.startswith("."):
         return False
     return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
+
+
+def _may_be_text(path: Path) -> bool:
+    """Say whether a file may be a log under a name of its own, such as absl's `train.INFO`: its reader tells."""
+    name = path.name
+    return not (name in _NOT_LOGS or name.startswith(".") or name.lower().endswith(_NO_TEXT))
 
 
 def _home(folder: Path, path: Path) -> Path:

@@ -61,11 +61,10 @@ def step_axis(
             continue
         at, value = column.arrays()
         finite = np.abs(value) < MOST_STEPS
-        everywhere = len(value) == rows and bool(finite.all())
-        counted = _told_once(value, named) if everywhere and name != "step" else value
-        if len(value[finite]) * 2 >= records and not _stands_still(counted[np.abs(counted) < MOST_STEPS], name):
-            if not finite.all():
-                at, value = at[finite], value[finite]
+        if not finite.all():
+            at, value = at[finite], value[finite]
+        counted = _told_once(value, named) if len(value) == rows and name != "step" else value
+        if len(value) * 2 >= records and not _stands_still(counted, name):
             along = _steps(of, at, value, named) if name == "step" else _epochs(of, at, value, named)
             if along is not None:
                 return along, name
@@ -98,9 +97,11 @@ def _steps(of: _Records, at: Rows, step: Floats, named: Mapping[str, Column]) ->
         of.note(f"the step counter starts again {len(of.passes)} time(s) while the loss goes on: steps are counted on")
     if whole is None:
         return step if len(at) == of.rows else carried_forward(at, step, of.rows)
+    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
+    if not len(falls) and len(at) == of.rows:
+        return step
     told_at, told = named[whole].arrays()
     epoch = carried_forward(told_at, told, of.rows)
-    falls = np.flatnonzero(step[1:] < step[:-1]) + 1
     if len(falls) and not of.passes:
         counted = epoch[at]
         if bool(np.all(counted[falls] > counted[falls - 1])):

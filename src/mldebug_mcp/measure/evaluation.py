@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS
-from mldebug_mcp.measure.statistics import median, row_medians, start_level
+from mldebug_mcp.measure.statistics import median, noise, row_medians, start_level
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
@@ -58,13 +59,28 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     return sorted(found, key=lambda one: (one.name != "eval_loss", one.name))
 
 
+LEAST_THIRD, SURE, MEDIAN_ERROR, RESTS = 5, 2.0, 1.25, 0.05
+"""Values of a third, standard errors of what it may be apart from another, that of a median, and the share of the level
+that this may come to. Chosen: 1 in 40, sqrt(pi / 2), and what a run that learns gains at least."""
+
+
 def evaluation_stands(run: Run) -> bool:
     """Say whether an evaluation loss or error, which has hardly any noise, stands still from early on to the end."""
     for logged in _of_whole_sets(run, Quantity.LOSS, *_ERRORS):
         one = logged.finite
         if len(one) >= LEAST_STANDING and one.step[0] <= EARLY * run.last_step:
-            return float(np.ptp(one.value)) <= STANDS * abs(median(one.value))
+            level = abs(median(one.value))
+            return float(np.ptp(one.value)) <= STANDS * level or _rests_in_its_noise(one.value, level)
     return False
+
+
+def _rests_in_its_noise(values: Floats, level: float) -> bool:
+    """Say whether many noisy values go nowhere: what their first and last third may be apart is little."""
+    third = len(values) // 3
+    if third < LEAST_THIRD:
+        return False
+    apart = abs(median(values[:third]) - median(values[-third:]))
+    return apart + SURE * noise(values) * MEDIAN_ERROR * math.sqrt(2 / third) <= RESTS * level
 
 
 def begins_late(evaluation: Series) -> bool:

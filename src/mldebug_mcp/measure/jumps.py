@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.lone_spike import lone_spike
 from mldebug_mcp.measure.spikes import Baseline, Spike, baseline, spikes
 from mldebug_mcp.measure.statistics import (
+    end_level,
     heaviness,
     median,
     median_of_three,
@@ -19,6 +20,8 @@ from mldebug_mcp.measure.statistics import (
     relative_noise,
     start_level,
 )
+from mldebug_mcp.measure.unknown import CannotTell
+from mldebug_mcp.text import counted, figure
 
 SIGMAS = 8.0
 """A spike stands this far above the noise of the points before it. Chosen: on simulated curves with normal, lognormal
@@ -38,6 +41,52 @@ EXCERPT, EXCERPT_FACTOR = 8, 1.5
 estimated from fewer."""
 SHORT = 12
 """In a log of fewer records a jump must be by half the level. Chosen: the noise is hardly known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jumps:
+    """The jumps of the loss of a run.
+
+    Args:
+        run: The run.
+        loss: Its finite losses.
+        found: Its jumps in order, at least one.
+    """
+
+    run: Run
+    loss: Series
+    found: list[Spike]
+
+    @property
+    def worst(self) -> Spike:
+        """The highest of them."""
+        return max(self.found, key=lambda spike: spike.height)
+
+    @property
+    def steps(self) -> Floats:
+        """The steps at which they begin, shape (jumps,)."""
+        return self.loss.step[[spike.first for spike in self.found]]
+
+    @property
+    def at(self) -> float:
+        """The step at which the highest begins."""
+        return float(self.loss.step[self.worst.first])
+
+    @property
+    def where(self) -> str:
+        """Where the highest begins, in words."""
+        return f"the jump at {self.run.step_name} {figure(self.at)}"
+
+    def need(self, records: int) -> None:
+        """Raise CannotTell if fewer finite losses are logged."""
+        if len(self.loss) < records:
+            raise CannotTell(f"loss has {counted(len(self.loss), 'finite value')} here; {records} are needed")
+
+    def refuse_densities(self) -> None:
+        """Raise CannotTell of a negative log-density, of which one row far out costs any amount: no cross-entropy."""
+        worst, values = self.worst, self.loss.value
+        if end_level(values) < 0 and worst.first and values[worst.peak] < values[: worst.first].max():
+            raise CannotTell("the loss has come below zero, as a log-density's does: how far a jump goes says little")
 
 
 def find_spikes(values: Floats) -> list[Spike]:

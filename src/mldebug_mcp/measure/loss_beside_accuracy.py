@@ -74,16 +74,16 @@ class LossBesideAccuracy:
         return self.level_known and self.end >= max(LEAST_SHARE * self.calibrated, self.calibrated + LEAST_GAP)
 
 
-def loss_beside_accuracy(run: Run) -> LossBesideAccuracy | None:
-    """Return the loss and the accuracy on the same data, that of evaluation if there is one.
+def losses_beside_accuracies(run: Run) -> list[LossBesideAccuracy]:
+    """Return the losses and accuracies on the same data that stand together often enough, those of evaluation first."""
+    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    compared = (_compared(run, loss, accuracy) for loss, accuracy in pairs)
+    return [one for one in compared if one is not None]
 
-    None if they do not stand together often enough.
-    """
-    compared = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
-    compared = [(loss, accuracy) for loss, accuracy in compared if len(loss) >= LEAST and len(accuracy) >= LEAST]
-    if not compared:
+
+def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | None:
+    if len(loss) < LEAST or len(accuracy) < LEAST:
         return None
-    loss, accuracy = compared[0]
     _, right, level = aligned(accuracy, loss)
     right = as_shares(right)
     if len(level) < LEAST:

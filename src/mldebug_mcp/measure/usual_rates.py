@@ -14,6 +14,11 @@ GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
 """How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
 
 
+SMALL, NARROW = 2e7, 384
+"""Parameters, and the width of a model whose parameters are not told, below which usual rates are those of a model
+trained from scratch. Chosen: the smallest published language models that people tune have 1e8 and 576."""
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """Usual peak learning rates of an Adam optimizer, and what they are usual for.
@@ -101,11 +106,24 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
         return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):
         return (_USUAL["supervised", FULL],)  # the lower rates of preference optimisation are for policies
-    how = tuning(run)
+    return _of_kind(run, tuning(run))
+
+
+def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
+    if how is not ADAPTERS and _is_small(run):
+        return (_USUAL["pretraining", FULL],)
     ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
     if not ranges:
         raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)
+
+
+def _is_small(run: Run) -> bool:
+    """Say whether the model is so small that it bears the rates of one trained from scratch."""
+    parameters, width = run.setting("parameters"), run.setting("hidden_size")
+    if parameters is not None:
+        return parameters < SMALL
+    return width is not None and width < NARROW
 
 
 def unjudged(ranges: tuple[Range, ...], rate: float) -> CannotTell | None:

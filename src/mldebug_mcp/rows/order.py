@@ -12,6 +12,8 @@ from mldebug_mcp.rows.shuffle import Generator, Ints
 
 NUMBERS_OF_A_SEED = 2
 """Numbers of 32 bits that a `DataLoader` takes from its generator before each pass, for the seeds of its workers."""
+AT_ONCE = 1 << 18
+"""Rows of an order that are made at least."""
 MOST_DRAWN = 500_000_000
 """Numbers that are drawn to get to a pass: some seconds' work."""
 
@@ -29,16 +31,26 @@ class Orders:
 
     def of(self, epoch: int) -> Ints:
         """Return the rows in the order of a pass, shape (rows,); raises InputError if that is too much work."""
-        if epoch not in self._made:
-            self._made[epoch] = self._order(epoch)
+        return self._up_to(self.plan.rows, epoch)
+
+    def rows_at(self, epoch: int, places: Ints) -> list[int]:
+        """Return the rows at some places of the order of a pass; raises InputError if that is too much work."""
+        last = int(places.max(initial=0))
+        order: list[int] = self._up_to(min(self.plan.rows, (last // AT_ONCE + 1) * AT_ONCE), epoch)[places].tolist()
+        return order
+
+    def _up_to(self, count: int, epoch: int) -> Ints:
+        """Return the order of a pass up to some place: the beginning of a long one is made far sooner than all."""
+        if epoch not in self._made or len(self._made[epoch]) < count:
+            self._made[epoch] = self._order(epoch, count)
         return self._made[epoch]
 
-    def _order(self, epoch: int) -> Ints:
+    def _order(self, epoch: int, count: int) -> Ints:
         plan = self.plan
         if plan.order == "sequential":
-            return np.arange(plan.rows)
+            return np.arange(count)
         if plan.order == "seedable":
-            return Generator(plan.seed + epoch).shuffled(plan.rows)
+            return Generator(plan.seed + epoch).shuffled(plan.rows, count)
         before = NUMBERS_OF_A_SEED if plan.order == "loader_generator" else 0
         # At the end of a pass RandomSampler shuffles once more, and yields nothing of it.
         left = before + epoch * (before + 2 * (plan.rows - 1))
@@ -47,4 +59,4 @@ class Orders:
         generator = Generator(plan.seed)
         while left > 0:
             left -= len(generator.drawn(min(left, 1 << 22)))
-        return generator.shuffled(plan.rows)
+        return generator.shuffled(plan.rows, count)

@@ -1,8 +1,8 @@
 """What a recording tells of the rows of batches: JSON lines, one file for each rank, with its rotated parts beside it.
 
-A head `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` stands first, and again where
-the recorder was started again; a record may carry `"step": n, "rows": [ids…]`. A later start replaces what an earlier
-one told of the same step.
+Heads `{"recorder": 1, "rows_kind": "index" or "hash", "data_length": N, "sampler": {…}}` tell what is known; one with a
+`time` that is not `continued` is a start of the recorder. A record may carry `"step": n, "rows": [ids…]`. A later start
+replaces what an earlier one told of the same step.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from mldebug_mcp.access import is_file, is_folder, open_input, require
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries
 from mldebug_mcp.progress import checkpoint
+from mldebug_mcp.text import shorten
 
 RowId = int | str
 MAX_LINE = 4 * 1024 * 1024
@@ -60,25 +62,46 @@ class Recording:
 
 
 def recordings_in(path: Path) -> list[list[Path]]:
-    """Return the files of a recording, those of one rank together, oldest first; none where there is no recording."""
+    """Return the files of a recording, those of one rank together, oldest first; none where there is no recording.
+
+    Those in the folder itself, else in the one folder below it that has some.
+
+    Raises:
+        InputError: several folders below have some, which are of different runs.
+    """
     require(path)
-    if is_folder(path):
-        places = [path, *(one for one in _listed(path) if is_folder(one))]
-        files = [file for place in places for file in _listed(place) if _NAME.fullmatch(file.name) and is_file(file)]
-    else:
-        files = [one for one in _listed(path.parent) if one.name.startswith(path.name) and _NAME.fullmatch(one.name)]
-    logs: dict[Path, list[Path]] = {}
-    for file in files[:MAX_FILES]:
+    if not is_folder(path):
+        return _by_rank(one for one in _listed(path.parent) if one.name.startswith(path.name))
+    found = [_by_rank(_listed(path))]
+    if not found[0]:
+        found = [ranks for place in _listed(path) if is_folder(place) and (ranks := _by_rank(_listed(place)))] or [[]]
+    if len(found) > 1:
+        names = ", ".join(ranks[0][0].parent.name for ranks in found)
+        raise InputError(
+            f"{shorten(str(path), 200)}: several folders in it have recordings ({shorten(names, 200)}); name one"
+        )
+    return found[0]
+
+
+def _by_rank(files: Iterable[Path]) -> list[list[Path]]:
+    """Return those of some files that are recordings, the parts of each rank together, oldest first."""
+    ranks: dict[Path, list[Path]] = {}
+    named = (one for one in files if _NAME.fullmatch(one.name) and is_file(one))
+    for file in islice(named, MAX_FILES):
         if _is_recording(file):
-            logs.setdefault(file.with_name(re.sub(r"\.\d+$", "", file.name)), []).append(file)
-    return [sorted(parts, key=_age, reverse=True) for parts in logs.values()]
+            ranks.setdefault(file.with_name(re.sub(r"\.\d+$", "", file.name)), []).append(file)
+    return [sorted(parts, key=_age, reverse=True) for parts in ranks.values()]
 
 
 def read_recording(files: Sequence[Sequence[Path]], wanted: range) -> Recording:
-    """Read what the files of a recording tell of the rows of some steps."""
+    """Read what the files of a recording tell of the rows of some steps.
+
+    Raises:
+        InputError: two of them are of the same rank, so of different runs; or one cannot be read.
+    """
     found = Recording()
-    for number, parts in enumerate(files):
-        _read_rank(parts, number, wanted, found)
+    for parts in files:
+        _read_rank(parts, wanted, found)
     return found
 
 
@@ -95,9 +118,9 @@ def fed_before(files: Sequence[Sequence[Path]], step: int, rows: Iterable[RowId]
     return {row: sorted(steps) for row, steps in found.items()}
 
 
-def _read_rank(parts: Sequence[Path], number: int, wanted: range, found: Recording) -> None:
+def _read_rank(parts: Sequence[Path], wanted: range, found: Recording) -> None:
     named = _RANK.search(parts[0].name)
-    rank, start = int(named[1]) if named else number, 0
+    rank, start = int(named[1]) if named else 0, 0
     starts: dict[int, int] = {}
     before = None
     for record in _records(parts, found):
@@ -106,11 +129,16 @@ def _read_rank(parts: Sequence[Path], number: int, wanted: range, found: Recordi
             found.kind = "hash" if found.head.get("rows_kind") == "hash" else "index"
             told = found.sampler.get("rank", record.get("rank"))
             rank = told if isinstance(told, int) and not named else rank
-            start += "continued" not in record
+            start += "time" in record and "continued" not in record
             continue
         step, rows = _step_of(record), _ids(record)
         if step is None or not rows:
             continue
+        start += before is not None and step < before
+        if before is None and rank in found.ranks:
+            raise InputError(
+                f"{shorten(str(parts[-1]), 200)}: another recording of rank {rank} lies beside it; name the one meant"
+            )
         found.ranks.add(rank)
         found.first = step if found.first is None else min(found.first, step)
         found.last = step if found.last is None else max(found.last, step)

@@ -31,11 +31,13 @@ class Generator:
         """Return the next numbers of 32 bits."""
         return self._numbers.randint(0, 2**32, count, dtype=np.uint32).astype(np.int64)
 
-    def shuffled(self, rows: int) -> Ints:
-        """Return `torch.randperm(rows)`."""
+    def shuffled(self, rows: int, first: int | None = None) -> Ints:
+        """Return the first of `torch.randperm(rows)`, by default all of it; the last call, where it is not all."""
+        wanted = rows if first is None else min(first, rows)
+        swaps = min(wanted, rows - 1)
         with unhurried():  # bounded by MOST_ROWS, whatever a file says
-            partners = np.arange(rows - 1) + self.drawn(rows - 1) % np.arange(rows, 1, -1)
+            partners = np.arange(swaps) + self.drawn(swaps) % np.arange(rows, rows - swaps, -1)
             order = list(range(rows))
             for place, partner in enumerate(partners.tolist()):
                 order[place], order[partner] = order[partner], order[place]
-            return np.array(order, np.int64)
+            return np.array(order[:wanted], np.int64)

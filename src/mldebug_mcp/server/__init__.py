@@ -36,7 +36,8 @@ these; then the causes ranked with probabilities as a second opinion (hypotheses
 are among them), and the cheapest next check that tells them apart; read_metric returns the values of any curve;
 diagnose_runs looks at all runs of a folder, compare_runs at two kinds of runs;
 update_diagnosis ranks the causes again once a check has been made. inspect_batch checks tokenized data: labels, masks,
-chat template, EOS, leakage. probe_overfit tries to memorise one batch: can the model learn at all? check_memory says
+chat template, EOS, leakage; rows_at says which rows were in the batch of a step, and what is odd in them.
+probe_overfit tries to memorise one batch: can the model learn at all? check_memory says
 what filled the GPU and what leaks, from a memory snapshot or an out-of-memory message; estimate_memory how much VRAM
 training needs. explain_error
 finds the first real error of a traceback or crash log (CUDA, NCCL, shapes) and its fix. search_folklore finds what

@@ -12,6 +12,7 @@ from mldebug_mcp.models import Call
 from mldebug_mcp.server.isolated import READ_BATCH
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.reply import shortened_from
+from mldebug_mcp.server.rows_tool import rows_at
 from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
 from mldebug_mcp.server.tools import diagnose_run, explain_error, inspect_batch, read_metric, update_diagnosis
 
@@ -32,7 +33,7 @@ def _read_batch(path: str) -> object:
 
 _READ_FILES = (
     diagnose_run, read_metric, diagnose_runs, compare_runs, update_diagnosis, inspect_batch, check_memory,
-    estimate_memory, explain_error,
+    estimate_memory, explain_error, rows_at,
 )  # fmt: skip
 CALLS: Mapping[str, Callable[..., object]] = {tool.__name__: _in_json(tool) for tool in _READ_FILES} | {
     READ_BATCH: _read_batch
@@ -48,6 +49,7 @@ def prepare() -> None:
         explain_error,
         memory,
         read_metric,
+        rows,
         runs,
         update,
     )
@@ -58,6 +60,7 @@ def prepare() -> None:
         knowledge_concise,
         memory_concise,
         metric_concise,
+        rows_concise,
         runs_concise,
     )
 

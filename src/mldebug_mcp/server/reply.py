@@ -29,6 +29,7 @@ from mldebug_mcp.models import (
 )
 from mldebug_mcp.models.call import Argument
 from mldebug_mcp.models.memory import MemoryEstimate, MemoryReport
+from mldebug_mcp.models.rows import RowsAt
 from mldebug_mcp.models.runs import Contest, Runs
 from mldebug_mcp.text import clean
 
@@ -55,7 +56,8 @@ Answer = TypeVar(
     | ErrorExplanation
     | MetricReading
     | Runs
-    | Contest,
+    | Contest
+    | RowsAt,
 )
 
 _call: ContextVar[Call | None] = ContextVar("call", default=None)

@@ -20,6 +20,7 @@ from mldebug_mcp.models import (
 from mldebug_mcp.server.memory_tools import check_memory, estimate_memory
 from mldebug_mcp.server.probe_tool import probe_overfit
 from mldebug_mcp.server.reply import Detail, reply
+from mldebug_mcp.server.rows_tool import rows_at
 from mldebug_mcp.server.runs_tools import compare_runs, diagnose_runs
 
 
@@ -250,6 +251,7 @@ TOOLS = (
     compare_runs,
     update_diagnosis,
     inspect_batch,
+    rows_at,
     probe_overfit,
     check_memory,
     estimate_memory,

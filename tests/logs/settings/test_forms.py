@@ -255,6 +255,24 @@ def test_the_metadata_and_the_configuration_of_wandb_are_both_read(tmp_path: Pat
     assert run.settings["learning_rate"].source == "wandb-metadata.json"
 
 
+def test_the_configuration_of_deepspeed_is_read(tmp_path: Path) -> None:
+    config = {
+        "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
+        "fp16": {"enabled": False, "loss_scale": 0}, "bf16": {"enabled": True}, "zero_optimization": {"stage": 2},
+        "optimizer": {"type": "AdamW", "params": {"lr": 3e-5, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}},
+        "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 500}},
+    }  # fmt: skip
+    (tmp_path / "ds_config.json").write_text(json.dumps(config))
+    (tmp_path / "train.log").write_text("".join(f"step {step} loss {3 - step / 50}\n" for step in range(1, 30)))
+    run = read_run(tmp_path)
+    told = {
+        "per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "max_grad_norm": 1.0, "fp16": False,
+        "bf16": True, "zero_stage": 2, "optim": "AdamW", "learning_rate": 3e-5, "adam_beta2": 0.95,
+        "weight_decay": 0.1, "lr_scheduler_type": "WarmupLR", "warmup_steps": 500,
+    }  # fmt: skip
+    assert {name: run.settings[name].value for name in told} == told
+
+
 def test_a_file_under_any_name_is_the_configuration_if_it_is_the_only_one_with_settings(tmp_path: Path) -> None:
     (tmp_path / "my_experiment.yaml").write_text(_nested_yaml())
     (tmp_path / "labels.json").write_text('{"0": "cat", "1": "dog"}')

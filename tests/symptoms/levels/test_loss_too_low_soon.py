@@ -32,7 +32,6 @@ def test_training_tells_in_its_first_pass_alone() -> None:
     later = run_of(loss=loss, epoch=np.linspace(0.001, 30, 800), config=BYTES)
     assert state(SOON, first) is State.PRESENT
     assert state(SOON, later) is State.UNKNOWN
-    assert state(SOON, run_of(loss=loss, config=BYTES)) is State.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -69,18 +69,5 @@ def test_a_spread_that_holds_or_was_always_small_is_absent(spread: np.ndarray) -
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(feature_std=spread)) is State.ABSENT
 
 
-def test_a_cosine_similarity_at_its_bound_early_and_to_the_end_is_present() -> None:
-    loss = -1 + 0.7 * np.exp(-np.arange(100) / 2.0)
-    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=loss)) is State.PRESENT
-
-
-def test_one_that_ends_short_of_it_or_comes_there_late_is_absent() -> None:
-    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=noisy(decay(100, -0.1, -0.92), 0.005))) is State.ABSENT
-    assert (
-        state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=np.maximum(np.linspace(-0.1, -1.1, 100), -0.9995)))
-        is State.ABSENT
-    )
-
-
 def test_without_either_it_cannot_be_told() -> None:
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=decay(100), reward_std=decay(100, 0.1, 0.0))) is State.UNKNOWN

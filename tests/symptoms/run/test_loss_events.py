@@ -258,7 +258,6 @@ def test_each_jump_is_told_with_its_step_height_and_width() -> None:
     assert "70 to 80 steps apart" in finding.summary
     assert "at 81 from " in finding.summary
     assert finding.values["highest"] == pytest.approx(4, abs=0.3)
-    assert finding.values["widest_records"] <= 3
 
 
 def spiked_longer(*at: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -278,14 +277,6 @@ def test_jumps_at_any_distance_are_not() -> None:
 @pytest.mark.parametrize("at", [(), (100,), (100, 200)])
 def test_fewer_than_three_jumps_cannot_tell(at: tuple[int, ...]) -> None:
     assert state("loss_spikes_regular", run_of(loss=spiked_longer(*at))) is State.UNKNOWN
-
-
-def test_a_distance_of_one_epoch_is_said_to_be_one() -> None:
-    epoch = np.arange(1, 401) / 80
-    assert (
-        "an epoch is 80 steps"
-        in seen("loss_spikes_regular", run_of(loss=spiked_longer(80, 160, 240, 320), epoch=epoch)).summary
-    )
 
 
 def test_a_distance_that_is_no_epoch_is_not_said_to_be_one() -> None:

@@ -244,23 +244,3 @@ def test_of_a_policy_what_came_before_is_judged_and_not_the_level() -> None:
     run = run_of(loss=[0.1, 0.2, NAN, NAN, NAN], learning_rate=[0.1, 0.2, 0.3, 0.4, 0.5], kind="grpo")
     assert state("loss_nonfinite", run) is State.PRESENT
     assert state("loss_nonfinite_in_warmup", run) is State.UNKNOWN
-
-
-def test_a_counter_of_nan_steps_above_zero_beside_a_finite_loss_is_seen() -> None:
-    count = np.zeros(40)
-    count[[20, 21]] = [1, 3]
-    finding = seen("nan_steps_counted", run_of(loss=decay(40), nan_iterations=count))
-    assert finding.state is State.PRESENT
-    assert finding.steps == [21]
-    assert finding.values["highest"] == 3
-
-
-def test_a_counter_that_stays_at_zero_is_absent_and_none_at_all_cannot_tell() -> None:
-    assert state("nan_steps_counted", run_of(loss=decay(40), nan_iterations=np.zeros(40))) is State.ABSENT
-    assert state("nan_steps_counted", run_of(loss=decay(40))) is State.UNKNOWN
-
-
-def test_where_the_loss_itself_is_nan_the_counter_says_nothing_more() -> None:
-    run = run_of(loss=[2.0, NAN, NAN], nan_iterations=[0.0, 1.0, 1.0])
-    assert state("loss_nonfinite", run) is State.PRESENT
-    assert state("nan_steps_counted", run) is State.UNKNOWN

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
@@ -131,3 +132,13 @@ def without_chance(reward: Curve, **more: Curve) -> Run:
 def test_what_was_earned_when_the_entropy_was_gone_is_told() -> None:
     curves: dict[str, Curve] = {"entropy": [0.4] * 20 + [0.002] * 80, "reward": np.linspace(0.2, 0.4, 100)}
     assert "the reward was 0.20" in seen("entropy_low", run_of(curves, kind="grpo")).summary
+
+
+@pytest.mark.parametrize(("learns_by", "answer"), [(30, State.ABSENT), (80, State.PRESENT)])
+def test_a_policy_of_a_language_model_may_be_sure_of_what_it_earns_all_for_already(
+    learns_by: float, answer: State
+) -> None:
+    steps = np.arange(200)
+    reward = np.clip(0.1 + 0.9 * steps / learns_by, 0, 1)
+    entropy = 2.0 * np.exp(-np.maximum(steps - 10, 0) / 8) + 1e-3
+    assert state("entropy_low", run_of(reward=reward, entropy=entropy, kind="grpo")) is answer

@@ -37,9 +37,11 @@ def test_what_a_weight_loses_in_a_step_is_judged(
     optimizer: str, rate: float, weight_decay: float, answer: State
 ) -> None:
     config: dict[str, Scalar] = {"optim": optimizer, "learning_rate": rate, "weight_decay": weight_decay}
-    assert state("weight_decay_high", run_of(loss=decay(20), config=config)) is answer
+    assert state("weight_decay_outweighs", run_of(loss=decay(20), config=config)) is answer
 
 
 def test_the_share_that_a_weight_loses_is_told() -> None:
     config: dict[str, Scalar] = {"weight_decay": 0.5, "learning_rate": 0.1}
-    assert seen("weight_decay_high", run_of(loss=decay(20), config=config)).values["per_step"] == pytest.approx(0.05)
+    assert seen("weight_decay_outweighs", run_of(loss=decay(20), config=config)).values["per_step"] == pytest.approx(
+        0.05
+    )

@@ -1,8 +1,8 @@
 """What a log means beyond its names: conventions that show only when all columns are known.
 
 Each is a function that changes the columns where its convention holds, and says so: those of times, shares and memory
-(`units`), of what is called the loss (`losses`), of when an evaluation was made (`evaluations`), and those that one
-framework alone has (`frameworks`).
+(`units`), of what is called the loss (`losses`), of pairs of answers (`pairs`), of when an evaluation was made
+(`evaluations`), and those that one framework alone has (`frameworks`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from mldebug_mcp.logs.conventions.losses import (
     named_loss,
     perplexity_alone,
 )
+from mldebug_mcp.logs.conventions.pairs import pairs
 from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, time_and_data
 from mldebug_mcp.logs.kinds import BOOSTER
 
@@ -57,6 +58,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     percentages,
     memory,
     mean_reward,
+    pairs,
     named_loss,
     evaluation_of_its_name,
     bare_phases,

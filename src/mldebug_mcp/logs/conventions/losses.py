@@ -10,17 +10,22 @@ from mldebug_mcp.logs.columns import Column, Columns, stretches_of
 from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
+from mldebug_mcp.logs.roles.lexicon import SET_ASIDE
 from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
-_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev")
+_HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
 _OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
 """What agents alone log."""
+KEPT_LEVEL = 0.1
+"""Share by which a loss that rests may lie above its first value: that is of one batch. Chosen by hand."""
+LEAST_PERCENTAGE = 10.0
+"""Above this, what rises may be a percentage of right answers. Chosen by hand: losses begin below it."""
 LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
@@ -39,7 +44,8 @@ def named_loss(columns: Columns) -> str | None:
     """
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
-    names = {_bare(name): name for name in columns if not is_evaluation(name) and not _is_elsewhere(name)}
+    own = [name for name in columns if not name.startswith(SET_ASIDE)]
+    names = {_bare(name): name for name in own if not is_evaluation(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
@@ -56,9 +62,9 @@ def named_loss(columns: Columns) -> str | None:
 
 
 def _is_elsewhere(name: str) -> bool:
-    """Say whether a name stands under one that is not understood, such as that of a part of the model."""
+    """Say whether a name stands under one that is not understood, such as a part of the model, or that sums up."""
     role = role_of(name)
-    return role is not None and role.namespace != ""
+    return name.startswith(SET_ASIDE) or (role is not None and role.namespace != "")
 
 
 def mean_reward(columns: Columns) -> str | None:
@@ -76,16 +82,16 @@ def mean_reward(columns: Columns) -> str | None:
 
 
 def bare_phases(columns: Columns) -> str | None:
-    """`train 0.52 val 0.61` without another word are losses where there is no other and both go down."""
+    """`train 0.52 val 0.61` without another word are losses where there is no other and neither goes up."""
     names = {name.lower(): name for name in columns}
     evaluated = next((names[name] for name in _HELD_OUT if name in names), None)
     if "train" not in names or evaluated is None or any(_is_no_score(name) for name in columns):
         return None
     both = [columns[name].values() for name in (names["train"], evaluated)]
-    if any(len(one) < LEAST_BARE or not _is_measured_down(one) for one in both):
+    if any(len(one) < LEAST_BARE or not _is_measured_and_no_score(one) for one in both):
         return None
     columns["loss"], columns["eval_loss"] = columns.pop(names["train"]), columns.pop(evaluated)
-    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: both go down (guessed)"
+    return f"{names['train']!r} is read as the loss, {evaluated!r} as the eval_loss: neither goes up (guessed)"
 
 
 def _is_no_score(name: str) -> bool:
@@ -94,10 +100,12 @@ def _is_no_score(name: str) -> bool:
     return is_telling(name) and not (role is not None and role.quantity.higher_is_better)
 
 
-def _is_measured_down(values: Floats) -> bool:
-    """Say whether values are no counts, and lie lower in their later half than at first."""
-    measured = bool(np.any(values != np.floor(values)))
-    return measured and float(np.nanmedian(values[len(values) // 2 :])) < float(values[0])
+def _is_measured_and_no_score(values: Floats) -> bool:
+    """Say whether values are no counts, and no shares or percentages that lie higher in their later half."""
+    measured, highest = bool(np.any(values != np.floor(values))), float(np.nanmax(values))
+    later = float(np.nanmedian(values[len(values) // 2 :]))
+    rises = later > (1 + KEPT_LEVEL) * float(values[0])
+    return measured and not (rises and (highest <= 1 or later > LEAST_PERCENTAGE))
 
 
 def evaluation_of_its_name(columns: Columns) -> str | None:

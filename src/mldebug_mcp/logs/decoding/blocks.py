@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from mldebug_mcp.logs.source import MAX_LINE, LogFile
 from mldebug_mcp.progress import checkpoint
@@ -24,6 +24,8 @@ PIECE_BYTES = 256 * 1024
 PATIENCE = 32
 """Pieces that cannot, one after another, before the rest of the file is read line by line."""
 
+_EDGE_BYTES = 64 * 1024
+"""The end of a block, in which its last line ends as a rule."""
 _THREADS = 2
 """Blocks worked on at a time: between two blocks compiled code waits for Python, which may have other things to do."""
 _BOM = b"\xef\xbb\xbf"
@@ -50,12 +52,13 @@ def blocks(file: LogFile) -> Iterator[bytes]:
             left -= len(_BOM)
         else:
             stream.seek(0)
-        while piece := stream.read(min(BLOCK_BYTES - len(rest), left)):
+        while piece := stream.read(_next_size(stream, min(BLOCK_BYTES - len(rest), left), seekable=file.is_plain)):
             left -= len(piece)
             checkpoint(f"reading {shorten(file.path.name, 60)}: {file.size - left:,} of {file.size:,} bytes")
             end = first_line_end(piece) if skipping else _last_line_end(piece)
             if end and not skipping:
-                yield b"".join((rest, memoryview(piece)[:end]))  # one copy: a block is large
+                # At most one copy: a block is large.
+                yield b"".join((rest, memoryview(piece)[:end])) if rest or end < len(piece) else piece
             if end or skipping:
                 skipping, rest = skipping and not end, piece[end:] if end else b""
             elif len(rest) + len(piece) < BLOCK_BYTES:
@@ -114,3 +117,17 @@ def first_line_end(data: bytes) -> int:
 
 def _last_line_end(data: bytes) -> int:
     return data.rfind(b"\n") + 1 or data.rfind(b"\r") + 1
+
+
+def _next_size(stream: BinaryIO, most: int, *, seekable: bool) -> int:
+    """Return how many bytes to read next: up to the last line end within `most`, if that is near and can be looked for.
+
+    What is read beyond it has to be cut off, which copies the whole block.
+    """
+    if not seekable or most <= _EDGE_BYTES:
+        return most
+    start = stream.tell()
+    stream.seek(start + most - _EDGE_BYTES)
+    end = _last_line_end(stream.read(_EDGE_BYTES))
+    stream.seek(start)
+    return most - _EDGE_BYTES + end if end else most

@@ -6,7 +6,6 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.documents import take_document
 from mldebug_mcp.logs.decoding.json_values import cut_off, objects_in, parse_document
-from mldebug_mcp.logs.formats import text_log
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "json"
@@ -27,6 +26,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     except ValueError as error:
         records: list[object] = list(objects_in(text)) if text.lstrip().startswith("[") else []
         if not records and text.lstrip().startswith("{") and str(error).startswith("Extra data"):
+            from mldebug_mcp.logs.formats import text_log
+
             builder.formats[-1:] = [text_log.NAME]
             text_log.read(file, builder)  # a log that begins with the configuration, printed as JSON
             return

@@ -34,6 +34,8 @@ def matches(file: LogFile) -> bool:
         first = parse_json(lines[0])
     except ValueError:
         return named_so
+    if len(lines) > 1 and not named_so and not lines[1].lstrip().startswith("{"):
+        return False  # the configuration, above a log of text
     is_document = len(lines) == 1 and (holds_columns(first) or bool(curves_in(first)))
     return isinstance(first, dict) and (named_so or not is_document)
 

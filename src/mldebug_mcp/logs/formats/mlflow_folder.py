@@ -35,11 +35,16 @@ def runs_in(folder: Path) -> list[Path]:
     store = folder / "mlruns" if is_folder(folder / "mlruns") else folder
     experiments = _folders(store)
     for places in ([folder], experiments, (run for experiment in experiments for run in _folders(experiment))):
-        found = (place for place in places if is_folder(place / "metrics") and is_file(place / "meta.yaml"))
+        found = (place for place in places if _is_run(place))
         runs = [run for run in islice(found, _MAX_RUNS) if any(walk(run / "metrics"))]
         if runs:
-            return sorted(runs, key=lambda run: (run / "meta.yaml").stat().st_mtime)
+            return sorted(runs, key=lambda run: (run / "metrics").stat().st_mtime)
     return []
+
+
+def _is_run(place: Path) -> bool:
+    """Say whether a folder is that of a run; a copy of one may lack its `meta.yaml`."""
+    return is_folder(place / "metrics") and (is_file(place / "meta.yaml") or is_folder(place / "params"))
 
 
 def _folders(place: Path) -> list[Path]:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.json_values import parse_object
-from mldebug_mcp.logs.formats.text_log import Text
 from mldebug_mcp.logs.numbers import to_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -36,6 +35,8 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Read the lines with the mark, and the others as text."""
+    from mldebug_mcp.logs.formats.text_log import Text  # its many shapes of lines take long to load
+
     text = Text(builder)
     text.take_lines(_plain(file.lines(), builder))
     text.end()

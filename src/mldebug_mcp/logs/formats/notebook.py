@@ -15,7 +15,6 @@ from itertools import chain, islice
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.json_values import parse_document
-from mldebug_mcp.logs.formats.text_log import Text
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
 
@@ -56,6 +55,8 @@ def _take(printed: list[str], builder: RunBuilder) -> None:
     """Take what was printed as a part of its own."""
     builder.new_part()
     builder.configure(settings_in_head("\n".join(printed)[:HEAD_BYTES]))
+    from mldebug_mcp.logs.formats.text_log import Text  # its many shapes of lines take long to load
+
     text = Text(builder)
     text.take_lines(printed)
     text.end()

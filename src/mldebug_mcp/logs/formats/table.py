@@ -43,7 +43,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
         except csv.Error:  # a cell longer than any of a table
             continue
         names = [name for name in header if name.strip()]
-        if any(_PAIR.search(name) for name in names):
+        if any(_PAIR.search(name) or name.lstrip().startswith(("(", "{")) for name in names):
             continue  # a line of text: "loss: 0,5" cut at its comma
         if any(_NAMED.search(name) and parse_number(value) is not None for name, value in pairwise(header)):
             continue  # "Iteration: <tab> 18"

@@ -16,18 +16,15 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import FAST_BYTES, blocks
 from mldebug_mcp.logs.error_lines import ErrorLines
 from mldebug_mcp.logs.lines.alike import AlikeLines
-from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
-from mldebug_mcp.logs.lines.boxes import Box
-from mldebug_mcp.logs.lines.frameworks import framework_of
+from mldebug_mcp.logs.lines.frameworks import name_framework
 from mldebug_mcp.logs.lines.memory import Memory
 from mldebug_mcp.logs.lines.phases import heads_evaluation
-from mldebug_mcp.logs.lines.prefixes import records_in, without_prefix
+from mldebug_mcp.logs.lines.prefixes import records_in
 from mldebug_mcp.logs.lines.records import Records
-from mldebug_mcp.logs.lines.rich_bars import RichBar
-from mldebug_mcp.logs.lines.said import Said, drawing_of, said_in, straightened
+from mldebug_mcp.logs.lines.said import Said, said_in, straightened
 from mldebug_mcp.logs.lines.skeletons import MARKS, Skeletons
-from mldebug_mcp.logs.lines.tables import Table, may_be_row
-from mldebug_mcp.logs.names import is_telling
+from mldebug_mcp.logs.lines.structures import Structures
+from mldebug_mcp.logs.lines.tables import may_be_row
 from mldebug_mcp.logs.process_starts import ProcessStarts, tells_resume
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean
@@ -46,12 +43,6 @@ PIECE_BYTES, FIRST_BYTES = 512 * 1024, 16 * 1024
 """Bytes that are taken together, as they fit the processor's caches; and at first, when nothing is known yet."""
 LINES_TOGETHER = 4096
 """Lines of a file that cannot be read by the block which are taken together."""
-
-_CONVENTIONS = {
-    "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
-    "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
-}
-"""What is to be said of a framework's numbers."""
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _REPEATS = re.compile(r"best iteration is:\s*$", re.IGNORECASE)
@@ -100,9 +91,7 @@ class Text:
         self._bytes = 0
         self._records = Records(builder)
         self._memory = Memory()
-        self._box = Box()
-        self._table = Table()
-        self._rich = RichBar()
+        self._structures = Structures(builder, self._records)
         self._dull: set[str] = set()
         self._repeated = 0  # the line that says what was said before, 0 if none does
         self._inner = False
@@ -126,7 +115,9 @@ class Text:
                 self._line += 1
                 self._slowly(self._line, line)
             return
-        alike = AlikeLines(self._records, self._slowly, self._is_settled, _read, memory=self._memory, table=self._table)
+        alike = AlikeLines(
+            self._records, self._slowly, self._is_settled, _read, memory=self._memory, table=self._structures.table
+        )
         start = 0
         while start < len(block):
             size = min(PIECE_BYTES, max(FIRST_BYTES, self._bytes))
@@ -146,13 +137,8 @@ class Text:
     def end(self) -> None:
         """Finish the text."""
         self._records.dicts.end()
-        self._box.end()
-        self._end_box(0)
-        self._rich.end()
-        self._end_rich_bar(0)
+        self._structures.end()
         self._records.bars.end()
-        if self._table.guessed:
-            self._builder.note(f"rows without names are read as {self._table.guessed}")
         if self._records.bars.evaluated:
             self._builder.note("left out what Keras' evaluate() printed: it is not of the epoch under which it stands")
         self._records.assembler.flush()
@@ -165,9 +151,7 @@ class Text:
         goes_on = (
             self._errors.open
             or self._records.dicts.open
-            or self._box.open
-            or (self._table.open and not but_for_table)
-            or self._rich.open
+            or self._structures.is_open(but_for_table=but_for_table)
             or self._repeated
         )
         return not goes_on and not self._starts.is_busy(self._builder.rows)
@@ -232,34 +216,20 @@ class Text:
             self._records.assembler.flush()
             self._builder.resumed()
             special = True
-        if self._of_block(number, line):
+        if self._structures.take(number, line):
             return None
         said = self._by_itself(number, line)
         return None if special else said
-
-    def _of_block(self, number: int, line: str) -> bool:
-        """Read a line that is part of a block of lines: a bar over several of them, a box, a table."""
-        if self._in_rich_bar(number, line) or is_fastprogress(line):
-            return True
-        message = without_prefix(line).message
-        if self._in_box(number, message):
-            return True
-        bar = bar_in(line)
-        cells = bar.head if bar is not None and not bar.around else message
-        row = self._table.take(cells) if message.strip() else None
-        if row is not None:
-            self._take_row(number, row)
-        return row is not None
 
     def _by_itself(self, number: int, line: str) -> Said | None:
         """Read a line by itself; return what it says, None for a heading."""
         said = said_in(line, evaluation=self._records.under_heading(number))
         if said.drawing is not None and said.drawing.telling and len(self._builder.formats) < 2:
-            self._name_framework(line)
+            name_framework(self._builder, line)
         if said.opens or said.record is not None:
-            self._name_framework(line)
+            name_framework(self._builder, line)
         elif said.plain is not None and said.plain.telling:
-            self._name_framework(said.text)
+            name_framework(self._builder, said.text)
             self._inner = self._inner or "| train_inner |" in said.text
             if self._inner and _OF_EPOCH in said.text:  # fairseq closes an epoch with the mean over it
                 said.plain.metrics = {f"epoch_mean/{name}": value for name, value in said.plain.metrics.items()}
@@ -277,41 +247,6 @@ class Text:
             return False
         self._records.head(number, evaluation=evaluated)
         return True
-
-    def _in_rich_bar(self, number: int, line: str) -> bool:
-        taken = self._rich.take(line)
-        self._end_rich_bar(number)
-        return taken
-
-    def _end_rich_bar(self, number: int) -> None:
-        if self._rich.done:
-            self._name_framework(f"{self._rich.done.head} [{self._rich.done.metrics}")
-            drawing = drawing_of(self._rich.done)
-            if drawing.telling:
-                self._records.bars.take(number, drawing)
-            self._rich.done = None
-
-    def _in_box(self, number: int, message: str) -> bool:
-        taken = self._box.take(message)
-        self._end_box(number)
-        return taken
-
-    def _end_box(self, number: int) -> None:
-        if self._box.done:
-            self._records.assembler.whole(number, self._box.done)
-            self._box.done = None
-
-    def _take_row(self, number: int, row: dict[str, float]) -> None:
-        if any(map(is_telling, row)):
-            self._records.bars.end()
-            self._records.assembler.whole(number, row)
-
-    def _name_framework(self, line: str) -> None:
-        name = framework_of(line)
-        if name is not None and name not in self._builder.formats:
-            self._builder.formats.append(name)
-            if name in _CONVENTIONS:
-                self._builder.note(_CONVENTIONS[name])
 
 
 def _cleaned(line: str) -> str:

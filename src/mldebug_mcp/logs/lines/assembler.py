@@ -7,7 +7,6 @@ that never come near a counter count only if the log has nothing better.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +18,7 @@ from mldebug_mcp.logs.lines.epoch_batches import EpochBatches
 from mldebug_mcp.logs.lines.leftovers import Leftovers
 from mldebug_mcp.logs.lines.lots import Lot, carried, scattered, with_epochs
 from mldebug_mcp.logs.lines.parsed import Parsed, is_remark
+from mldebug_mcp.logs.lines.ranks import Ranks
 from mldebug_mcp.logs.lines.rounded_steps import RoundedSteps
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_known, is_telling
 from mldebug_mcp.logs.numbers import to_number
@@ -47,8 +47,7 @@ class Assembler:
         self._leftovers = Leftovers(builder)
         self._told = 0
         self._counted = 0
-        self._owner: dict[tuple[str, ...], int] = {}
-        self._other_ranks: Counter[int] = Counter()
+        self.ranks = Ranks()
         self._rounded = RoundedSteps(builder)
         self._rounded_block = False
         self._loss = ""
@@ -65,7 +64,7 @@ class Assembler:
 
     def take(self, number: int, parsed: Parsed) -> None:
         """Take a line that was parsed."""
-        if parsed.rank is not None and parsed.telling and self._echoes(parsed):
+        if self.ranks.echoes(parsed):
             return
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
@@ -107,14 +106,6 @@ class Assembler:
             return True
         return not self._heading and (not known or not self._counters or below > NEAR // 4)
 
-    def is_echo(self, like: Parsed) -> bool:
-        """Say whether lines like this one are what another rank prints too."""
-        return like.telling and like.rank is not None and self._owner.get(tuple(like.metrics), like.rank) != like.rank
-
-    def leave_out(self, like: Parsed, count: int) -> None:
-        """Count lines of another rank."""
-        self._other_ranks[like.rank or 0] += count
-
     def is_steady(self, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last are each a record of its own, and no exception."""
         counters, named = like.counters, [name for name in like.metrics if canonical(name) == "loss"]
@@ -141,8 +132,8 @@ class Assembler:
             logged: Of a metric that not all lines have, which of them do, shape (n,).
         """
         size = len(next(iter(metrics.values())))
-        if self.is_echo(like):
-            self.leave_out(like, size)
+        if self.ranks.is_echo(like):
+            self.ranks.leave_out(like, size)
             return
         self.flush()
         self._told, self._counted = self._told + size, self._counted + size
@@ -150,7 +141,7 @@ class Assembler:
         if batch and "step" not in columns:
             epoch = columns.get("epoch", np.full(size, self._epoch or 0.0))
             columns["step"] = self._batches.steps(epoch, np.trunc(batch[0]), np.trunc(batch[1]))
-            self._correct_steps()
+            self._batches.correct(self._builder, self._counters)
         if "step" in columns:
             self._step = float(columns["step"][-1])
         if "epoch" in columns:
@@ -213,27 +204,14 @@ class Assembler:
     def end(self) -> None:
         """Finish: give what is left to the builder and say what was left out."""
         self.flush()
-        builder = self._builder
         self._leftovers.end()
-        if self._other_ranks:
-            ranks = len(self._other_ranks)
-            builder.note(
-                f"left out {sum(self._other_ranks.values())} line(s) that {ranks} other rank(s) printed alike: "
-                "one rank's records are read"
-            )
+        self.ranks.end(self._builder)
         self._rounded.settle()
         if self._counted and self._builder.formats[1:] == []:
             self._builder.note(
                 f"text of no known framework: {self._counted / self._told:.0%} of the {self._told} lines with metrics "
                 "stand by a step or an epoch, and are read as records"
             )
-
-    def _echoes(self, parsed: Parsed) -> bool:
-        self._owner.setdefault(tuple(parsed.metrics), parsed.rank or 0)
-        if not self.is_echo(parsed):
-            return False
-        self.leave_out(parsed, 1)
-        return True
 
     def _placed(self, parsed: Parsed) -> dict[str, float]:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
@@ -245,23 +223,12 @@ class Assembler:
             if self._epoch is not None:  # no sooner: a heading may tell how many there are
                 self._batches.begin(self._epoch, counters.first_epoch)
             values["step"] = self._batches.step(self._epoch or 0.0, *counters.batch)
-            self._correct_steps()
+            self._batches.correct(self._builder, self._counters)
         if counters.batch and parsed.evaluation and not values and self._step is not None:
             values["step"] = self._step  # an evaluation that counts its own batches stands at the last step
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
-
-    def _correct_steps(self) -> None:
-        """Correct the steps that were given when it was not known yet whether batches are counted over all epochs."""
-        meant = self._batches.corrections()
-        if not meant:
-            return
-        wrong = {row: meant[step] for row, step in self._builder.column("step") if step in meant}
-        if wrong:
-            self._builder.overwrite("step", np.array([*wrong]), np.array([*wrong.values()]))
-        if "step" in self._counters:
-            self._counters["step"] = meant.get(self._counters["step"], self._counters["step"])
 
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics

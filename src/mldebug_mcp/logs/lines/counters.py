@@ -27,8 +27,8 @@ _EPOCH_AND_BATCH = tuple(
         r"[\[(]\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)(?:\s*+\([\s\d.]+%\))?\s*+[\])]",
         # DINOv2: "Training  [  40/5000000]"
         r"^\s*+train\w*\s*+:?\s*+\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
-        # PyTorch's DCGAN: "[0/5][50/1583]"
-        r"^\s*+\[\s*+(?P<epoch>\d+)/\d+\]\s?\[\s*+(?P<batch>\d+)/(?P<batches>\d+)\]",
+        # PyTorch's DCGAN: "[0/5][50/1583]", or without the number of epochs "[1][  0/37]"
+        r"^\s*+\[\s*+(?P<epoch>\d{1,6})(?:/\d+)?\s*+\]\s?\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
         # CenterNet: "val: [125][1/6]"
         r"\b(?P<phase>test|val|eval)\w*\s*+:?\s*+\[\s*+(?P<epoch>\d+)(?:/\d+)?\s*+\]\s*+"
         r"\[\s*+(?P<batch>\d+)\s*+/\s*+(?P<batches>\d+)\s*+\]",
@@ -81,7 +81,7 @@ _WENET = re.compile(
     r"\s*+(?:(?P<phase>CV)|TRAIN)\b(?: \|[^|]{0,40}\|)? Batch (?P<epoch>\d{1,6})/(?P<inner>\d{1,9})(?=\s)"
 )
 """WeNet: "TRAIN Batch 4/203700 loss 12.6", of the epoch and the batch inside it."""
-_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b)")
+_OF_RUN = re.compile(r"\s*+(?P<step>\d{1,9})/(?P<total>\d{1,9})(?=\s\(epoch\b|\s?[:|]\s)")
 _GLOBAL = re.compile(
     rf"(?<![\w/])global[_ ]?(?:step|iter)s?\s*+[:=#]?\s*+(?P<step>{_WHOLE})(?![\w%-]|\.\d)", re.IGNORECASE
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.run import Floats
 
 USUAL = 2.0
@@ -52,12 +53,21 @@ class EpochBatches:
             self._early.update(zip(within[other].tolist(), count[other].tolist(), strict=True))
         return count if self._over_all else within
 
-    def corrections(self) -> dict[float, float]:
-        """Return, once it is known that the counter goes on over all epochs, what steps given before are instead."""
-        if self._over_all is None:
-            return {}
-        early, self._early = self._early, {}
-        return early if self._over_all else {}
+    def correct(self, builder: RunBuilder, counters: dict[str, float]) -> None:
+        """Correct the steps that were given before it was known that batches are counted over all epochs.
+
+        Args:
+            builder: Holds the records.
+            counters: Those of the record that is still open.
+        """
+        if self._over_all is None or not self._early:
+            return
+        meant, self._early = self._early if self._over_all else {}, {}
+        wrong = {row: meant[step] for row, step in builder.column("step") if step in meant} if meant else {}
+        if wrong:
+            builder.overwrite("step", np.array([*wrong]), np.array([*wrong.values()]))
+        if counters.get("step") in meant:
+            counters["step"] = meant[counters["step"]]
 
     def _see(self, epoch: float, count: float) -> None:
         moved = count - self._count

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mldebug_mcp.logs.builder import RunBuilder
+
 _LINES: tuple[tuple[str, str], ...] = (
     (
         "megatron",
@@ -40,3 +42,19 @@ def framework_of(line: str) -> str | None:
     """Return the framework that printed a line, or None."""
     line = line[:_LOOKED_AT]
     return next((name for name, pattern in _PATTERNS if pattern.search(line)), None)
+
+
+_CONVENTIONS = {
+    "fairseq": "fairseq logs its losses in bits (base 2): a nat is 1.44 bits",
+    "vits": "lists without names are read as VITS prints them (guessed): losses, step, learning rate",
+}
+"""What is to be said of a framework's numbers."""
+
+
+def name_framework(builder: RunBuilder, line: str) -> None:
+    """Add the framework that a line is of to the formats of a run, and what is to be said of its numbers."""
+    name = framework_of(line)
+    if name is not None and name not in builder.formats:
+        builder.formats.append(name)
+        if name in _CONVENTIONS:
+            builder.note(_CONVENTIONS[name])

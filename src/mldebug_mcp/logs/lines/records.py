@@ -79,7 +79,7 @@ class Records:
         plain = like.plain
         if shape.aside and self.assembler.passes_over(number, known=shape.known):
             return not self.under_heading(number)
-        if plain is not None and like.drawing is None and self.assembler.is_echo(plain):
+        if plain is not None and like.drawing is None and self.assembler.ranks.is_echo(plain):
             self._take_echoes(plain, 1)
             return True
         if shape.only_counts:
@@ -113,9 +113,9 @@ class Records:
             shape = shapes[place]
             if like.plain is None or shape is None:
                 continue
-            if self.assembler.is_echo(like.plain):
+            if self.assembler.ranks.is_echo(like.plain):
                 left &= places != place
-                self.assembler.leave_out(like.plain, int(np.count_nonzero(places == place)))
+                self.assembler.ranks.leave_out(like.plain, int(np.count_nonzero(places == place)))
             elif shape.aside and not shape.known and not heads and not self.assembler.under_heading:
                 left &= places != place
         return left
@@ -124,7 +124,7 @@ class Records:
         if like.counters.values:
             self._evaluated_from = 0
         self.bars.end()
-        self.assembler.leave_out(like, count)
+        self.assembler.ranks.leave_out(like, count)
 
     def _take_plain(self, number: int, parsed: Parsed) -> bool:
         counters = parsed.counters

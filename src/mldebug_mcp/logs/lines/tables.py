@@ -79,7 +79,10 @@ class Table:
 
     def is_in_order(self, line: str) -> bool:
         """Say whether the cells of a row are told by their order, not by how far from the left they stand."""
-        return not self._and_more and (not self._starts or len(self._cells(line)) >= len(self._names))
+        cells = self._cells(line)
+        return (
+            not self._and_more and not self._is_indexed(cells) and (not self._starts or len(cells) >= len(self._names))
+        )
 
     def take(self, line: str) -> dict[str, float] | None:
         """Take a line if it is the header or a row of a table."""
@@ -156,6 +159,10 @@ class Table:
     def _cells(self, line: str) -> list[str]:
         return [cell.strip() for cell in line.split(",")] if self._commas else _split(line, spaced=self._spaced)
 
+    def _is_indexed(self, cells: Sequence[str]) -> bool:
+        """Say whether the number of a row stands before it, under no name, as pandas prints it."""
+        return bool(self._starts) and self._starts[0] > 0 and len(cells) == len(self._names) + 1 and cells[0].isdigit()
+
     def _below(self, line: str) -> list[str]:
         """Return the cells of a row by the places of the names above them, as Chainer leaves out what it did not log.
 
@@ -179,6 +186,7 @@ class Table:
 
     def _row(self, line: str) -> dict[str, float] | None:
         cells = self._placed(line)
+        cells = cells[1:] if self._is_indexed(cells) else cells
         surplus = len(cells) - len(self._names)
         if len(cells) < len(self._names) or (surplus > 0 and not (self._spaced or self._and_more)):
             return None

@@ -102,7 +102,7 @@ class Together:
         """
         told = [part for part in parts if not part.shape.only_counts]
         plain = [part.shape.like.plain for part in told]
-        echoes = [like is not None and self._assembler.is_echo(like) for like in plain]
+        echoes = [like is not None and self._assembler.ranks.is_echo(like) for like in plain]
         heard = [part for part, echo in zip(told, echoes, strict=True) if not echo]
         bars = [part for part in parts if part.shape.only_counts]
         if not told:
@@ -112,7 +112,7 @@ class Together:
             return False
         for part, like, echo in zip(told, plain, echoes, strict=True):
             if like is not None and echo:
-                self._assembler.leave_out(like, len(part.at))
+                self._assembler.ranks.leave_out(like, len(part.at))
         self._take_heard(numbers, heard, bars)
         return True
 

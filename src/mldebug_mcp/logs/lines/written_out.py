@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from mldebug_mcp.logs.numbers import NUMBER
 
@@ -36,8 +37,23 @@ _VITS = ("loss_disc", "loss_gen", "loss_fm", "loss_mel", "loss_dur", "loss_kl")
 _LENGTH = re.compile(r"\b1 epoch ~?= [\d.,]+ (?:batches|steps|iter\w*|updates)", re.IGNORECASE)
 """How long an epoch is: no counter."""
 
-_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*:\s*['"]?(?=[-+.\dnNiI])""")
-"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"."""
+_QUOTED = re.compile(r"""(['"])([\w./@ -]{1,80})\1\s*(?:[:=]\s*['"]?(?=[-+.\dnNiI])|,\s*(?=[-+.]?\d))""")
+"""PaddleDetection up to 2.0: "iter: 20, lr: 0.01, 'loss': '1.26'"; tuples: "('step', 20, 'loss', 1.26)"."""
+_QUOTED_NUMBER = re.compile(rf"""(?<=\w=)(['"])({NUMBER})\1""", re.IGNORECASE)
+"""Attributes as in XML: step="20" loss="1.26"."""
+_TAGGED = re.compile(r" <[\w ]{1,40}>(?==)")
+"""SageMaker: "train total_loss <loss>=1.26"."""
+_BOTH = re.compile(
+    rf"\(?\b(?P<train>train(?:ing)?)\s?/\s?(?P<eval>val(?:id(?:ation)?)?|test|eval|dev)\b\)?\s+"
+    rf"(?P<name>[A-Za-z][\w ]{{0,30}}?)(?:\s*[:=]\s*|\s+)(?P<first>{NUMBER})\s?/\s?(?P<second>{NUMBER})",
+    re.IGNORECASE,
+)
+"""Two phases and one name: "(train/val) loss: 1.26/1.34"."""
+_AFTER = re.compile(
+    r"^(?P<before>\W{0,8})after (?P<count>\d[\d,]*) (?P<unit>steps?|iterations?|updates?|epochs?|episodes?)\b",
+    re.IGNORECASE,
+)
+"""The counter in a sentence: "After 20 steps the training loss is 1.26"."""
 _FAILED = re.compile(r"\bLoss (?:is (?=-?(?:nan|inf)\b)|became infinite or (?=nan\b))", re.IGNORECASE)
 """torchvision, DETR: "Loss is nan, stopping training"; detectron2: "Loss became infinite or NaN at iteration=9!"."""
 
@@ -55,32 +71,6 @@ _PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
-def written_out(line: str) -> str:
-    """Return a line with plain names before its numbers; a line that has them comes back as it is."""
-    if "**" in line:
-        line = _BOLD.sub(r"\1\2", line)
-    if "=" in line and "(" in line:
-        line = _AT_RANK.sub(r"@\1", line)
-    if "@" in line:
-        line = _THRESHOLDS.sub("50-95", line)
-    if " second" in line:
-        line = _DURATION.sub(_seconds, line)
-    line = _DARKNET.sub(r"\1: loss=\2, average_loss=\3, rate=\4,", line)
-    if "(" in line or "episodes" in line or "games" in line:
-        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
-    if _AT_COUNTER.search(line):
-        line = _AT.sub(r"\g<counter>: \g<name>: ", line)
-    line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
-    if "verage objective" in line:
-        line = _KALDI.sub(r"step \1 | objf = ", line)
-    if "1 " in line:
-        line = _LENGTH.sub("", line)
-    line = _LISTED.sub(_named, line)
-    if "{" not in line and ("'" in line or '"' in line):
-        line = _QUOTED.sub(r"\2: ", line)
-    return _FAILED.sub("loss=", line) if "loss " in line.lower() else line
-
-
 def _seconds(duration: re.Match[str]) -> str:
     """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
     parts = _PART_OF_DURATION.findall(duration[0])
@@ -93,3 +83,36 @@ def _named(listed: re.Match[str]) -> str:
     names = _VITS if len(losses) == len(_VITS) else [f"loss_{number}" for number in range(1, len(losses) + 1)]
     named = "".join(f"{name}={value}, " for name, value in zip(names, losses, strict=True))
     return f"step {listed[2]}: {named}lr={listed[3]}"
+
+
+_FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    ("**", _BOLD, r"\1\2"),
+    ("(", _AT_RANK, r"@\1"),
+    ("@", _THRESHOLDS, "50-95"),
+    (" second", _DURATION, _seconds),
+    (">=", _TAGGED, ""),
+    ("/", _BOTH, r"\g<train> \g<name>: \g<first>, \g<eval> \g<name>: \g<second>"),
+    ("fter ", _AFTER, r"\g<before>\g<unit> \g<count>: "),
+    (" avg", _DARKNET, r"\1: loss=\2, average_loss=\3, rate=\4,"),
+)
+"""What stands in each line of a form, its pattern, and what it is written out as."""
+
+
+def written_out(line: str) -> str:
+    """Return a line with plain names before its numbers; a line that has them comes back as it is."""
+    for mark, form, meant in _FORMS:
+        if mark in line:
+            line = form.sub(meant, line)
+    if "(" in line or "episodes" in line or "games" in line:
+        line = _FLOWER.sub(r"round \1, eval_loss: \2, ", _ASIDE.sub("", line))
+    if _AT_COUNTER.search(line):
+        line = _AT.sub(r"\g<counter>: \g<name>: ", line)
+    line = _COUNTED.sub(r"\1: step \2 | \1 = ", line)
+    if "verage objective" in line:
+        line = _KALDI.sub(r"step \1 | objf = ", line)
+    if "1 " in line:
+        line = _LENGTH.sub("", line)
+    line = _LISTED.sub(_named, line)
+    if "{" not in line and ("'" in line or '"' in line):
+        line = _QUOTED.sub(r"\2: ", _QUOTED_NUMBER.sub(r"\2 ", line))
+    return _FAILED.sub("loss=", line) if "loss " in line.lower() else line

@@ -35,6 +35,7 @@ _NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}
 )
 """Words of which each name with a role has one: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
+_GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
 _MARK = re.compile(r"[/:.]")
 _PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
@@ -102,7 +103,15 @@ def role_of(name: str) -> Role | None:
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
-    return _parsed(name) or _idiom_inside(known) or _rate_of_schedule(name)
+    return _parsed(name) or _idiom_inside(known) or _rate_of_schedule(name) or _gradient_of(name)
+
+
+def _gradient_of(name: str) -> Role | None:
+    """Return the role of what stands below the gradient and names a part of a model: `grad/first_layer`."""
+    place, _, part = name.partition("/")
+    if place.lower() not in _GRADIENTS or not part or lexicon.PARTS_OF_A_MODEL.isdisjoint(words_in(part)):
+        return None
+    return Role(Quantity.GRADIENT_NORM, part=part, extra=1)
 
 
 def _rate_of_schedule(name: str) -> Role | None:

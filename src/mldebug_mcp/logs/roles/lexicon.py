@@ -29,6 +29,11 @@ PHASES = _words(
     "eval: evaluation evaluate evaluating val vali valid validation validate test testing dev holdout heldout cv te "
     "验证 测试 検証 검증",
 )
+PARTS_OF_A_MODEL = frozenset(
+    {"layer", "layers", "block", "blocks", "stem", "head", "trunk", "backbone", "encoder", "decoder", "embed",
+     "embedding", "embeddings", "attn", "attention", "mlp", "conv", "fc", "linear", "weight", "bias", "input", "output"}
+)  # fmt: skip
+"""Words that name a part of a model and nothing else, below what is measured of it."""
 STATISTICS = _words(
     "mean: avg average averaged avr 平均",
     "median:",

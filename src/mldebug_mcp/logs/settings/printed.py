@@ -21,6 +21,8 @@ MAX_TRIES = 50
 """Printed objects that are looked at."""
 LEAST_KNOWN = 4
 """Known settings that make lines a configuration; chosen by hand: a record of a log has a rate and a batch."""
+LEAST_ONCE = 2
+"""... of an object that is printed once: records come again."""
 LEAST_ARGUMENTS = 5
 """... and keys of a list of arguments whose form tells that it is one: Megatron's dots, a Namespace."""
 
@@ -29,6 +31,14 @@ _CALL_OF_ARGUMENTS = re.compile(r"Namespace|Arg|Config|Param|Setting|Option")
 _LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*\s-(?=\s)")
 """The name of a logger behind time and level."""
 _BRACE = re.compile(r"[{]")
+_SAID = re.compile(
+    r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
+    r"|(?<![\w.])(?P<classes>\d{1,6})(?=(?: \w+)? classes\b)",
+    re.IGNORECASE,
+)
+LEAST_CLASSES = 2
+LOOKS_AHEAD = 100
+"""Lines behind an object in which it would come again, were it a record."""
 _COUNTERS = frozenset(
     {"step", "epoch", "loss", "iteration", "iter", "global_step", "train_loss", "val_loss", "eval_loss"}
 )
@@ -65,17 +75,19 @@ def _message(line: str) -> str:
     return " " * (len(before) - len(before.rstrip())) + words
 
 
-def is_configuration(values: Mapping[str, object], *, told: bool = False) -> bool:
+def is_configuration(values: Mapping[str, object], *, told: bool = False, once: bool = False) -> bool:
     """Say whether a mapping is a configuration and not a record of a log.
 
     Args:
         values: Names to values.
         told: Its form tells that it is one.
+        once: No other object with its keys is printed.
     """
     if told and len(values) >= LEAST_ARGUMENTS:
         return True
     is_record = any(_counts(name, value) for name, value in values.items()) or _holds_step(values)
-    return not is_record and len(Settings.of(values).known) >= LEAST_KNOWN
+    least = LEAST_ONCE if once and len(values) >= LEAST_ARGUMENTS else LEAST_KNOWN
+    return not is_record and len(Settings.of(values).known) >= least
 
 
 def _holds_step(values: Mapping[str, object]) -> bool:
@@ -95,10 +107,12 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
         if tries and (read := _object_at(lines, at)) is not None:
             values, end, told = read
             tries -= 1
-            if is_configuration(values, told=told):
+            if is_configuration(values, told=told, once=not _comes_again(lines, end, values)):
                 yield at, values
                 at = end
                 continue
+        if said := _said_in(line):
+            yield at, said
         if STARTED.search(line) and "-" in line:
             end = _end_of_command(lines, at)
             values = settings_in_command("\n".join(lines[at:end]))
@@ -133,6 +147,22 @@ def _object_at(lines: Sequence[str], at: int) -> tuple[dict[str, object], int, b
         return None
     told = start is call and _CALL_OF_ARGUMENTS.search(start[0]) is not None
     return value, at + text.count("\n", 0, end) + 1, told
+
+
+def _comes_again(lines: Sequence[str], behind: int, values: Mapping[str, object]) -> bool:
+    """Say whether a key of an object stands in one of the lines behind it."""
+    key = next(iter(values))
+    return any(key in line for line in lines[behind : behind + LOOKS_AHEAD])
+
+
+def _said_in(line: str) -> dict[str, object]:
+    """Return of how many tokens or classes a line of prose speaks: "0.11M parameters, vocab 36"."""
+    found: dict[str, object] = {}
+    for match in _SAID.finditer(line) if any(word in line.lower() for word in ("vocab", "classes")) else ():
+        number = int((match["number"] or match["classes"]).replace(",", ""))
+        if number >= LEAST_CLASSES:
+            found.setdefault("num_labels" if match["classes"] else "vocab_size", number)
+    return found
 
 
 def _end_of_command(lines: Sequence[str], at: int) -> int:

@@ -212,6 +212,10 @@ PHRASES: dict[str, Known] = {
     "top_p": Known(NUMBER),
     "min_p": Known(NUMBER),
     "clip_range": Known(NUMBER, ("clip eps", "eps clip", "clip param", "clip ratio", "clip coef")),
+    "exploration_fraction": Known(NUMBER), "exploration_initial_eps": Known(NUMBER, ("epsilon start", "eps initial")),
+    "exploration_final_eps": Known(NUMBER, ("epsilon end", "final epsilon", "epsilon final", "eps end")),
+    "learning_starts": Known(NUMBER), "train_freq": Known(NUMBER), "target_update_interval": Known(NUMBER),
+
     "gamma": Known(NUMBER, ("discount", "discount factor")),
     "gae_lambda": Known(NUMBER, ("lam", "gae lam")),
     "ent_coef": Known(NUMBER, ("entropy coef", "entropy coeff", "entropy loss coef")),

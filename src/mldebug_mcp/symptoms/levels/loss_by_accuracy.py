@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.answers import worst_written
-from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, loss_beside_accuracy
+from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, losses_beside_accuracies
 from mldebug_mcp.measure.quality import as_share
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.measure.statistics import end_level as level_at_end
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
+from mldebug_mcp.symptoms.telling import said_by
 from mldebug_mcp.text import figure
 
 STILL = 0.05
@@ -29,10 +31,8 @@ LEAST = 4
 """Records with both. Chosen: the later half is two."""
 SHARE = 0.05
 """Of what wrong answers cost at least. Chosen: a focal loss (alpha 0.25, gamma 2) leaves a 16th."""
-WRONG, HALVED = 0.3, 0.6
-"""Share of wrong answers, and of the first evaluation loss. Chosen: a few rows that the loss leaves out would do."""
-WRITTEN_WRONG, GONE = 0.6, 0.05
-"""Share of written answers that is wrong, at this share of the first loss. Chosen: token by token hardly any is."""
+WRONG = 0.3
+"""Share of wrong answers. Chosen: a few rows that the loss leaves out would do."""
 SMOOTHED_BY = ("label_smoothing", "label_smoothing_factor", "smoothing")
 
 
@@ -43,7 +43,10 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     """
     if any(run.setting(name) for name in SMOOTHED_BY):
         raise CannotTell("label smoothing keeps the loss up")
-    found = _found(run)
+    return _first_of(run, _above)
+
+
+def _above(found: LossBesideAccuracy) -> Evidence | None:
     if not found.level_known:
         return None
     falls = level_at_end(found.level[: -max(1, len(found.level) // 4)]) - found.end > LEAST_GAP * found.end
@@ -68,11 +71,16 @@ def loss_above_accuracy(run: Run) -> Evidence | None:
     )
 
 
-def _found(run: Run) -> LossBesideAccuracy:
-    found = loss_beside_accuracy(run)
-    if found is None:
+def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) -> Evidence | None:
+    """Return what is seen of the evaluation, else of training: a loss may be wrong in one of them alone."""
+    found = losses_beside_accuracies(run)
+    if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
-    return found
+    answers = [said_by(partial(judge, one)) for one in found]
+    seen = next((one for one in answers if isinstance(one, Evidence)), None)
+    if seen is None and all(isinstance(one, CannotTell) for one in answers) and isinstance(answers[0], CannotTell):
+        raise answers[0]
+    return seen
 
 
 def _smoothed(classes: int) -> float:
@@ -87,7 +95,10 @@ def loss_at_softmax_floor(run: Run) -> Evidence | None:
 
     Not this when: a calibrated model of that accuracy has much the same loss; the number of classes is not known.
     """
-    found = _found(run)
+    return _first_of(run, _at_floor)
+
+
+def _at_floor(found: LossBesideAccuracy) -> Evidence | None:
     if found.classes < 2:
         raise CannotTell("the number of classes is neither configured nor told by the first loss")
     low = math.log(math.e + found.classes - 1) - found.share
@@ -113,7 +124,7 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
     if "accuracy" not in run:
-        return _of_evaluation(run) or _written(run)
+        raise CannotTell("not logged: accuracy")
     _, accuracy, loss = aligned(run["accuracy"].finite, run["loss"].finite)
     if len(loss) < LEAST:
         raise CannotTell(f"loss and accuracy stand together at {len(loss)} steps; {LEAST} are needed")
@@ -127,41 +138,4 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
         f"cross-entropy with so many wrong answers is at least {figure(least)}",
         steps=(float(run["loss"].finite.step[0]),),
         values={"loss": level, "accuracy": right, "least": least},
-    )
-
-
-def _of_evaluation(run: Run) -> Evidence | None:
-    """Compare an accuracy of evaluation that never changes with the loss beside it, which all but halves."""
-    if "eval_accuracy" not in run or "eval_loss" not in run:
-        return None
-    _, accuracy, loss = aligned(run["eval_accuracy"].finite, run["eval_loss"].finite)
-    if len(loss) < LEAST or float(np.ptp(accuracy)) > 0 or not 0 < (level := median(loss[-LEAST:])) < HALVED * loss[0]:
-        return None
-    right = as_share(float(accuracy[0]))
-    least = (1 - right) * math.log(2)
-    if 1 - right < WRONG or level >= least:
-        return None
-    return Evidence(
-        f"eval_loss goes from {figure(float(loss[0]))} to {figure(level)} while eval_accuracy is {figure(right)} at "
-        f"all {len(loss)} evaluations; a mean cross-entropy with so many wrong answers is at least {figure(least)}",
-        steps=(float(run["eval_loss"].finite.step[0]),),
-        values={"loss": level, "accuracy": right, "least": least},
-    )
-
-
-def _written(run: Run) -> Evidence | None:
-    """Compare the evaluation loss with the answers that are written out at the same evaluations."""
-    if "eval_loss" not in run:
-        raise CannotTell("not logged: accuracy or eval_loss")
-    wrong, evaluation, start = worst_written(run), run["eval_loss"].finite, float(run["loss"].finite.value[0])
-    if wrong is None or len(evaluation) < LEAST:
-        raise CannotTell("no error rate or BLEU stands beside an evaluation loss often enough")
-    share, level = median(wrong.value[-LEAST:]), median(evaluation.value[-LEAST:])
-    if share < WRITTEN_WRONG or not 0 < level < GONE * start:
-        return None
-    return Evidence(
-        f"eval_loss is {figure(level)} at the end, where training began at {figure(start)}: nearly every token is "
-        f"known; {wrong.name} says that {share:.0%} of what is written out is wrong",
-        steps=(float(evaluation.step[0]),),
-        values={"loss": level, "start": start, "wrong": share},
     )

@@ -43,6 +43,8 @@ MEDIAN_ERROR = 1.25
 """Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 FIRST = 5
 """Records that stand for the beginning of a long log. Chosen: a small model is done soon."""
+FEW_POINTS = 4
+"""Records that prove it where evaluation stands, too. Chosen: two witnesses of few points each."""
 LEAST_POINTS, LONG, MIDDLE = 12, 100, 0.2
 """Records that prove a flat curve; from how many on a log is long; share after which a log begins late. Chosen: a run
 that learns shows it.
@@ -106,7 +108,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
     if start <= 0 or math.isinf(best) or best > start * RISES or float(np.ptp(loss.value)) <= EXACTLY * abs(start):
         return None
-    gained = start - best
+    gained = start - (end_level(loss.value) if evaluation_stands(run) else best)
     error = math.hypot(cut.wobble, MEDIAN_ERROR * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     least, chance = max(LEAST_PROGRESS * start, SURE * error), _chance(run, best)
     rises = end_level(loss.value) - start > least and not evaluation_stands(run)
@@ -156,7 +158,7 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     doubt = SURE * error / start
     if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not evaluation_stands(run):
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
-    if len(loss) < LEAST_POINTS:
+    if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and evaluation_stands(run)):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")

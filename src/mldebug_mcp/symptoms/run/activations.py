@@ -27,8 +27,6 @@ LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
 LEFT, GONE = 0.1, 0.003
 """A spread is gone at this share of its highest and below this. Chosen: 2048 even dimensions have 0.022 each."""
-ALIKE, SOON = 0.002, 0.25
-"""So near to 1, within this share of the run, a mean cosine is of one embedding for all. Chosen: images stay apart."""
 _LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
 _NOT = re.compile(r"chosen|rejected|scale|eval")
 _SPREAD = re.compile(
@@ -76,20 +74,16 @@ def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
 
 
 def embedding_spread_gone(run: Run) -> Evidence | None:
-    """The standard deviation of embeddings falls to nearly zero, or a negative cosine similarity to exactly -1.
+    """The standard deviation of embeddings falls to nearly zero: all inputs have one embedding.
 
-    All inputs then have one embedding. Not this when: the spread was as small from the start; the loss comes near -1
-    only late, as an overlap (Dice) may that is nearly perfect.
+    Not this when: the spread was as small from the start.
     """
     spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
     found = next((evidence for one in spreads if (evidence := _vanishes(run, one)) is not None), None)
     if found is not None:
         return found
-    loss = run["loss"].finite if "loss" in run else None
-    if loss is not None and len(loss) >= LEAST and -1 - ALIKE <= float(loss.value.min()) < 0:
-        return _alike(run, loss)
     if not spreads:
-        raise CannotTell("neither a spread of embeddings nor a negative cosine similarity is logged")
+        raise CannotTell("no spread of embeddings is logged")
     return None
 
 
@@ -106,27 +100,12 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
     )
 
 
-def _alike(run: Run, loss: Series) -> Evidence | None:
-    apart = np.flatnonzero(loss.value > -1 + ALIKE)
-    since = int(apart[-1]) + 1 if len(apart) else 0
-    if since > SOON * len(loss) or since == len(loss):
-        return None
-    level, first = median(loss.value[since:]), float(loss.step[since])
-    return Evidence(
-        f"loss is {figure(level)} from {run.step_name} {figure(first)} to the end: a negative cosine similarity that "
-        "is -1, its least value, for all",
-        steps=(first,),
-        values={"level": level},
-    )
-
-
 READINGS = (
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
     reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew, but for
-those `as_chosen`."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
 
 
 @question(*(one.outcome for one in READINGS), any_of=("loss", "*std*"), not_for=POLICIES)

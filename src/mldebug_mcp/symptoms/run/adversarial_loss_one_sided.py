@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,104 +36,76 @@ _PAIRS = (
 )
 
 
-class _Side(NamedTuple):
-    name: str
-    value: Floats
-
-
-@symptom(
-    sources=("ganhacks",),
-    background=0.002,
-)
+@symptom(sources=("ganhacks",), background=0.002)
 def adversarial_loss_one_sided(run: Run) -> Evidence | None:
     """Of a GAN one network has nearly no loss over the later half, beside a high one of the other, or by its outputs.
 
     Not this when: it is near zero on some batches only; the high one comes down; a Wasserstein critic is below zero.
     """
-    outputs = _outputs(run)
-    judged = outputs is not None
-    if outputs is not None and (found := _by_outputs(run, outputs)) is not None:
-        return found
-    for step, discriminator, generator in _sides(run):
-        if min(float(discriminator.value.min()), float(generator.value.min())) < 0:
-            continue
-        judged = True
-        later = slice(len(step) // 2, None)
-        for won, lost in ((discriminator, generator), (generator, discriminator)):
-            if _is_gone(won.value[later]) and _is_beaten(lost.value, squared=won is discriminator):
-                return Evidence(
-                    f"{won.name} is {figure(median(won.value[later]))} from {run.step_name} "
-                    f"{figure(float(step[later][0]))} on (median), while {lost.name} is "
-                    f"{figure(median(lost.value[later]))} (it began at {figure(float(lost.value[0]))})",
-                    steps=(float(step[later][0]),),
-                    values={
-                        "gone": median(won.value[later]),
-                        "high": median(lost.value[later]),
-                        "discriminator_wins": float(won is discriminator),
-                    },
-                )
-    if not judged:
+    judged = [_by_outputs(run), *(_by_losses(run, *sides) for sides in _sides(run))]
+    if all(one is False for one in judged):
         raise CannotTell(f"no two losses that play against each other, both above zero, have {LEAST} values together")
-    return None
+    return next((one for one in judged if isinstance(one, Evidence)), None)
 
 
-class _Outputs(NamedTuple):
-    """What a discriminator says of samples in the later half, as probabilities that they are real."""
-
-    names: tuple[str, str]
-    first: float
-    real: Floats
-    generated: Floats
-
-
-def _outputs(run: Run) -> _Outputs | None:
-    """Return the outputs on real and on generated samples, None if they are not logged as probabilities."""
-    real = next(run.with_role(Quantity.OUTPUT_ON_REAL), None)
-    generated = next(run.with_role(Quantity.OUTPUT_ON_GENERATED), None)
+def _by_outputs(run: Run) -> Evidence | bool | None:
+    """Judge the outputs on real and on generated samples; False if they are not logged as probabilities."""
+    names = (Quantity.OUTPUT_ON_REAL, Quantity.OUTPUT_ON_GENERATED)
+    real, generated = (next(run.with_role(name), None) for name in names)
     if real is None or generated is None:
-        return None
+        return False
     step, one, other = aligned(real.finite, generated.finite)
     if len(step) < LEAST or min(one.min(), other.min()) < 0 or max(one.max(), other.max()) > 1:
-        return None
-    later = len(step) // 2
-    return _Outputs((real.name, generated.name), float(step[later]), one[later:], other[later:])
-
-
-def _by_outputs(run: Run, outputs: _Outputs) -> Evidence | None:
-    real, generated = outputs.real, outputs.generated
+        return False
+    later = slice(len(step) // 2, None)
     # At most the mean cross-entropy: it is that of the mean outputs.
-    cost = -np.log(np.maximum(real, LEAST_OUTPUT)) - np.log(np.maximum(1 - generated, LEAST_OUTPUT))
-    above = generated - real
-    wins = _is_gone(cost)
-    if "real" in outputs.names[0].lower() and not wins:
-        return None  # pix2pix calls its losses D_real and D_fake
-    if not wins and (median(above) < ABOVE or float(np.mean(above > 0)) < OFTEN):
+    cost = -np.log(np.maximum(one[later], LEAST_OUTPUT)) - np.log(np.maximum(1 - other[later], LEAST_OUTPUT))
+    above, wins = (other - one)[later], _is_gone(cost)
+    # pix2pix calls its losses D_real and D_fake
+    fooled = "real" not in real.name.lower() and median(above) >= ABOVE and float(np.mean(above > 0)) >= OFTEN
+    if not wins and not fooled:
         return None
     what = "tells real from generated samples nearly always" if wins else "takes generated samples for real ones"
+    first, levels = float(step[later][0]), (median(one[later]), median(other[later]))
     return Evidence(
-        f"{outputs.names[0]} is {figure(median(real))} and {outputs.names[1]} {figure(median(generated))} from "
-        f"{run.step_name} {figure(outputs.first)} on (medians): the discriminator {what}",
-        steps=(outputs.first,),
-        values={"real": median(real), "generated": median(generated), "discriminator_wins": float(wins)},
+        f"{real.name} is {figure(levels[0])} and {generated.name} {figure(levels[1])} from {run.step_name} "
+        f"{figure(first)} on (medians): the discriminator {what}",
+        steps=(first,),
+        values={"real": levels[0], "generated": levels[1], "discriminator_wins": float(wins)},
     )
 
 
-def _sides(run: Run) -> Iterator[tuple[Floats, _Side, _Side]]:
-    """Return the losses of each discriminator and its generator, at the steps of the generator's."""
-    named = [
-        next((one.name for one in run.with_role(quantity, phase="train")), "")
-        for quantity in (Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS)
-    ]
-    for parts, generator in ((named[:1], named[1]), *_PAIRS):
-        if generator not in run or not all(part in run for part in parts):
-            continue
-        both = [aligned(run[part].finite, run[generator].finite) for part in parts]
-        step, _, against = both[0]
-        if len(step) < LEAST or any(len(one[0]) != len(step) for one in both):
-            continue
-        # Of two parts the larger one counts: both real and generated samples have to be recognised.
-        own = np.max([value for _, value, _ in both], axis=0)
-        yield step, _Side(" and ".join(parts), own), _Side(generator, against)
+def _sides(run: Run) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Return the losses of each discriminator, and that of its generator, by name."""
+    quantities = (Quantity.DISCRIMINATOR_LOSS, Quantity.GENERATOR_LOSS)
+    named = [next((one.name for one in run.with_role(one, phase="train")), "") for one in quantities]
+    for parts, generator in (((named[0],), named[1]), *_PAIRS):
+        if generator in run and all(part in run for part in parts):
+            yield parts, generator
+
+
+def _by_losses(run: Run, parts: tuple[str, ...], generator: str) -> Evidence | bool | None:
+    """Judge the losses of both sides; False if they cannot be compared."""
+    both = [aligned(run[part].finite, run[generator].finite) for part in parts]
+    step, _, against = both[0]
+    if len(step) < LEAST or any(len(one[0]) != len(step) for one in both):
+        return False
+    # Of two parts the larger one counts: both real and generated samples have to be recognised.
+    own = np.max([value for _, value, _ in both], axis=0)
+    if min(float(own.min()), float(against.min())) < 0:
+        return False
+    later, name = slice(len(step) // 2, None), " and ".join(parts)
+    for wins, won, lost in ((True, own, against), (False, against, own)):
+        if _is_gone(won[later]) and _is_beaten(lost, squared=wins):
+            first, levels = float(step[later][0]), (median(won[later]), median(lost[later]))
+            return Evidence(
+                f"{name if wins else generator} is {figure(levels[0])} from {run.step_name} {figure(first)} on "
+                f"(median), while {generator if wins else name} is {figure(levels[1])} (it began at "
+                f"{figure(float(lost[0]))})",
+                steps=(first,),
+                values={"gone": levels[0], "high": levels[1], "discriminator_wins": float(wins)},
+            )
+    return None
 
 
 def _is_gone(later: Floats) -> bool:

@@ -110,7 +110,7 @@ READINGS = (
     reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
     reading(one_answer_for_all, background=0.003, not_for=("pretraining", "sft"), follows=("loss_nonfinite",)),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)

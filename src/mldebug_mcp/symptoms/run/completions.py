@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -10,6 +12,7 @@ from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import held_out_scores, rewards_of, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, monotone, start_level
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import counted, figure
 
 SHARE = "completions/clipped_ratio"
@@ -88,78 +91,75 @@ ALL, NEARLY_ALWAYS = 0.99, 0.95
 )
 def completions(run: Run) -> Answers:
     """What the lengths do goes before what the limit does to them, for they may have grown into it."""
-    answers: dict[str, Evidence | CannotTell] = {}
+    share = run[SHARE].finite if SHARE in run else Series(SHARE, np.empty(0), np.empty(0))
+    at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
+    at_limit = "completions_truncated" if at_first >= CUT else "completions_reach_limit"
+    judges = {at_limit: partial(_at_limit, run, share)}
     if "completion_length" in run:
-        length = run["completion_length"].finite
-        if len(length) < LEAST_LENGTHS:
-            few = CannotTell(
-                f"completion_length has {counted(len(length), 'finite value')} here; {LEAST_LENGTHS} are needed"
-            )
-            answers = dict.fromkeys(("completion_length_grows", "completion_length_shrinks"), few)
-        elif (grows := _grows(run, length)) is not None:
-            answers["completion_length_grows"] = grows
-            if grows.present:
-                return answers
-        elif (shrinks := _shrinks(run, length)) is not None:
-            return {"completion_length_shrinks": shrinks}
-    return {**answers, **_at_limit(run)}
+        grows, shrinks = partial(_grows, run, share), partial(_shrinks, run, share)
+        judges = {"completion_length_grows": grows, "completion_length_shrinks": shrinks, **judges}
+    answers = first_seen(judges)
+    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
+    truncated = answers.get("completions_truncated")
+    return {**answers, "completions_never_end": truncated} if always and isinstance(truncated, Evidence) else answers
 
 
-def _at_limit(run: Run) -> Answers:
-    share = run[SHARE].finite if SHARE in run else None
-    if share is None:
-        return {}
-    if len(share) < LEAST_SHARES:
-        return {"completions_truncated": CannotTell(f"{SHARE} has fewer than {LEAST_SHARES} finite values")}
-    truncated = _truncated(run, share)
-    if truncated is None:
-        return {}
-    if start_level(share.value[:LEAST_SHARES]) < CUT:
-        return {"completions_reach_limit": truncated}
-    never = _never_end(share)
-    beside = {} if never is None else {"completions_never_end": never}
-    return {"completions_truncated": truncated, **beside}
+def _lengths(run: Run) -> Series:
+    length = run["completion_length"].finite
+    if len(length) < LEAST_LENGTHS:
+        few = counted(len(length), "finite value")
+        raise CannotTell(f"completion_length has {few} here; {LEAST_LENGTHS} are needed")
+    return length
 
 
-def _grows(run: Run, length: Series) -> Evidence | None:
-    cut = blocks(length.value, 12)
-    start, end = start_level(length.value[: max(3, len(length) // 4)]), end_level(length.value)
-    limit = run.setting("max_completion_length")
-    near = end >= NEAR_LIMIT * limit if limit is not None else _cut_off(run)
+def _grows(run: Run, share: Series) -> Evidence | None:
+    length = _lengths(run)
+    cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
+    limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
+    near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= CUT
     grown = end >= (NEAR_FACTOR if near else FACTOR) * start and end - start > SIGMAS * cut.wobble
-    later = cut.level[len(cut.level) // 3 :]
-    stays = float(later.min()) >= start + STAYS * (end - start)
+    stays = float(cut.level[len(cut.level) // 3 :].min()) >= start + STAYS * (end - start)
     if start <= 0 or not grown or (monotone(cut.level) < STEADY and not stays):
         return None
-    onset = float(length.step[departure(length.value, end)])
+    has_room = (limit is None or end < limit / 2) and cut_off is not None and cut_off < FEW_CUT
+    serves = _serves(run, end / start) if has_room else ""
     beside = f"; the limit is {figure(limit)}" if limit is not None else ""
-    serves = end < MOST_WITH_SCORES * start and _has_room(run, end, limit) and _scores_rise(run)
-    learns = end < WHILE_LEARNING * start and _has_room(run, end, limit) and stays_near(run) and _earns(run) > 0
-    beside += "; the scores of evaluation rise with it" if serves else "; the reward rises with it" if learns else ""
-    return Evidence(
-        f"completions grow from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"
-        f"{beside}{'' if serves or learns else _reward_beside(run)}",
-        steps=(onset,),
-        values={"start": start, "end": end, "factor": end / start, **({"limit": limit} if limit is not None else {})},
-        present=not (serves or learns),
-    )
+    return _change(run, start, end, beside=beside + serves, present=not serves)
 
 
-def _shrinks(run: Run, length: Series) -> Evidence | None:
-    cut = blocks(length.value, 12)
-    start, end = start_level(length.value), end_level(length.value)
-    if not 0 <= end < SHRUNK * start or start - end < SIGMAS * cut.wobble or _was_cut(run):
+def _serves(run: Run, factor: float) -> str:
+    """Say what rises with the length, so that it may be thought that the task takes."""
+    scores, rewards = held_out_scores(run, LEAST_SCORES), rewards_of(run)
+    if factor < MOST_WITH_SCORES and scores and all(trend(one) > 0 for one in scores):
+        return "; the scores of evaluation rise with it"
+    learns = factor < WHILE_LEARNING and stays_near(run) and rewards is not None and trend(rewards) > 0
+    return "; the reward rises with it" if learns else ""
+
+
+def _shrinks(run: Run, share: Series) -> Evidence | None:
+    length = _lengths(run)
+    start, end, wobble = start_level(length.value), end_level(length.value), blocks(length.value, 12).wobble
+    was_cut = len(share) > 0 and start_level(share.value) > CUT
+    if not 0 <= end < SHRUNK * start or start - end < SIGMAS * wobble or was_cut:
         return None
+    return _change(run, start, end, beside="", present=True)
+
+
+def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -> Evidence:
+    length, how = run["completion_length"].finite, "grow" if end > start else "shrink"
     onset = float(length.step[departure(length.value, end)])
     return Evidence(
-        f"completions shrink from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"
-        f"{_reward_beside(run)}",
+        f"completions {how} from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"
+        f"{beside}{_reward_beside(run)}",
         steps=(onset,),
         values={"start": start, "end": end, "factor": end / start},
+        present=present,
     )
 
 
-def _truncated(run: Run, share: Series) -> Evidence | None:
+def _at_limit(run: Run, share: Series) -> Evidence | None:
+    if len(share) < LEAST_SHARES:
+        raise CannotTell(f"{SHARE} has fewer than {LEAST_SHARES} finite values")
     cut = blocks(share.value, 12)
     high = cut.level > MOST_CUT
     came_down = not high[-max(1, len(high) // 4) :].any()
@@ -167,27 +167,12 @@ def _truncated(run: Run, share: Series) -> Evidence | None:
         return None
     first = int(cut.first[int(np.argmax(high))])
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
-    since = median(share.value[share.step >= onset])
+    since, start = median(share.value[share.step >= onset]), start_level(share.value)
     return Evidence(
         f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; "
-        f"at the start {start_level(share.value):.0%}{_reward_beside(run)}",
+        f"at the start {start:.0%}{_reward_beside(run)}",
         steps=(onset,),
-        values={
-            "median": median(share.value),
-            "start": start_level(share.value),
-            "share_of_log": float(high.mean()),
-        },
-    )
-
-
-def _never_end(share: Series) -> Evidence | None:
-    if len(share) < LEAST_OF_ALL or share.value[0] < ALL or float((share.value >= ALL).mean()) < NEARLY_ALWAYS:
-        return None
-    return Evidence(
-        f"{median(share.value):.0%} of the completions run to the limit in all but "
-        f"{figure(int((share.value < ALL).sum()))} of {len(share)} records, the first among them",
-        steps=(float(share.step[0]),),
-        values={"records": len(share)},
+        values={"median": median(share.value), "start": start, "share_of_log": float(high.mean())},
     )
 
 
@@ -198,33 +183,3 @@ def _reward_beside(run: Run) -> str:
         return ""
     start, end = start_level(rewards.value), end_level(rewards.value)
     return f"; the reward goes from {figure(start)} to {figure(end)} meanwhile"
-
-
-def _earns(run: Run) -> float:
-    rewards = rewards_of(run)
-    return 0.0 if rewards is None else trend(rewards)
-
-
-def _cut_off(run: Run) -> bool:
-    """Say whether most of the last completions ended at the limit."""
-    return (_share_cut(run) or 0.0) >= CUT
-
-
-def _has_room(run: Run, end: float, limit: float | None) -> bool:
-    """Say whether the last completions are known to stay clear of the limit."""
-    share = _share_cut(run)
-    return (limit is None or end < limit / 2) and share is not None and share < FEW_CUT
-
-
-def _scores_rise(run: Run) -> bool:
-    scores = held_out_scores(run, LEAST_SCORES)
-    return bool(scores) and all(trend(one) > 0 for one in scores)
-
-
-def _was_cut(run: Run) -> bool:
-    """Say whether half of the first completions ended at the limit."""
-    return SHARE in run and len(run[SHARE].finite) > 0 and start_level(run[SHARE].finite.value) > CUT
-
-
-def _share_cut(run: Run) -> float | None:
-    return end_level(run[SHARE].finite.value) if SHARE in run and len(run[SHARE].finite) else None

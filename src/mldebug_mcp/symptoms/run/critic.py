@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.critic import (
-    ActionValues,
-    Explained,
-    action_values,
-    critic_loss,
-    explained,
-    impossible,
-    return_scale,
-)
+from mldebug_mcp.measure.critic import Explained, action_values, critic_loss, explained, impossible, return_scale
 from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
@@ -61,9 +52,8 @@ NOTHING, ALWAYS = 0.01, 0.95
     ),
     Outcome(
         "explained_variance_low",
-        """The critic predicts returns worse than a constant does, and goes on so.
+        """The critic predicts returns worse than a constant does, and goes on so, or ends so after it had been better.
 
-        The explained variance stays below zero over the later half of the log, or ends there after it had been high.
         Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
         the reward rises all the same (a remark).""",
         background=0.01,
@@ -82,71 +72,63 @@ NOTHING, ALWAYS = 0.01, 0.95
 )
 def critic(run: Run) -> Answers:
     """The first of the outcomes that is seen; why each one before it could not be judged."""
-    return first_seen({outcome: partial(look, run) for outcome, look in _LOOKS.items()})
+    looks = {
+        "value_loss_high": _loss,
+        "q_values_beyond_returns": _values,
+        "explained_variance_low": _worse,
+        "critic_explains_nothing": _nothing,
+    }
+    return first_seen({outcome: partial(look, run) for outcome, look in looks.items()})
 
 
 def _loss(run: Run) -> Evidence | None:
-    loss = critic_loss(run)
-    if loss is None:
+    logged, scale, worth = critic_loss(run), return_scale(run), explained(run)
+    if logged is None:
         raise CannotTell("not logged: value_loss")
-    if np.isinf(loss.value).any():
-        at = float(loss.step[int(np.argmax(np.isinf(loss.value)))])
+    if np.isinf(logged.value).any():
+        at = float(logged.step[int(np.argmax(np.isinf(logged.value)))])
         return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
-    loss, scale, worth = loss.finite, return_scale(run), explained(run)
-    nothing = worth is not None and worth.nothing
-    if nothing and len(loss) >= LEAST_RECORDS and median(np.abs(loss.value)) > OUT_OF_REACH**2:
-        return _out_of_reach(run, loss)
-    beyond = _beyond_returns(run, loss, scale, nothing=nothing) if len(loss) and scale is not None else None
-    if len(loss) >= LEAST_RECORDS:
-        return _grown(run, loss, scale) or beyond
-    if beyond is None:
-        raise CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
-    return beyond
+    loss = Series(logged.name, logged.finite.step, np.abs(logged.finite.value))
+    nothing, long = worth is not None and worth.nothing, len(loss) >= LEAST_RECORDS
+    if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
+        said = f"is {figure(level)} (median of {len(loss)} records), and explained_variance stays at zero,"
+        return _high(run, loss, said, 0, level=level)
+    few = CannotTell(f"value_loss has {counted(len(loss), 'finite value')} here; {LEAST_RECORDS} are needed")
+    grown = _grown(run, loss, scale) if long else None
+    if not long and (scale is None or not len(loss)):
+        raise few
+    if grown is not None or scale is None:
+        return grown
+    # What no returns could explain while it lasted, though it came back.
+    smooth, limit = median_of_three(loss.value), (UNEXPLAINED if nothing else impossible(run)) * scale * scale
+    if float(smooth.max()) <= limit:
+        if not long:
+            raise few
+        return None
+    back = " and comes back" if float(smooth[-1]) <= limit else ""
+    said = f"reaches {figure(float(smooth.max()))}{back}, beside a largest reward of {figure(scale)} on record,"
+    return _high(run, loss, said, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
 
 
-def _out_of_reach(run: Run, loss: Series) -> Evidence:
-    level, first = median(np.abs(loss.value)), float(loss.step[0])
+def _high(run: Run, loss: Series, said: str, at: int, **values: float) -> Evidence:
+    onset = float(loss.step[at])
     return Evidence(
-        f"value_loss is {figure(level)} (median of {len(loss)} records) from {run.step_name} {figure(first)} on, and "
-        "explained_variance stays at zero",
-        steps=(first,),
-        values={"level": level, "end": end_level(np.abs(loss.value))},
+        f"value_loss {said} from {run.step_name} {figure(onset)} on",
+        steps=(onset,),
+        values={"end": end_level(loss.value), **values},
     )
 
 
 def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
-    size = np.abs(loss.value)
-    cut = blocks(size, 20)
-    before, end = float(np.minimum.accumulate(cut.level)[-1]), end_level(size)
     # A critic that starts at zero output on zero rewards has no loss to speak of: compare with the typical one.
-    before = max(before, 1e-3 * median(size), 1e-8)
-    limit = GROWTH_ALONE * before if scale is None else max(GROWTH * before, (2 * scale) * (2 * scale))
-    if end <= limit:
+    lowest, end = float(blocks(loss.value, 20).level.min()), end_level(loss.value)
+    before = max(lowest, 1e-3 * median(loss.value), 1e-8)
+    if end <= (GROWTH_ALONE * before if scale is None else max(GROWTH * before, 4 * scale * scale)):
         return None
-    onset = float(loss.step[departure(np.log(np.maximum(size, before)), float(np.log(end)))])
-    beside = f"; the largest reward on record is {figure(scale)}" if scale is not None else ""
-    return Evidence(
-        f"value_loss grows from {figure(before)} to {figure(end)}, {figure(end / before)} times, from "
-        f"{run.step_name} {figure(onset)} on{beside}",
-        steps=(onset,),
-        values={"lowest": before, "end": end, "factor": end / before, **({"reward_scale": scale} if scale else {})},
-    )
-
-
-def _beyond_returns(run: Run, loss: Series, scale: float, *, nothing: bool) -> Evidence | None:
-    """Return what is seen of a loss that no returns could explain while it lasted, though it came back."""
-    size, limit = median_of_three(np.abs(loss.value)), (UNEXPLAINED if nothing else impossible(run)) * scale * scale
-    if float(size.max()) <= limit:
-        return None
-    back = " and comes back" if float(size[-1]) <= limit else ""
-    onset = float(loss.step[int(np.argmax(size > limit))])
-    beside = "; explained_variance stays at zero" if nothing else ""
-    return Evidence(
-        f"value_loss reaches {figure(float(size.max()))} from {run.step_name} {figure(onset)} on{back}; the "
-        f"largest reward on record is {figure(scale)}{beside}",
-        steps=(onset,),
-        values={"peak": float(size.max()), "end": end_level(np.abs(loss.value)), "reward_scale": scale},
-    )
+    at = departure(np.log(np.maximum(loss.value, before)), float(np.log(end)))
+    beside = f" beside a largest reward of {figure(scale)} on record," if scale is not None else ""
+    said = f"grows from {figure(before)} to {figure(end)}, {figure(end / before)} times,{beside}"
+    return _high(run, loss, said, at, lowest=before, factor=end / before)
 
 
 def _values(run: Run) -> Evidence | None:
@@ -156,78 +138,55 @@ def _values(run: Run) -> Evidence | None:
     if seen is None:
         raise CannotTell("values of actions and returns are not both logged")
     few = min(len(seen.series), len(run["reward"].finite)) < LEAST_RECORDS
-    times = _limit(seen, few=few)
+    grows = seen.growth >= STILL_GROWS and not seen.earns_more
+    times = TIMES_AT_ONCE if few else TIMES_GROWING if grows else TIMES
     if seen.reached <= times * seen.expected:
         if few:
             raise CannotTell(f"values of actions and returns are not logged {LEAST_RECORDS} times each")
         return None
     at = float(seen.series.step[int(np.argmax(seen.series.value > times * seen.expected))])
-    grows = f", and grows {figure(seen.growth)} times over the later half" if times == TIMES_GROWING else ""
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
-        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half){grows}, beyond "
-        f"{figure(times * seen.expected)} from {run.step_name} {figure(at)} on; the largest return on record is "
-        f"{figure(largest)}",
+        f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
+        f"{figure(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.step_name} {figure(at)} on; "
+        f"the largest return on record is {figure(largest)}",
         steps=(at,),
-        values={
-            "values": seen.reached,
-            "largest_return": largest,
-            "expected": seen.expected,
-            "growth": seen.growth,
-        },
+        values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},
     )
 
 
-def _limit(seen: ActionValues, *, few: bool) -> float:
-    if few:
-        return TIMES_AT_ONCE
-    return TIMES_GROWING if seen.growth >= STILL_GROWS and not seen.earns_more else TIMES
-
-
-def _explained(run: Run) -> Evidence | None:
+def _explained(run: Run) -> Explained:
     worth = explained(run)
-    if worth is None:
-        raise CannotTell("not logged: explained_variance")
-    if worth.records < LEAST_EXPLAINED:
-        raise CannotTell(f"explained_variance has {counted(worth.records, 'value')}; {LEAST_EXPLAINED} are needed")
-    if not _returns_vary(run):
+    if worth is None or worth.records < LEAST_EXPLAINED:
+        raise CannotTell(f"explained_variance is not logged, or less than {LEAST_EXPLAINED} times")
+    value = run["reward"].finite.value if "reward" in run else np.empty(0)
+    later = value[len(value) // 2 :]
+    level = abs(median(later)) if len(later) else 0.0
+    if len(later) and noise(later) <= 1e-3 * level and float(np.ptp(later)) <= 0.01 * level:
         raise CannotTell("the returns hardly vary: there is no variance to explain")
-    if not (_stays_worse(worth) or _is_lost(worth)):
+    return worth
+
+
+def _worse(run: Run) -> Evidence | None:
+    worth = _explained(run)
+    highest = max(worth.late, worth.end)
+    stays = highest < WORSE_THAN_CONSTANT and worth.below >= LASTING
+    if not stays and not (worth.best >= HAD_EXPLAINED and highest < 0):
         return None
     learns = seems_to_learn(run)
-    beside = "; the reward rises all the same" if learns else ""
     return Evidence(
         f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
         f"{figure(worth.end)}, below zero from {run.step_name} {figure(worth.since)} on; its highest level is "
-        f"{figure(worth.best)}{beside}",
+        f"{figure(worth.best)}{'; the reward rises all the same' if learns else ''}",
         steps=(worth.since,),
         values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},
         present=not learns,
     )
 
 
-def _stays_worse(worth: Explained) -> bool:
-    return max(worth.late, worth.end) < WORSE_THAN_CONSTANT and worth.below >= LASTING
-
-
-def _is_lost(worth: Explained) -> bool:
-    return worth.best >= HAD_EXPLAINED and max(worth.late, worth.end) < 0
-
-
-def _returns_vary(run: Run) -> bool:
-    if "reward" not in run:
-        return True
-    value = run["reward"].finite.value
-    later = value[len(value) // 2 :]
-    return (
-        not len(later) or noise(later) > 1e-3 * abs(median(later)) or float(np.ptp(later)) > 0.01 * abs(median(later))
-    )
-
-
-def _explains_nothing(run: Run) -> Evidence | None:
-    worth = run["explained_variance"].finite if "explained_variance" in run else None
-    if worth is None or len(worth) < LEAST_EXPLAINED or not _returns_vary(run):
-        raise CannotTell(f"fewer than {LEAST_EXPLAINED} values of explained_variance, or returns that hardly vary")
+def _nothing(run: Run) -> Evidence | None:
+    _explained(run)
+    worth = run["explained_variance"].finite
     share = float(np.mean(np.abs(worth.value) <= NOTHING))
     if share < ALWAYS:
         return None
@@ -240,11 +199,3 @@ def _explains_nothing(run: Run) -> Evidence | None:
         values={"share": share, "records": len(worth)},
         present=not learns,
     )
-
-
-_LOOKS: dict[str, Callable[[Run], Evidence | None]] = {
-    "value_loss_high": _loss,
-    "q_values_beyond_returns": _values,
-    "explained_variance_low": _explained,
-    "critic_explains_nothing": _explains_nothing,
-}

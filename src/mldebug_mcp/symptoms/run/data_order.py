@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.cycles import rate_comes_back
 from mldebug_mcp.measure.pass_profile import UNKNOWN_EPOCHS, epochs_of, profile_of, whole_passes
+from mldebug_mcp.measure.pass_steps import pass_steps
 from mldebug_mcp.measure.periods import period_of
-from mldebug_mcp.measure.statistics import last_decimal, median, noise
+from mldebug_mcp.measure.statistics import last_decimal, median
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.text import figure
 
 MAX_POINTS = 20_000
 """Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
@@ -32,16 +33,12 @@ STARTS_OVER = 0.5
 """Of that swing: how far the step to the next epoch may be from that which starts it over. Chosen: a climb has none."""
 SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
-LEAST_PER_EPOCH, SIDE = 8, 3
-"""Records of an epoch, and on either side of its boundary. Chosen: a median of fewer is noise."""
 MOST_CLEAR, SHARE, LEAST_DROP, SIGMAS = 0.6, 0.5, 0.04, 4.0
 """Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
 curves.
 """
 MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 """Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
-CUT = 0.67
-"""Times the rate before. Chosen: step schedules cut it by a half or more."""
 
 
 def loss_pattern_by_epoch(run: Run) -> Evidence | None:
@@ -113,55 +110,25 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
 
     Not this when: it falls evenly; the learning rate is cut there; the records are means over whole epochs.
     """
-    loss = run["loss"].finite
-    bounds, side = _boundaries(run)
-    before = np.array([median(loss.value[max(0, at - side) : at]) for at in bounds])
-    after = np.array([median(loss.value[at : at + side]) for at in bounds])
-    drops, level = before - after, median(before)
-    error = noise(loss.value[side:]) * np.sqrt(np.pi / side)
-    fall = median(loss.value[2 * side : 3 * side]) - median(loss.value[-side:])
-    typical, clear = median(drops), drops > max(SIGMAS * error, LEAST_DROP / 2 * level)
-    if clear.mean() < MOST_CLEAR or typical < LEAST_DROP * level or drops.sum() < SHARE * fall:
-        return None
-    if _rate_is_cut(run, loss.step[bounds]):
+    steps = pass_steps(run)
+    least = max(SIGMAS * steps.error, LEAST_DROP / 2 * steps.level)
+    typical, clear, total = median(steps.drop), steps.drop > least, float(steps.drop.sum())
+    if (
+        clear.mean() < MOST_CLEAR
+        or typical < LEAST_DROP * steps.level
+        or total < SHARE * steps.fall
+        or steps.rate_is_cut
+    ):
         return None
     first = int(np.argmax(clear))
     return Evidence(
-        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(bounds)} epoch boundaries, first from "
-        f"{figure(float(before[first]))} to {figure(float(after[first]))} at {run.step_name} "
-        f"{figure(float(loss.step[bounds[first]]))}; that is {min(1.0, drops.sum() / fall if fall > 0 else 1.0):.0%} "
-        "of the fall since the middle of the first epoch",
-        steps=tuple(loss.step[bounds[clear]].tolist()),
-        values={"drop": typical, "boundaries": len(bounds), "clear": int(clear.sum())},
-        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * level,
+        f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first from "
+        f"{figure(float(steps.before[first]))} at {run.step_name} {figure(float(steps.step[first]))}; that is "
+        f"{min(1.0, total / steps.fall if steps.fall > 0 else 1.0):.0%} of the fall since the first epoch",
+        steps=tuple(steps.step[clear].tolist()),
+        values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},
+        present=typical >= (MUCH_OF_PAIRS if run.kind == "preference" else MUCH) * steps.level,
     )
-
-
-def _boundaries(run: Run) -> tuple[NDArray[np.int64], int]:
-    """Return the records that begin an epoch, with enough on both sides, and how many of these are compared."""
-    loss = run["loss"].finite
-    epoch = epochs_of(run, loss)
-    if epoch is None:
-        raise CannotTell(UNKNOWN_EPOCHS)
-    bounds = np.flatnonzero(np.diff(epoch) > 0) + 1
-    if not len(bounds):
-        raise CannotTell("the log does not reach a second epoch")
-    length = int(median(np.diff(np.concatenate([[0], bounds])))) if len(bounds) > 1 else int(bounds[0])
-    bounds = bounds[(bounds >= LEAST_PER_EPOCH) & (bounds <= len(loss) - max(SIDE, LEAST_PER_EPOCH // 2))]
-    if length < LEAST_PER_EPOCH or not len(bounds):
-        raise CannotTell(f"about {counted(length, 'record')} per epoch; {LEAST_PER_EPOCH} are needed")
-    return bounds, max(SIDE, length // 4)
-
-
-def _rate_is_cut(run: Run, steps: NDArray[np.float64]) -> bool:
-    """Say whether the learning rate falls by a third or more at most of the boundaries."""
-    if "learning_rate" not in run or run.step_name != "step":
-        return False
-    rate = run["learning_rate"].finite
-    if len(rate) < 4:
-        return False
-    at = np.clip(np.searchsorted(rate.step, steps), 1, len(rate) - 1)
-    return bool(np.mean(rate.value[at] < CUT * rate.value[at - 1]) * 2 > 1)
 
 
 READINGS = (
@@ -175,8 +142,7 @@ READINGS = (
     reading(loss_periodic, needs=("loss",), points=30, background=0.01),
     reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))

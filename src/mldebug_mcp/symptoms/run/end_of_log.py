@@ -46,8 +46,7 @@ SLOWER, BEYOND = 10.0, 5.0
         "last_steps_slow",
         """Among the last steps before the log ends early are some that take far longer than any before.
 
-        What hangs often stutters first, as what it waits for fails. Not this when: steps as slow came before, as for an
-        evaluation or a checkpoint; it is the first steps. Unknown where no time of a step is logged.
+        What hangs often stutters first. Not this when: steps as slow came before, as for an evaluation.
         """,
         background=0.003,
         of="log_stops",
@@ -58,7 +57,7 @@ SLOWER, BEYOND = 10.0, 5.0
         """The lines of the log go on with the time, but no record comes for far longer than before.
 
         Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
-        silence is less than five minutes or ten times the usual distance of records. Without times it cannot be told.
+        silence is less than five minutes or ten times the usual distance of records.
         """,
         background=0.005,
         sources=("bloom_176b_chronicles",),
@@ -81,11 +80,7 @@ def end_of_log(run: Run) -> Answers:
 
 
 def _slow(run: Run) -> Evidence | None:
-    """Return the slowest of the last steps, if none before was like it.
-
-    Raises:
-        CannotTell: the time of a step is not logged, or hardly.
-    """
+    """Return the slowest of the last steps, if none before was like it; CannotTell where their time is not logged."""
     if not any(run.with_role(Quantity.STEP_TIME, *RATES, phase="train", parts=True)):
         raise CannotTell("not logged: how long a step takes")
     times = step_times(run, BEFORE + LAST)

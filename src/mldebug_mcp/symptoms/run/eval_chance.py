@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import compared
 from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc
@@ -41,13 +40,6 @@ BELOW = Outcome(
     sources=("slavv_37",),
     follows=("loss_constant", "loss_nonfinite", "loss_zero"),
 )
-BELOW_MEAN = Outcome(
-    "eval_below_mean",
-    """R² is below zero at every evaluation of the later half: the mean of the targets is the better prediction.
-
-    Not this when: it comes above zero in the end.""",
-    background=0.002,
-)
 NOTHING = Outcome(
     "eval_learns_nothing",
     """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while the training loss falls.
@@ -60,10 +52,10 @@ NOTHING = Outcome(
 )
 
 
-@question(BELOW, BELOW_MEAN, NOTHING, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
+@question(BELOW, NOTHING, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
 def eval_chance(run: Run) -> Answers:
-    """Far below a guess, below the mean, no better than a guess."""
-    judges = {BELOW.id: _below, BELOW_MEAN.id: _below_mean, NOTHING.id: _nothing}
+    """Far below a guess, no better than a guess."""
+    judges = {BELOW.id: _below, NOTHING.id: _nothing}
     return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
 
 
@@ -101,22 +93,6 @@ def _below(run: Run) -> Evidence | None:
                 values={"reached": reached, "guess": guess},
             )
     return None
-
-
-def _below_mean(run: Run) -> Evidence | None:
-    logged = [one.finite for phase in ("eval", "train") for one in run.with_role(Quantity.R2, phase=phase, parts=True)]
-    r2 = next((one for one in logged if len(one) >= LEAST), None)
-    if r2 is None:
-        raise CannotTell(f"no R² of evaluation has {LEAST} values")
-    later = r2.value[len(r2) // 2 :]
-    if float(later.max()) >= 0:
-        return None
-    return Evidence(
-        f"{r2.name} is {figure(float(r2.value[0]))} at first and {figure(float(r2.value[-1]))} at the end, below 0 in "
-        f"all of the later {len(later)} records",
-        steps=(float(r2.step[len(r2) // 2]),),
-        values={"first": float(r2.value[0]), "last": float(r2.value[-1]), "median": median(later)},
-    )
 
 
 def _nothing(run: Run) -> Evidence | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run
 from mldebug_mcp.measure.beginning import PASSES, epoch_at
+from mldebug_mcp.measure.eval_rise import rise_of_evaluation
 from mldebug_mcp.measure.evaluation import (
     EXPLODED,
     Compared,
@@ -23,7 +24,6 @@ from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
 from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
 
@@ -236,7 +236,7 @@ def _above_start(run: Run, wide: Evidence) -> Evidence | CannotTell | None:
 def _at_zero(run: Run) -> Evidence | None:
     both = _later(run)
     rise = rise_of_evaluation(run)
-    if rise is not None and not is_slight(run, rise):
+    if rise is not None and not rise.slight:
         raise CannotTell("the evaluation loss rises, which says more")
     left = LEFT if both.train_level < GONE * both.start else LEFT_BY_FAR
     near = SHARE_OF_START * both.start

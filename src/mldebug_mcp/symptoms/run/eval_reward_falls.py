@@ -13,12 +13,9 @@ from mldebug_mcp.text import figure
 
 LEAST = 6
 """Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
-SHARE = 0.25
-"""Of its best level that the score of evaluation loses. Chosen: by hand."""
-SIGMAS = 4.0
-"""Times the noise between evaluations that the score must lose. Chosen: by hand."""
-BEGUN = 0.25
-"""Of the fall, from which it has begun. Chosen: by hand."""
+SHARE, SIGMAS, BEGUN = 0.25, 4.0, 0.25
+"""Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
+begun. Chosen: by hand."""
 
 
 @symptom(any_of=REWARDS, sources=("remote_gpu_trainer",), not_for=NOT_POLICY, background=0.001)
@@ -26,20 +23,21 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     """A score of evaluation falls well below its best for good, while the reward of training does not fall.
 
     What training pays for and what is wanted come apart. Not this when: both fall (`reward_falls`); the score only
-    scatters; it was best at one lucky evaluation. The share and the number of standard errors were chosen by hand.
+    scatters, or was best at one lucky evaluation.
     """
     scores = held_out_scores(run, LEAST)
     if not scores:
         raise CannotTell(f"no score of evaluation has {LEAST} finite values")
-    lost = [(fall, one) for one in scores if (fall := _fall(one)) is not None]
+    levels = [(one, [median(one.value[at : at + 3]) for at in range(len(one) - 2)]) for one in scores]
+    lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
     if 2 * len(lost) <= len(scores):
         return None
     paid = blocks(averaged(run, reward(run)).value, 12).level
     if len(paid) < 4 or end_level(paid) < median(paid[: len(paid) // 2]):
         return None
-    (top, end), series = max(lost, key=lambda pair: pair[0][0] - pair[0][1])
-    best = int(np.argmax(_levels(series)))
-    onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * (top - end)))])
+    fall, series, level = max(lost, key=lambda one: one[0])
+    top, end, best = max(level), level[-1], int(np.argmax(level))
+    onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
     return Evidence(
         f"{series.name} falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, while the "
         f"reward goes from {figure(float(paid[0]))} to {figure(float(paid[-1]))}",
@@ -48,15 +46,6 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     )
 
 
-def _fall(score: Series) -> tuple[float, float] | None:
-    """Return the best level, of three evaluations, and that at the end, or None where it has not fallen."""
-    levels = _levels(score)
-    top, end = max(levels), levels[-1]
-    if top <= 0 or top - end < max(SHARE * top, SIGMAS * noise(score.value)):
-        return None
-    return top, end
-
-
-def _levels(score: Series) -> list[float]:
-    """Return the medians of three evaluations in a row."""
-    return [median(score.value[at : at + 3]) for at in range(len(score) - 2)]
+def _falls(score: Series, level: list[float]) -> bool:
+    top = max(level)
+    return top > 0 and top - level[-1] >= max(SHARE * top, SIGMAS * noise(score.value))

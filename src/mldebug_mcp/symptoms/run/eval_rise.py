@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.eval_rise import EvalRise, rise_of_evaluation
 from mldebug_mcp.measure.evaluation import begins_late, evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.rising import is_slight, rise_of_evaluation
 from mldebug_mcp.symptoms.telling import said_by
 from mldebug_mcp.text import figure
 
@@ -31,13 +31,11 @@ GROWS = Outcome(
     "eval_gap_grows",
     """The evaluation loss rises from its minimum while the training loss goes on falling.
 
-    Not this when: both rise, at the end (`loss_divergence`) or while the evaluation loss does most of its rise; the
-    training loss stands still from epoch to epoch; the rise is one noisy evaluation, or like those that it came back
-    from; of several named evaluation sets only a minority rises; the error rate or BLEU of what is written out still
-    gets better, which is what counts. The least rise was chosen by hand.""",
+    Not this when: both rise; the rise is within the noise, or like those that it came back from; of several named
+    evaluation sets only a minority rises; the error rate or BLEU of what is written out still gets better.""",
     background=0.02,
     sources=("axolotl_stability", "goodfellow_ch11"),
-    follows=("loss_zero", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+    follows=("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
     instead=("eval_gap_at_zero", "eval_gap_wide"),
 )
 NEVER = Outcome(
@@ -55,15 +53,28 @@ NEVER = Outcome(
 @question(GROWS, NEVER, not_for=("grpo", "ppo", "rl"))
 def eval_rise(run: Run) -> Answers:
     """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
-    rise = rise_of_evaluation(run)
-    never = said_by(partial(_never, run))
-    if rise is None and isinstance(never, Evidence) and _is_far(run, never):
-        rise = never
-    if rise is None:
-        return {}
-    if rise is not never and is_slight(run, rise):
+    rise, never = rise_of_evaluation(run), said_by(partial(_never, run))
+    if rise is not None and rise.slight:
         raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
-    return {GROWS.id: rise} if never is None else {GROWS.id: rise, NEVER.id: never}
+    far = never if isinstance(never, Evidence) and _is_far(run, never) else None
+    grows = far if rise is None else _evidence(run, rise)
+    said = {GROWS.id: grows, NEVER.id: never}
+    return {} if grows is None else {outcome: one for outcome, one in said.items() if one is not None}
+
+
+def _evidence(run: Run, rise: EvalRise) -> Evidence:
+    sets = f"{rise.rising} of {rise.sets} evaluation losses rise; " if rise.sets > 1 else ""
+    train = ""
+    if rise.train is not None:
+        train = f", while the training loss goes from {figure(rise.train[0])} to {figure(rise.train[1])}"
+    gains = ", yet what is written out still gets better" if rise.gains else ""
+    return Evidence(
+        f"{sets}{rise.name} rises from its minimum {figure(rise.minimum)} at {run.step_name} {figure(rise.step)} to "
+        f"{figure(rise.last)}{train}{gains}",
+        steps=(rise.step,),
+        values={"minimum": rise.minimum, "last": rise.last, "relative_rise": rise.relative},
+        present=not rise.gains,
+    )
 
 
 def _is_far(run: Run, never: Evidence) -> bool:

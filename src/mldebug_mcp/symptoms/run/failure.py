@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.run import Message, Run
+from mldebug_mcp.measure.allocation import GIB, failed_allocation
 from mldebug_mcp.symptoms.messages import matching, quoted
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.telling import told
@@ -42,15 +43,6 @@ _EXCEPTION = re.compile(
     re.IGNORECASE,
 )
 _ANY = re.compile("")
-_SIZE = r"([\d.]+) ?([KMGT])i?B"
-REQUEST = re.compile(rf"Tried to allocate {_SIZE}", re.IGNORECASE)
-UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE)
-ALLOCATED = re.compile(rf"{_SIZE} (?:already allocated|is allocated by PyTorch)", re.IGNORECASE)
-RESERVED = re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE)
-FREE = re.compile(rf"{_SIZE} (?:is )?free\b(?!.*\ballowed\b)", re.IGNORECASE)
-"""Not where the process may have a part of the device only."""
-_BYTES = {"K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-"""Bytes of a unit. Source: IEC 80000-13."""
 LEAST_SHARE = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
@@ -82,7 +74,6 @@ LEAST_SHARE = 0.07
         """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
 
         Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
-        The message is read in PyTorch's wordings, old and new.
         """,
         background=0.001,
         sources=("bekman_mle", "pytorch_docs_notes"),
@@ -125,8 +116,7 @@ LEAST_SHARE = 0.07
         "ends_in_error",
         """The last thing in the log is an exception or error that no known message explains.
 
-        Not this when: training went on after it; a known message says more (`error_message`); the user interrupted the
-        run.
+        Not this when: training went on after it; a known message says more; the user interrupted the run.
         """,
         background=0.01,
     ),
@@ -205,41 +195,16 @@ def _of_label(run: Run) -> Evidence | None:
 
 
 def _of_unused(run: Run) -> Evidence | None:
-    """Say whether more was unallocated than an allocation that failed had asked for.
-
-    Raises:
-        CannotTell: no message tells both.
-    """
-    requests = [one for one in run.fatal if REQUEST.search(one.text)]
-    if not requests:
-        raise CannotTell("no message of a failed allocation that ended the run and names its size")
-    message, unused = next(((one, size) for one in requests if (size := _unallocated(one))), (requests[0], None))
-    if unused is None:
+    found = failed_allocation(run)
+    if found.unused is None:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
-    asked, allocated = _bytes(REQUEST, message), _bytes(ALLOCATED, message) or 0.0
-    if asked is None or unused < max(asked, LEAST_SHARE * (allocated + unused)):
+    if found.unused < max(found.asked, LEAST_SHARE * (found.allocated + found.unused)):
         return None
     return Evidence(
-        f"an allocation of {figure(asked / _BYTES['G'])} GiB failed while {figure(unused / _BYTES['G'])} GiB were "
-        f"reserved but unallocated, or free, in {quoted(message)}",
-        values={"requested_bytes": asked, "unused_bytes": unused, "line": message.line},
+        f"an allocation of {figure(found.asked / GIB)} GiB failed while {figure(found.unused / GIB)} GiB were "
+        f"reserved but unallocated, or free, in {quoted(found.message)}",
+        values={"requested_bytes": found.asked, "unused_bytes": found.unused, "line": found.message.line},
     )
-
-
-def _bytes(pattern: re.Pattern[str], message: Message) -> float | None:
-    found = pattern.search(message.text)
-    try:
-        return float(found[1]) * _BYTES[found[2].upper()] if found else None
-    except ValueError:
-        return None
-
-
-def _unallocated(message: Message) -> float | None:
-    """Return the bytes that are reserved without an allocation or, where they are more, free on the device."""
-    stated, reserved, allocated, free = (_bytes(one, message) for one in (UNUSED, RESERVED, ALLOCATED, FREE))
-    if stated is None and reserved is not None and allocated is not None:
-        stated = reserved - allocated
-    return None if stated is None else max(stated, free or 0.0)
 
 
 _KINDS: Mapping[str, Callable[[Run], Evidence | None]] = {

@@ -182,8 +182,7 @@ READINGS = (
     reading(grad_norm_of_labels, needs=("grad_norm", "loss"), points=2, background=0.002),
     reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 NEVER_FINITE = Outcome(
     "grad_norm_never_finite",
     """No gradient norm is finite from the first record on, and each loss is.

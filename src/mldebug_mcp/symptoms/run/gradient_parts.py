@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.gradients import Part, Profile, parts_of, profile_of
+from mldebug_mcp.measure.gradients import Part, parts_of, profile_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
@@ -37,14 +37,6 @@ FREEZES = ("freeze", "frozen")
         """,
         background=0.01,
     ),
-    Outcome(
-        "grad_grows_with_depth",
-        """Gradient norms grow steadily from the last layer to the first, a thousand times or more.
-
-        Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
-        """,
-        background=0.005,
-    ),
     any_of=(Quantity.GRADIENT_NORM,),
     whole_run=True,
 )
@@ -60,14 +52,9 @@ def gradient_parts(run: Run) -> Answers:
         return {"grad_part_zero": _of_zero(run, zero, len(parts))}
     profile = profile_of(parts)
     if profile is None:
-        why = CannotTell("the norms of too few layers are logged")
-        return {"grad_fades_with_depth": why, "grad_grows_with_depth": why}
-    return _of_profile(run, profile)
-
-
-def _of_profile(run: Run, profile: Profile) -> Answers:
+        return {"grad_fades_with_depth": CannotTell("the norms of too few layers are logged")}
     ratio = profile.first.level / profile.last.level
-    if abs(profile.order) < ORDER or max(ratio, 1 / ratio) < FAR:
+    if abs(profile.order) < ORDER or ratio > 1 / FAR:
         return {}
     between = f", with {profile.layers - 2} layers in order between" if profile.layers > 2 else ""
     said = Evidence(
@@ -76,7 +63,7 @@ def _of_profile(run: Run, profile: Profile) -> Answers:
         steps=(run.first_step,),
         values={"first": profile.first.level, "last": profile.last.level, "layers": profile.layers},
     )
-    return {"grad_fades_with_depth" if ratio < 1 else "grad_grows_with_depth": said}
+    return {"grad_fades_with_depth": said}
 
 
 def _is_meant(part: Part) -> bool:

@@ -192,8 +192,7 @@ READINGS = (
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
     ),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))

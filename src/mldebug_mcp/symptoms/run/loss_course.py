@@ -59,8 +59,7 @@ READINGS = (
         instead=NO_PROGRESS,
     ),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
-from mldebug_mcp.measure.jumps import find_spikes
+from mldebug_mcp.measure.events import interval, shape_of
+from mldebug_mcp.measure.jumps import Jumps, find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
+from mldebug_mcp.measure.spikes import Spike
+from mldebug_mcp.measure.statistics import start_level
 from mldebug_mcp.measure.terms import term_set_in
-from mldebug_mcp.symptoms import jumps as forms
-from mldebug_mcp.symptoms.jumps import Jumps
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.telling import Teller, told
+from mldebug_mcp.symptoms.telling import told
 from mldebug_mcp.text import counted, figure
 
 FEW, SHARE = 5, 50
 """More jumps than this, and than one in so many records, are noise. Chosen: on curves with heavy-tailed noise."""
-SAME_DISTANCE = 0.05
-"""Share by which distances vary that count as one. Chosen: half of what `loss_spikes_regular` bears."""
-SHOWN = 10
-"""Steps that evidence lists. Chosen: a line holds as many."""
-
-Form = Callable[[Jumps], Evidence | None]
+LEAST_RECORDS, SEVERAL_RECORDS = 12, 20
+"""Finite records from which on the height of a jump says something, and several jumps do. Chosen: as many as the noise
+of a window takes."""
+SHARE_OF_START = 0.2
+"""Of the loss at the start: a jump of this height. Chosen: hard batches of healthy runs make lower ones."""
+AT_ONCE_SHARE, AT_ONCE_RECORDS = 0.02, 3
+"""One jump is over within this share of the log, or so many records. Chosen: what one batch does is over as soon."""
+MEANS, FADES = 5.0, 2
+"""Steps per record beyond which what fades seems over at once; records between half of the height and the level before.
+Chosen: recoveries of our runs take as many steps, and what comes back over more records was not one batch."""
+LEAST_EVEN, EVEN = 3, 0.1
+"""Jumps of which a distance can be told, and the share by which it varies. Chosen: by chance one in twenty-five."""
+LISTED, SHOWN = 6, 10
+"""Jumps that a summary lists, and steps that evidence does. Chosen: a line holds as many."""
 
 
 def loss_spike(jumps: Jumps) -> Evidence:
@@ -34,14 +44,13 @@ def loss_spike(jumps: Jumps) -> Evidence:
     Not this when: many points stand out, so that the curve is noisy; it stays up (`loss_divergence`); a term of the
     loss sets in there. A jump at the very end of the log counts, and the summary says that the log ends there.
     """
-    run, found, worst = jumps.run, jumps.found, jumps.worst
-    at, last, top = jumps.at, float(jumps.loss.step[worst.last]), float(jumps.loss.value[worst.peak])
-    gaps = np.diff(jumps.steps)
-    even = len(gaps) > 1 and float(gaps.std()) <= SAME_DISTANCE * float(gaps.mean())
+    run, worst, at = jumps.run, jumps.worst, jumps.at
+    last, top = float(jumps.loss.step[worst.last]), float(jumps.loss.value[worst.peak])
+    gaps, others = np.diff(jumps.steps), moved(run, at, last)
+    even = len(gaps) > 1 and float(gaps.std()) <= EVEN / 2 * float(gaps.mean())
     spacing = {"spacing": float(gaps.mean())} if even else {}
-    more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
+    more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
-    others = moved(run, at, last)
     return Evidence(
         f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.step_name} {figure(at)} {_back(jumps)}{more}"
         f"{_beside(run, at, last, others)}",
@@ -53,7 +62,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
             "factor": top / worst.level if worst.level > 0 else float("nan"),
             "width_records": worst.last - worst.first + 1,
             "width_steps": last - at,
-            "count": len(found),
+            "count": len(jumps.found),
             "recovered": float(bool(worst.recovered)),
             **spacing,
             **_numbers(others),
@@ -61,12 +70,105 @@ def loss_spike(jumps: Jumps) -> Evidence:
     )
 
 
+def loss_spike_high(jumps: Jumps) -> Evidence | None:
+    """A jump of the training loss is as high as a fifth of the loss at the start of the run.
+
+    Not this when: it is lower, as those of hard batches are. Of a log-density it cannot be told.
+    """
+    jumps.need(LEAST_RECORDS)
+    jumps.refuse_densities()
+    height, start = jumps.worst.height, start_level(jumps.loss.value)
+    if not start or height < SHARE_OF_START * abs(start):
+        return None
+    said = f"{jumps.where} is {figure(height)} high; the loss began around {figure(start)}"
+    return Evidence(said, steps=(jumps.at,), values={"height": height, "start": start, "share": height / abs(start)})
+
+
+def loss_spike_single(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps once in the whole log and is back within a few records.
+
+    Not this when: it jumps again, or takes long to come back. Of a log-density it cannot be told.
+    """
+    jumps.need(LEAST_RECORDS)
+    jumps.refuse_densities()
+    spike, count = jumps.found[0], len(jumps.loss)
+    width = spike.last - spike.first + 1
+    if len(jumps.found) > 1 or not spike.recovered or width > max(AT_ONCE_RECORDS, AT_ONCE_SHARE * count):
+        return None
+    said = f"{jumps.where} is the only one in {count} records and lasts {width} of them"
+    return Evidence(said, steps=(jumps.at,), values={"width_records": width})
+
+
+def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps far above its recent level more than once.
+
+    Not this when: the noise is heavy-tailed (`loss_noisy`).
+    """
+    jumps.need(SEVERAL_RECORDS)
+    if len(jumps.found) < 2:
+        return None
+    steps, gaps = jumps.steps, np.diff(jumps.steps)
+    said = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
+    return Evidence(
+        f"loss jumps {len(steps)} times, {figure(float(gaps.min()))} to {figure(float(gaps.max()))} "
+        f"{jumps.run.step_name}s apart: {said}{', …' if len(steps) > LISTED else ''}",
+        steps=tuple(steps.tolist()),
+        values={
+            "count": len(steps),
+            "closest": float(gaps.min()),
+            "farthest": float(gaps.max()),
+            "highest": jumps.worst.height,
+        },
+    )
+
+
+def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
+    """The training loss jumps at even distances, as when the same data comes again.
+
+    Not this when: there are fewer than three jumps.
+    """
+    steps, run = jumps.steps, jumps.run
+    jumps.need(SEVERAL_RECORDS)
+    if len(steps) < LEAST_EVEN:
+        raise CannotTell(f"the loss jumps {len(steps)} times; {LEAST_EVEN} are needed to speak of a distance")
+    gaps = np.diff(steps)
+    distance = float(gaps.mean())
+    if float(gaps.std()) > EVEN * distance:
+        return None
+    return Evidence(
+        f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(float(steps[0]))}",
+        steps=tuple(steps.tolist()),
+        values={"distance": distance, "count": len(steps)},
+    )
+
+
+def spike_fades(jumps: Jumps) -> Evidence | None:
+    """From its highest jump the loss comes back over several records: what was thrown off is learnt again.
+
+    Not this when: it falls back from one record to the next, which means over many steps do not show.
+    """
+    shape = shape_of(jumps.loss.value, jumps.worst)
+    if shape is None:
+        raise CannotTell("the jump does not come back before the log ends, or too few records come before it")
+    if shape.fading < FADES:
+        if jumps.run.step_name != "step" or interval(jumps.loss) > MEANS:
+            raise CannotTell("the records are too many steps apart to show that a jump is over at once")
+        return None
+    return Evidence(
+        f"{jumps.where} stands above half of its height for {counted(shape.high, 'record')} and comes back to the "
+        f"level before it over {counted(shape.fading, 'record')}",
+        steps=(jumps.at,),
+        values={"records_high": shape.high, "records_fading": shape.fading, "height": jumps.worst.height},
+    )
+
+
+Form = Callable[[Jumps], Evidence | None]
 FORMS: tuple[tuple[Form, float, tuple[str, ...], tuple[str, ...]], ...] = (
-    (forms.loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
-    (forms.loss_spikes_recur, 0.3, ("palm_2022",), ()),
-    (forms.loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
-    (forms.loss_spike_high, 0.3, ("palm_2022",), ()),
-    (forms.spike_fades, 0.15, (), ()),
+    (loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
+    (loss_spikes_recur, 0.3, ("palm_2022",), ()),
+    (loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
+    (loss_spike_high, 0.3, ("palm_2022",), ()),
+    (spike_fades, 0.15, (), ()),
 )
 """How a loss jumps, how often the jump of a healthy run is like that, its sources, and what it follows.
 
@@ -100,12 +202,8 @@ def loss_events(run: Run) -> Answers:
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     jumps = Jumps(run, loss, every)
-    told_of = {form.__name__: _bound(form, jumps) for form, *_ in FORMS}
-    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **told(told_of)}
-
-
-def _bound(form: Form, jumps: Jumps) -> Teller:
-    return lambda: form(jumps)
+    forms = told({form.__name__: partial(form, jumps) for form, *_ in FORMS})
+    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **forms}
 
 
 def _back(jumps: Jumps) -> str:
@@ -136,3 +234,8 @@ def _numbers(others: list[Moved]) -> dict[str, float]:
         if one.since is not None:
             numbers[f"{one.metric}_moved_since"] = one.since
     return numbers
+
+
+def _said(spike: Spike, loss: Series) -> str:
+    top, width = figure(float(loss.value[spike.peak])), counted(spike.last - spike.first + 1, "record")
+    return f"at {figure(float(loss.step[spike.first]))} from {figure(spike.level)} to {top} for {width}"

@@ -137,7 +137,7 @@ READINGS = (
         background=0.01,
     ),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl", "diffusion"))

@@ -34,8 +34,7 @@ FILLING = ("rl", "ppo", "grpo")
 def memory_grows(run: Run) -> Evidence | None:
     """Memory in use rises by a like amount again and again, up to the end of the log.
 
-    Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does at a longer
-    batch; it swings; it is a handful of records, unless they stand on a line that rises by a third.
+    Not this when: it rises at first and levels off; it steps up once or twice, as a peak counter does; it swings.
     """
     logged = [one.finite for one in run.with_role(*MEMORIES, parts=True)]
     if not logged:

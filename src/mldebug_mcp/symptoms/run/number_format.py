@@ -17,8 +17,7 @@ FP8_METRICS = ("fp8", "float8", "amax")
         "trains_in_fp16",
         """Training runs in half precision (fp16), which holds no number above 65504.
 
-        By itself this is not a fault, but overflow needs it. Not this when: it runs in bf16, fp8 or fp32, or fp16 is
-        explicitly off; unknown where the configuration does not say.
+        By itself no fault, but overflow needs it. Not this when: it runs in another precision, or fp16 is off.
         """,
         background=0.15,
         sources=("bekman_mle",),
@@ -28,8 +27,7 @@ FP8_METRICS = ("fp8", "float8", "amax")
         "trains_in_fp8",
         """Training computes in 8-bit floats (fp8), whose scales are made from the data.
 
-        By itself this is not a fault, but a scale of zero needs it. Not this when: it runs in bf16, fp16 or fp32;
-        unknown where the configuration does not name the precision.
+        By itself no fault, but a scale of zero needs it. Not this when: it runs in another precision.
         """,
         background=0.03,
         sources=("axolotl_stability",),

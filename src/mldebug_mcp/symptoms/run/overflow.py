@@ -144,8 +144,7 @@ READINGS = (
         instead=("loss_scale_falls",),
     ),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew, but for
-those `as_chosen`."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
 
 
 @question(*(one.outcome for one in READINGS))

@@ -25,6 +25,9 @@ FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
+NEARLY, NEARLY_THEN = 0.02, 0.1
+"""Of the most that can be earned: where the reward has come to, and where it had come to when entropy was gone. Chosen:
+a wrong answer in fifty, and in ten."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
 GROWTH, SHARE_OF_GROWTH, SIGMAS = 2.0, 0.25, 6.0
@@ -121,10 +124,28 @@ def _reward_by(run: Run, step: float) -> str:
 def _is_solved(run: Run) -> bool:
     """Say whether the agent of a game has come to its best return, and stays there."""
     rewards = rewards_of(run)
-    if run.kind in TEXT_POLICIES or rewards is None or not seems_to_learn(run):
+    if rewards is None:
+        return False
+    if run.kind in TEXT_POLICIES:
+        return _earns_all_first(rewards, entropy(run))
+    if not seems_to_learn(run):
         return False
     level = blocks(averaged(run, rewards).value, 10).level
     return float(level[-1]) >= float(level.max()) - NEAR_BEST * float(np.ptp(level))
+
+
+def _earns_all_first(rewards: Series, chance: Series) -> bool:
+    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
+
+    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
+    """
+    end = end_level(rewards.value)
+    most = round(end)
+    if most < 1 or abs(end - most) > NEARLY * most or float(rewards.value.max()) > (1 + NEARLY) * most:
+        return False
+    gone = np.flatnonzero(chance.value < SHARE_OF_START * start_level(chance.value))
+    then = rewards.at(float(chance.step[gone[0]])) if len(gone) else None
+    return then is not None and then >= (1 - NEARLY_THEN) * most > float(rewards.value[0])
 
 
 def _high(run: Run) -> Evidence | None:

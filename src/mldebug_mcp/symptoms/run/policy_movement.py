@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.divergence import LEAST_RECORDS, Divergence, cost, divergences
 from mldebug_mcp.measure.policy import NOT_POLICY, require_policy
 from mldebug_mcp.measure.rewards import averaged, trend
@@ -141,61 +141,41 @@ def _high(run: Run) -> Evidence | None:
 
 
 def _judge(run: Run, one: Divergence) -> Evidence | None:
-    series = one.series
-    few = len(series) < LEAST_RECORDS
-    if few and median(series.value) <= TIMES_AT_ONCE * one.limit:
+    series, value = one.series, one.series.value
+    few, typical, peak = len(series) < LEAST_RECORDS, median(value), int(np.argmax(value))
+    if few and typical <= TIMES_AT_ONCE * one.limit:
         raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {LEAST_RECORDS} are needed")
-    kept = median(series.value) if few else highest_level(series.value).value
+    kept = typical if few else highest_level(value).value
     if kept > one.limit:
         return _sustained(run, one, kept)
-    peak = int(np.argmax(series.value))
-    top, typical = float(series.value[peak]), median(series.value)
-    at = float(series.step[peak])
-    values = {"peak": top, "median": typical, "limit": one.limit}
-    if one.of_update and top > JUMP and top > JUMP_FACTOR * typical:
-        return Evidence(
-            f"{series.name} ({one.what}) is {figure(top)} at {run.step_name} {figure(at)}; its median is "
-            f"{figure(typical)}",
-            steps=(at,),
-            values=values,
-        )
-    if top > one.limit:
-        return Evidence(
-            f"{series.name} ({one.what}) reaches {figure(top)} at {run.step_name} {figure(at)} and comes back; its "
-            f"median is {figure(typical)}",
-            steps=(at,),
-            values=values,
-            present=False,
-        )
-    return None
-
-
-def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
-    series = one.series
-    first = float(series.step[_first_stay(series.value, one.limit)])
-    # KL runs away exponentially: its departure is seen in the logarithm.
-    onset = float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))])
-    paid = None if one.of_update else cost(run, float(series.value[-1]))
-    beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
+    top, at = float(value[peak]), float(series.step[peak])
+    of_one = one.of_update and top > JUMP and top > JUMP_FACTOR * typical
+    if not of_one and top <= one.limit:
+        return None
     return Evidence(
-        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.step_name} {figure(first)} on and "
-        f"reaches a level of {figure(level)}; it begins to rise at {run.step_name} {figure(min(onset, first))}, from "
-        f"{figure(float(series.value[0]))} at first, and ends at {figure(float(series.value[-1]))}{beside}",
-        steps=(min(onset, first), first),
-        values={
-            "level": level,
-            "first": float(series.value[0]),
-            "end": float(series.value[-1]),
-            "limit": one.limit,
-            **({} if paid is None else {"cost": paid}),
-        },
+        f"{series.name} ({one.what}) reaches {figure(top)} at {run.step_name} {figure(at)} and comes back; its "
+        f"median is {figure(typical)}",
+        steps=(at,),
+        values={"peak": top, "median": typical, "limit": one.limit},
+        present=of_one,
     )
 
 
-def _first_stay(values: Floats, limit: float) -> int:
-    """Return the first index at which two values in a row exceed the limit."""
-    above = values > limit
-    return int(np.argmax(above & np.append(above[1:], True)))
+def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
+    series, above = one.series, one.series.value > one.limit
+    # The first of two values in a row that exceed the limit.
+    first = float(series.step[int(np.argmax(above & np.append(above[1:], True)))])
+    # KL runs away exponentially: its departure is seen in the logarithm.
+    onset = min(first, float(series.step[departure(np.log(np.maximum(series.value, NO_KL)), np.log(level))]))
+    paid, end = None if one.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
+    beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
+    return Evidence(
+        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.step_name} {figure(first)} on and "
+        f"reaches a level of {figure(level)}; it begins to rise at {run.step_name} {figure(onset)}, from "
+        f"{figure(float(series.value[0]))} at first, and ends at {figure(end)}{beside}",
+        steps=(onset, first),
+        values={"level": level, "end": end, "limit": one.limit, **({} if paid is None else {"cost": paid})},
+    )
 
 
 def _still(run: Run) -> Evidence | None:

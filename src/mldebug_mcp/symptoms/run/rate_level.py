@@ -29,8 +29,7 @@ _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playboo
         "lr_high",
         """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
 
-        Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, for which ten times
-        the rate of full fine-tuning is usual. Five times the upper end counts as far above.
+        Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, whose are ten times.
         """,
         background=0.05,
         sources=_SOURCES,
@@ -52,8 +51,7 @@ _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playboo
         "lr_low",
         """The peak learning rate lies far below the range that is usual for this kind of run and tuning.
 
-        Not this when: the log ends within the warmup; the model is so large that a few times less is usual; the
-        optimizer is of a family whose rates have other scales. A tenth of the lower end counts as far below.
+        Not this when: the log ends within the warmup; the optimizer is of a family whose rates have other scales.
         """,
         background=0.02,
         sources=_SOURCES,

@@ -20,42 +20,44 @@ LEAST_DECAY = 0.02
 """A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
 
 
-@question(
-    Outcome(
-        "weight_decay_high",
-        """The configured weight decay is twice what is usual, or outweighs a step at the rate of the run.
+OUTWEIGHS = Outcome(
+    "weight_decay_outweighs",
+    """At its highest rate, a step takes so much of each weight that what was learnt 200 steps ago is forgotten.
 
-        Not this when: the optimizer takes larger values by design (Lion, Muon) and rate times decay is small, or the
-        configuration does not say.
-        """,
-        background=0.02,
-        sources=("axolotl_stability",),
-        as_chosen=True,
-    ),
-    whole_run=True,
-    not_for=("diffusion",),
+    Not this when: the optimizer takes larger values by design (Lion, Muon); decay itself is usual.""",
+    background=0.003,
+    sources=("axolotl_stability",),
+    as_chosen=True,
 )
+HIGH = Outcome(
+    "weight_decay_high",
+    """The configured weight decay is twice what is usual.
+
+    Not this when: the optimizer takes larger values by design (Lion, Muon); it outweighs a step, which says more.""",
+    background=0.02,
+    sources=("axolotl_stability",),
+    as_chosen=True,
+    instead=(OUTWEIGHS.id,),
+)
+
+
+@question(OUTWEIGHS, HIGH, whole_run=True, not_for=("diffusion",))
 def regularisation(run: Run) -> Answers:
-    """Judge the configured weight decay, on its own and by what it takes in a step and in the run."""
-    decay = _decay(run)
-    return {} if decay is None else {"weight_decay_high": decay}
-
-
-def _decay(run: Run) -> Evidence | CannotTell | None:
+    """Judge the configured weight decay by what it takes in a step, else on its own."""
     decay = run.facts.optimizer.weight_decay
     if decay is None:
-        return CannotTell("weight_decay is not in the configuration")
+        unknown = CannotTell("weight_decay is not in the configuration")
+        return {OUTWEIGHS.id: unknown, HIGH.id: unknown}
     family, peak = family_of(run), _peak(run)
-    per_step = decay * (peak or 0.0)
-    is_high = decay >= FACTOR * USUAL and family not in PER_STEP
-    least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
-    if not is_high and (per_step < least or decay < LEAST_DECAY):
-        return None
     values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; 0.01 to {figure(USUAL)} is usual"
     if peak is not None:
-        values["per_step"] = per_step
+        per_step = values["per_step"] = decay * peak
         said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
-    return Evidence(said, values=values)
+        least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
+        if per_step >= least and decay >= LEAST_DECAY:
+            return {OUTWEIGHS.id: Evidence(said, values=values)}
+    is_high = decay >= FACTOR * USUAL and family not in PER_STEP
+    return {HIGH.id: Evidence(said, values=values)} if is_high else {}
 
 
 def _peak(run: Run) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import (
     Decay,
@@ -43,8 +43,6 @@ DIGITS = 5
 """Decimals of a rate that may have been rounded to zero. Chosen: "%.4f" makes 0.0000 of 2e-5."""
 LEARNT, LEAST_LOSSES = 0.1, 6
 """Share by which a loss falls, in so many records, that is not one of a rate of zero. Chosen: beyond its noise."""
-THIRD, FIFTH = 3, 5
-"""Parts of the losses at both ends, and of what they fall by. Chosen: evaluations have no noise of batches."""
 SHARE = 0.1
 """Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
 STILL_LEARNS = 0.15
@@ -58,8 +56,7 @@ SMOOTH, BETWEEN = 5, 0.01
 def lr_schedule_short(run: Run) -> Evidence | None:
     """The learning rate falls gradually to its lowest value and stays there for the rest of the run.
 
-    Not this when: that value is zero (`lr_zero`); the schedule ends with the run; it goes down in a few stages; it is
-    constant; what it stays at is no small share of the peak.
+    Not this when: that value is zero (`lr_zero`), or no small share of the peak; it goes down in a few stages.
     """
     rate = run["learning_rate"].finite
     top = int(np.argmax(rate.value))
@@ -84,8 +81,7 @@ def lr_schedule_short(run: Run) -> Evidence | None:
 def lr_zero(run: Run) -> Evidence | None:
     """The learning rate is zero over a stretch of records while training goes on.
 
-    Not this when: a schedule ends at zero with the last record, or warm-up begins at zero with the first; the rate is
-    printed with so few digits that a small one reads 0, and the loss goes on falling.
+    Not this when: only the last record or the first is zero; the rate is printed with too few digits.
     """
     rate = run["learning_rate"].finite
     zero = rate.value == 0
@@ -95,7 +91,8 @@ def lr_zero(run: Run) -> Evidence | None:
         return None
     first, last = int(edges[2 * long[0]]), int(edges[2 * long[0] + 1]) - 1
     start, end = float(rate.step[first]), float(rate.step[last])
-    if _few_digits(rate.value) and _learns(run, start, end):
+    rounded = bool(np.all(np.abs(rate.value - np.round(rate.value, DIGITS)) < NEAR**3))
+    if rounded and _learns(run, start, end):
         raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
     if last == len(zero) - 1 and ends_by_rounding(rate.value, (last - first + 1) / len(zero)):
         raise CannotTell("the learning rate is printed with so few decimals that the end of a schedule reads 0")
@@ -106,32 +103,18 @@ def lr_zero(run: Run) -> Evidence | None:
     )
 
 
-def _few_digits(rates: Floats) -> bool:
-    scaled = rates * 10.0**DIGITS
-    return bool(np.all(np.abs(scaled - np.round(scaled)) < NEAR**2))
-
-
 def _learns(run: Run, start: float, end: float) -> bool:
-    """Say whether the losses change between two steps as they cannot without updates."""
-    inside = [
-        series.value[(series.step >= start) & (series.step <= end)]
-        for series in (run[name].finite if name in run.series else None for name in ("eval_loss", "loss"))
-        if series is not None
-    ]
-    falls = (
-        median(one[-(len(one) // THIRD) :]) < (1 - LEARNT) * median(one[: len(one) // THIRD])
-        for one in inside
-        if len(one) >= LEAST_LOSSES
-    )
-    evaluated = inside[0] if "eval_loss" in run.series else np.empty(0)
-    return any(falls) or (len(evaluated) > 1 and float(np.ptp(evaluated)) > LEARNT / FIFTH * abs(float(evaluated[0])))
+    """Say whether a loss falls between two steps as it cannot without updates."""
+    inside = [run[name].finite.between(start, end).value for name in ("eval_loss", "loss") if name in run]
+    long = [one for one in inside if len(one) >= LEAST_LOSSES]
+    return any(median(one[-(len(one) // 3) :]) < (1 - LEARNT) * median(one[: len(one) // 3]) for one in long)
 
 
 def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
     Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, come again at
-    even distances, or begin a schedule that had run down anew (remarks); the rate goes up and down in even slopes.
+    even distances, or begin a schedule that had run down anew (remarks).
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)
@@ -151,21 +134,13 @@ def lr_jump(run: Run) -> Evidence | None:
     )
 
 
-def _peak(run: Run) -> Peak:
-    peak = peak_of(run)
-    if peak is None:
-        raise CannotTell("no learning rate above zero is logged")
-    return peak
-
-
 def lr_above_configured(run: Run) -> Evidence | None:
     """The logged learning rate goes above the peak that is configured, to twice as much or more.
 
     Not this when: the factor is one by which trainers scale a rate (batch, its root, devices); the rate is logged in
     thousandths or millionths; the peak of the schedule is not the configured rate (one cycle).
     """
-    peak, configured = _peak(run), _configured(run)
-    factor = highest_of_all(run) / configured
+    peak, factor, configured = _beside_configured(run)
     if factor < ABOVE or is_scaled(run, factor) or is_unit(factor, factor * configured):
         return None
     return _of_peak(run, peak, factor, configured)
@@ -177,34 +152,35 @@ def lr_below_configured(run: Run) -> Evidence | None:
     Not this when: the log ends in the warm-up or begins behind it; another group of parameters has the configured rate;
     the factor is one that trainers scale a rate by.
     """
-    peak, configured = _peak(run), _configured(run)
-    factor = highest_of_all(run) / configured
+    peak, factor, configured = _beside_configured(run)
     if factor > 1 / BELOW or is_scaled(run, 1 / factor) or is_unit(1 / factor, configured):
         return None
-    if not _shows_peak(run, peak):
+    rate, plan = rate_of(run), run.facts.plan or run.last_step
+    warmup = run.facts.schedule.warmup_steps or 0.0
+    known = rate is not None and peak.is_seen and len(rate) >= LEAST and run.step_name == "step"
+    first = run.first_step if rate is None else float(rate.step[0])
+    if not known or first > max(1.0, warmup, EARLY * plan) or run.last_step < BEHIND * warmup:
         raise CannotTell("the log does not show the peak of the schedule")
     return _of_peak(run, peak, factor, configured)
 
 
-def _configured(run: Run) -> float:
-    """Return the configured peak; raise CannotTell where it is no peak to compare with."""
-    configured, name = run.facts.schedule.peak, (run.facts.schedule.kind or "").lower()
+def _beside_configured(run: Run) -> tuple[Peak, float, float]:
+    """Return the logged peak, how many times the configured one it is, and that one; CannotTell if there is none."""
+    peak, configured, name = _peak(run), run.facts.schedule.peak, (run.facts.schedule.kind or "").lower()
     if configured is None or configured <= 0:
         raise CannotTell("no peak rate is configured")
     if family_of(run) in (Family.SELF_SET, Family.ADAFACTOR):
         raise CannotTell("the optimizer sets its own rate")
     if any(part in name for part in ("cycle", "cyclic", "noam", "inverse")):
         raise CannotTell(f"the peak of the schedule {name[:20]} is another than the configured rate")
-    return configured
+    return peak, highest_of_all(run) / configured, configured
 
 
-def _shows_peak(run: Run, peak: Peak) -> bool:
-    """Say whether the log covers the place where the rate is highest: a warm-up's end, or a schedule's beginning."""
-    rate = rate_of(run)
-    if rate is None or not peak.is_seen or len(rate) < LEAST or run.step_name != "step":
-        return False
-    plan, warmup = run.facts.plan or run.last_step, run.facts.schedule.warmup_steps or 0.0
-    return float(rate.step[0]) <= max(1.0, warmup, EARLY * plan) and run.last_step >= BEHIND * warmup
+def _peak(run: Run) -> Peak:
+    peak = peak_of(run)
+    if peak is None:
+        raise CannotTell("no learning rate above zero is logged")
+    return peak
 
 
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
@@ -219,8 +195,7 @@ def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence
 def lr_hardly_decays(run: Run) -> Evidence | None:
     """A cosine or a straight line is configured, and the learning rate is far above it late in the plan.
 
-    Not this when: the schedule has restarts, stages or a floor that is configured; the run is not halfway through; the
-    difference is one of few decimals.
+    Not this when: the schedule has restarts, stages or a floor that is configured; the run is not halfway through.
     """
     decay, least = _decay(run)
     if decay is None or decay.progress < HALFWAY or decay.share - decay.expected <= least:
@@ -231,8 +206,7 @@ def lr_hardly_decays(run: Run) -> Evidence | None:
 def lr_decays_early(run: Run) -> Evidence | None:
     """A cosine or a straight line is configured, and the learning rate is far below it early in the plan.
 
-    A schedule that is stepped more often than the optimizer runs ahead of the plan. Not this when: its own length is
-    configured; it goes down in stages.
+    Not this when: its own length is configured; it goes down in stages.
     """
     decay, least = _decay(run)
     if decay is None or decay.progress > 1 - BESIDE or decay.expected_least - decay.share <= least:
@@ -243,11 +217,9 @@ def lr_decays_early(run: Run) -> Evidence | None:
 def _decay(run: Run) -> tuple[Decay | None, float]:
     """Return how far the rate has come down, None where none is to be expected, and the least that matters."""
     peak, rate, shape = _peak(run), rate_of(run), shape_of(run)
-    if rate is None or shape is None:
-        raise CannotTell("no schedule is configured")
     decay = decay_of(run) if shape is Shape.FALLS else None
-    if shape is Shape.FALLS and (decay is None or decay.records < LEAST):
-        raise CannotTell(f"plan, progress or {LEAST} records behind the peak are missing")
+    if rate is None or shape is None or (shape is Shape.FALLS and (decay is None or decay.records < LEAST)):
+        raise CannotTell(f"a schedule, its plan or {LEAST} records behind the peak are missing")
     return decay, BESIDE + last_decimal(rate.value) / (2 * peak.value)
 
 
@@ -270,8 +242,7 @@ READINGS = (
     reading(lr_hardly_decays, needs=_RATE, background=0.01),
     reading(lr_decays_early, needs=_RATE, background=0.01),
 )
-"""How each outcome is seen, of how many values, and how often a healthy run shows it. Chosen: the fit counts the
-backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), needs=_RATE, whole_run=True)

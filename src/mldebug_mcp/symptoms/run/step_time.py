@@ -51,37 +51,26 @@ def step_time_grows(run: Run) -> Evidence | None:
         return None
     onset = float(times.step[departure(times.value, slower)])
     where = f"at the end of the log as at its beginning, from {run.step_name} {figure(onset)} on"
-    return _slower(run, early, slower, onset, where)
+    return _slower(early, slower, onset, where)
 
 
 def _in_few(run: Run, times: Series) -> Evidence | None:
-    """Return a growth that is plain from a handful of records.
-
-    Raises:
-        CannotTell: the records are too few for anything less plain.
-    """
+    """Return a growth that is plain from a handful of records; CannotTell of anything less plain."""
     half = len(times) // 2
     early, late = times.value[:half], times.value[half:]
     if run.kind in LEARNS_LATE or float(late.min()) < FEW_FACTOR * float(early.max()):
         raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_RECORDS} are needed")
     onset = float(times.step[half])
     where = f"in the last {len(late)} records as in the {len(early)} before, from {run.step_name} {figure(onset)} on"
-    return _slower(run, median(early), median(late), onset, where)
+    return _slower(median(early), median(late), onset, where)
 
 
-def _slower(run: Run, early: float, late: float, onset: float, where: str) -> Evidence:
+def _slower(early: float, late: float, onset: float, where: str) -> Evidence:
     return Evidence(
-        f"steps take {late / early:.2g} times as long {where}{_completions(run)}",
+        f"steps take {late / early:.2g} times as long {where}",
         steps=(onset,),
         values={"early": early, "late": late, "factor": late / early},
     )
-
-
-def _completions(run: Run) -> str:
-    if "completion_length" not in run or len(run["completion_length"].finite) < FEW:
-        return ""
-    level = blocks(run["completion_length"].finite.value, BLOCKS).level
-    return f"; completions are {level[-1] / level[0]:.2g} times as long" if level[0] > 0 else ""
 
 
 def step_time_spikes(run: Run) -> Evidence | None:
@@ -125,7 +114,7 @@ READINGS = (
     reading(step_time_grows, sources=("smol_playbook",), background=0.004),
     reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit counts the backgrounds anew."""
+"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
 @question(*(one.outcome for one in READINGS), any_of=PACES)

@@ -1,0 +1,66 @@
+"""What each link from a cause to a symptom rests on: a quote, a count from labelled runs, or neither.
+
+    python -m benchmarks.links [--list]
+
+A link is a row of PLAYBOOK.md. It is quoted where the row cites a quote, and counted where runs of `benchmarks/faults`
+with that cause, in which the symptom can be judged, are in the fit. With `--list` the links with neither are printed,
+by cause: find a source for them, or inject the cause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mldebug_mcp.knowledge import catalogue
+
+FITTED = Path(__file__).parents[1] / "src" / "mldebug_mcp" / "diagnose" / "fitted.json"
+LEAST = 1.0
+"""Runs, weighted, in which a symptom could be judged, from which a link counts as counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A row of the playbook, and what it rests on."""
+
+    cause: str
+    symptom: str
+    frequency: str
+    quotes: tuple[str, ...]
+    runs: float
+
+
+def links() -> Iterator[Link]:
+    """Yield the links of all causes in file order."""
+    counted: dict[str, dict[str, list[float]]] = json.loads(FITTED.read_text(encoding="utf-8"))["causes"]
+    for cause in catalogue().causes.values():
+        for effect in cause.effects:
+            _, runs = counted.get(cause.id, {}).get(effect.symptom, (0.0, 0.0))
+            yield Link(cause.id, effect.symptom, effect.frequency.value, effect.quotes, runs)
+
+
+def main() -> None:
+    """Print how many links rest on what, and those that rest on nothing."""
+    parser = argparse.ArgumentParser("benchmarks.links", description="What each link of the playbook rests on.")
+    parser.add_argument("--list", action="store_true", help="list the links with neither a quote nor a count")
+    listed = parser.parse_args().list
+    found = list(links())
+    neither = [one for one in found if not one.quotes and one.runs < LEAST]
+    print("| links | quoted | counted | both | neither |\n| --- | --- | --- | --- | --- |")
+    quoted, counted = (
+        sum(map(bool, each)) for each in zip(*((one.quotes, one.runs >= LEAST) for one in found), strict=True)
+    )
+    both = sum(bool(one.quotes) and one.runs >= LEAST for one in found)
+    print(f"| {len(found)} | {quoted} | {counted} | {both} | {len(neither)} |")
+    if listed:
+        print("\n| cause | links with neither |\n| --- | --- |")
+        for cause in dict.fromkeys(one.cause for one in neither):
+            rows = [f"{one.symptom} ({one.frequency})" for one in neither if one.cause == cause]
+            print(f"| {cause} | {', '.join(rows)} |")
+
+
+if __name__ == "__main__":
+    main()
