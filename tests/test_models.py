@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import pkgutil
 import re
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 import mldebug_mcp
-from mldebug_mcp.models import Finding, Number, State
+from mldebug_mcp import models
+from mldebug_mcp.models import Finding, Model, Number, State
 from mldebug_mcp.server.strict import answer_type
 from mldebug_mcp.server.tools import TOOLS
 
@@ -49,6 +52,30 @@ def test_text_of_an_answer_is_cleaned_and_stays_encodable() -> None:
 def test_a_model_refuses_fields_that_the_contract_does_not_have() -> None:
     with pytest.raises(ValidationError, match="advice"):
         Finding.model_validate({"symptom": "loss_spike", "state": "present", "advice": "lower the rate"})
+
+
+def models_of_the_contract() -> list[type[Model]]:
+    modules = [
+        importlib.import_module(f"{models.__name__}.{one.name}") for one in pkgutil.iter_modules(models.__path__)
+    ]
+    found = {one for module in modules for one in vars(module).values() if isinstance(one, type)}
+    return sorted((one for one in found if issubclass(one, Model)), key=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("model", models_of_the_contract(), ids=lambda model: model.__name__)
+def test_every_field_says_what_it_holds(model: type[Model]) -> None:
+    assert [name for name, field in model.model_fields.items() if not field.description] == []
+    assert model.__doc__
+
+
+def test_a_number_with_a_unit_names_it() -> None:
+    for model in models_of_the_contract():
+        module = importlib.import_module(model.__module__)
+        for name, field in model.model_fields.items():
+            if name.endswith("_bytes"):
+                assert "Sizes are bytes" in (module.__doc__ or "")
+            if "probability" in name:
+                assert "0 to 1" in (field.description or ""), f"{model.__name__}.{name}"
 
 
 def test_what_a_notebook_shows_of_an_answer_is_a_line(examples: Path) -> None:

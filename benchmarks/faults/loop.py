@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional
 from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
 from benchmarks.faults.other_tasks import OTHER_TASKS
 from benchmarks.faults.tasks import TASKS, Batch, Shape, Task, joined
+from mldebug_mcp.recorder import Recorder
 
 Loss = Callable[[Tensor, Batch], Tensor]
 
@@ -44,6 +46,7 @@ class Setup(Experiment):
         rolled_back: Steps that each resume lost: they are made and logged again.
         by_class: Whether the recall of each class and their mean F1 are logged at evaluation.
         watch: Returns what else is logged of a step, of the model and its logits.
+        recording: Where a recorder writes, beside what is logged.
     """
 
     left_out = ((), (), ("grad_norm",), ("grad_norm", "learning_rate", "epoch"))
@@ -85,6 +88,7 @@ class Setup(Experiment):
     watch: Callable[[nn.Module, Tensor], Record] | None = None
     by_class: bool = False
     edit: Callable[[int, Record], Record] | None = None
+    recording: Path | None = None
 
     @classmethod
     def usual(cls, task: Task, seed: int) -> Setup:
@@ -199,6 +203,11 @@ class Training:
         self.spoiling = torch.Generator().manual_seed(setup.seed + 1)
         self.schedule_began = 0
         self.watched: Record = {}
+        self.recorder = self._recorder()
+
+    def _recorder(self) -> Recorder | None:
+        path = self.setup.recording
+        return Recorder(path).watch(self.model, self.optimizer) if path is not None else None
 
     def records(self) -> Iterator[Record]:
         """Make all steps and yield their records; those that a resume lost come again."""
@@ -208,11 +217,25 @@ class Training:
             for step in range(began, resume):
                 if step == resume - setup.rolled_back:
                     kept = self._state()
-                yield self.step(step)
+                yield self._recorded(step)
             if setup.rolled_back:
                 self._restore(kept)
             self._resume(resume)
             began = resume - setup.rolled_back
+            if self.recorder is not None:  # as a process that is started again opens its own
+                self.recorder.close()
+                self.recorder = self._recorder()
+        if self.recorder is not None:
+            self.recorder.close()
+
+    def _recorded(self, step: int) -> Record:
+        if self.recorder is None:
+            return self.step(step)
+        self.recorder.begin(number=step + 1)
+        record = self.step(step)
+        self.recorder.log(**{name: value for name, value in record.items() if name != "step"})
+        self.recorder.end()
+        return record
 
     def _state(self) -> dict[str, Any]:
         return copy.deepcopy({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()})

@@ -157,10 +157,35 @@ def test_siblings_are_drawn_behind_a_run_and_do_not_stretch_its_scale(tmp_path: 
 
     assert main(["diagnose", str(tmp_path), "--html", str(page)]) == 0
 
-    behind, own = data_of(page.read_text(encoding="utf-8"))[0]["curves"]
+    shown = page.read_text(encoding="utf-8")
+    behind, own = data_of(shown)[0]["curves"]
     assert (behind["name"], behind["of"]) == ("loss of b", True)
     assert (own["name"], own["of"]) == ("loss", False)
-    assert data_of(page.read_text(encoding="utf-8"))[0]["high"] < 10
+    assert data_of(shown)[0]["high"] < 10
+    assert "values to 1000000 are beyond the scale" in shown
+
+
+def test_siblings_are_compared_in_the_panels_and_in_a_table_with_what_is_set_otherwise(tmp_path: Path) -> None:
+    for rate, last in {1e-4: 3.0, 1e-3: 1.0, 3e-3: 0.5}.items():
+        folder = tmp_path / f"rate_{rate}"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"learning_rate": rate, "batch_size": 8, "optim": "adamw"}))
+        write_log(folder / "log.jsonl", [{"step": i, "loss": one} for i, one in enumerate(np.linspace(4, last, 60))])
+    page = tmp_path / "page.html"
+
+    assert main(["diagnose", str(tmp_path), "--run", "rate_0.001", "--html", str(page)]) == 0
+
+    shown = page.read_text(encoding="utf-8")
+    (panel, *_) = data_of(shown)
+    *behind, own = panel["curves"]
+    assert [one["name"] for one in behind] == [
+        "loss of rate_0.0001 (learning_rate=0.0001)",
+        "loss of rate_0.003 (learning_rate=0.003)",
+    ]
+    assert len({one["colour"] for one in (*behind, own)}) == 3, "they are told apart"
+    assert panel["low"] <= 0.5, "a sibling that does not flatten the run is within the scale"
+    rows = re.findall(r"<tr><td>(?:<b>)?([^<]+)", shown)
+    assert rows[:3] == ["rate_0.003", "this run", "rate_0.0001"], "the best first"
 
 
 def test_a_curve_of_very_many_records_keeps_its_lowest_and_highest_points_in_few() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import warnings
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from mldebug_mcp import diagnose_run, read_run
+from mldebug_mcp import read_run
 from mldebug_mcp.recorder import accelerate_tracker, keras_callback, lightning_callback, trainer_callback
 from tests.recorder.loops import events, head, loader, steps
 
@@ -176,9 +175,14 @@ def test_a_recorded_trainer_that_fails_says_so(tmp_path: Path) -> None:
                 raise RuntimeError("CUDA error: device-side assert triggered")
             return super().forward(input_ids, labels, **kwargs)
 
-    with pytest.raises(RuntimeError):
-        trained(tmp_path, Failing())
+    model = Failing()
+    with pytest.raises(RuntimeError) as failed:
+        trained(tmp_path, model)
+    frame = next(one for one in failed.traceback if one.name == "trained").frame
+    callbacks = frame.f_locals["trainer"].callback_handler.callbacks
+    recorder = next(one.recorder for one in callbacks if hasattr(one, "recorder"))
+    recorder.__exit__(RuntimeError, failed.value, None)
     file = tmp_path / "recording" / "recorder.jsonl"
-    assert [one["step"] for one in steps(file)][-1] >= 7
-    assert json.dumps(events(file)) is not None
-    assert diagnose_run(tmp_path / "recording").run.steps >= 7
+    assert [one["step"] for one in steps(file)] == list(range(1, 9))
+    assert "device-side assert" in events(file)["exception"]["error"]
+    assert any("device-side assert" in one.text for one in read_run(tmp_path / "recording").messages)

@@ -8,8 +8,9 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import anyio
@@ -34,6 +35,10 @@ _MOVES = (
     (re.compile(r"\d+ (unlikely|other) causes"), r"N \1 causes"),
 )
 """What every fit and every new symptom moves: how likely causes are, and how many there are."""
+_TITLE = "What it may be"
+_CAUSE = re.compile(r"^ +N%  \w+|^    N% |^    < ?N%")
+_REASONS = re.compile(r"(for|against)( it)?: .*")
+"""Lines with a cause, in the terminal and on a page; and what is said for and against it."""
 
 
 def answers(kind: str) -> Iterator[tuple[str, str]]:
@@ -54,7 +59,10 @@ async def _agent(asked: Asked) -> str:
     return text + "\n" if result.is_error else _lines(json.loads(text))
 
 
-def _lines(answer: Mapping[str, object]) -> str:
+def _lines(answer: dict[str, Any]) -> str:
+    leading, *others = answer["hypotheses"]
+    leading = {name: value for name, value in leading.items() if name not in ("because", "against")}
+    answer["hypotheses"] = [leading, *(["…"] if others else [])]
     return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -74,4 +82,20 @@ def _page(asked: Asked) -> str:
 def _still(text: str) -> str:
     for moves, still in _MOVES:
         text = moves.sub(still, text)
-    return "".join(line.rstrip() + "\n" for line in text.splitlines())
+    return "".join(line.rstrip() + "\n" for line in _leading_only(text.splitlines()))
+
+
+def _leading_only(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines without the causes behind the first and what speaks for them: every fit orders them anew."""
+    causes = None
+    for line in lines:
+        if line.strip().startswith(_TITLE):
+            causes = 0
+        elif causes is not None and (line.startswith("<h2>") or (line and line[0] not in " <")):
+            causes = None
+        elif causes is not None and _CAUSE.match(line):
+            causes += 1
+        if causes is None or causes < 2:
+            yield _REASONS.sub(r"\1\2: …", line) if causes else line
+        elif causes == 2 and _CAUSE.match(line):
+            yield "    …"

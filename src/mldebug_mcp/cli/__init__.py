@@ -12,9 +12,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from mldebug_mcp.cli.commands import DONE, UNUSABLE, do_probe, do_serve
+from mldebug_mcp.cli.data import do_probe
 from mldebug_mcp.cli.parser import make_parser
 from mldebug_mcp.cli.runs import with_sides_named
+from mldebug_mcp.cli.serving import do_serve
+from mldebug_mcp.cli.verbs import DONE, UNUSABLE
 from mldebug_mcp.errors import MLDebugError
 from mldebug_mcp.offline import OFFLINE
 from mldebug_mcp.text import LONGEST_ERROR, shorten

@@ -6,7 +6,6 @@ import time
 from html import escape
 from pathlib import Path
 
-from mldebug_mcp.cli.siblings import siblings_to_draw
 from mldebug_mcp.diagnose.diagnosis import diagnose
 from mldebug_mcp.diagnose.watch import GOING_ON, SILENT
 from mldebug_mcp.errors import InputError
@@ -50,7 +49,7 @@ class LivePage:
         # The log of a run that is still going ends before its plan because it is not over.
         going_on = (self._grew or _was_just_written(expanded(self._path))) and not has_finished(run)
         answer = diagnose(run, self._reference, findings=[GOING_ON] if going_on else [])
-        return diagnosis_html(answer, run, self._reference, siblings_to_draw(run), live=True)
+        return diagnosis_html(answer, run, self._reference, live=True)
 
 
 def _was_just_written(path: Path) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from mldebug_mcp.cli.commands import DONE
 from mldebug_mcp.cli.progress import shown_progress
-from mldebug_mcp.cli.verbs import Commands, add_json, verb
+from mldebug_mcp.cli.verbs import DONE, Commands, add_json, verb
 
 _SETTINGS = (
     "sampler", "seed", "batch_size", "accumulation", "world", "rows", "drop_last", "split_batches", "dispatch_batches",

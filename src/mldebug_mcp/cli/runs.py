@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mldebug_mcp.cli.commands import DONE, FOUND
 from mldebug_mcp.cli.progress import shown_progress
-from mldebug_mcp.cli.verbs import Commands, add_json, verb
+from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, add_json, print_json, verb
 from mldebug_mcp.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def do_runs(options: argparse.Namespace) -> int:
     if options.csv:
         _write_csv(answer, Path(options.csv))
     if options.json:
-        print(answer.to_json(indent=2))
+        print_json(answer)
     else:
         from mldebug_mcp.report.console import console_for
         from mldebug_mcp.report.runs_terminal import MOST_ROWS, print_runs

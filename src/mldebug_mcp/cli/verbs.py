@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+if TYPE_CHECKING:
+    from mldebug_mcp.models import Model
+
+DONE, FOUND, UNUSABLE = 0, 1, 2
+"""Exit codes: done; something was found, with --check; the input cannot be used."""
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
@@ -18,3 +23,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print the answer as JSON, as the MCP tool gives it with detail='full'"
     )
+
+
+def count(text: str) -> int:
+    """Return the number of an option that counts."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
+    return int(text)
+
+
+def print_json(answer: Model) -> None:
+    """Print an answer as JSON."""
+    print(answer.to_json(indent=2))

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
 from mldebug_mcp.models import State
+from mldebug_mcp.models.base import SOUND
 
 WORD_COUNTS_AS = 4
 """Runs that a word of PLAYBOOK.md, or a background chosen by hand, counts as."""
@@ -102,7 +103,7 @@ def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
             if state is not State.UNKNOWN:
                 seen, judged = of_cause.get(symptom, (0, 0))
                 of_cause[symptom] = (seen + run.weight * (state is State.PRESENT), judged + run.weight)
-    return counted, counted.pop("healthy", {})
+    return counted, counted.pop(SOUND, {})
 
 
 def fit_trust(runs: Sequence[LabelledRun], probabilities: Callable[[LabelledRun, Trust], Mapping[str, float]]) -> Trust:

@@ -31,6 +31,7 @@ from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.measure.resumes import joins_of
 from mldebug_mcp.measure.scale import knows_nothing
 from mldebug_mcp.models import Comparison, Diagnosis, Finding
+from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.text import figure
 
@@ -166,7 +167,7 @@ def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:
     """Return what it says that a log tells next to nothing: such excerpts are shown where something is wrong."""
     if not hardly_judged(findings, run):
         return []
-    return [Evidence("healthy", LITTLE_BITS, "the log tells next to nothing", "log")]
+    return [Evidence(SOUND, LITTLE_BITS, "the log tells next to nothing", "log")]
 
 
 def _told_by_no_result(run: Run) -> list[Evidence]:
@@ -177,10 +178,10 @@ def _told_by_no_result(run: Run) -> list[Evidence]:
     if not names_nothing(run):
         return []
     told = "no loss, score or reward was found"
-    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in ("healthy", "unknown"))
+    healthy, unknown = (catalogue().causes[name].prior_for(run.kind) for name in NO_FAULTS)
     return [
-        Evidence("healthy", -NO_RESULT_BITS, told, "log"),
-        Evidence("unknown", math.log2(healthy / unknown), told, "log"),
+        Evidence(SOUND, -NO_RESULT_BITS, told, "log"),
+        Evidence(OTHER, math.log2(healthy / unknown), told, "log"),
     ]
 
 
@@ -206,7 +207,7 @@ def _told(comparison: Comparison | None) -> list[Evidence]:
         return []
     results = [one for one in comparison.partings if one.metric != "learning_rate"]
     if not results:
-        return [Evidence("healthy", SETTING_BITS, "no metric departs from the reference run", "reference")]
+        return [Evidence(SOUND, SETTING_BITS, "no metric departs from the reference run", "reference")]
     worse = next((one for one in results if one.worse), None)
     bits = ENDS_WORSE_BITS if worse is not None and len(comparison.settings) <= FEW_SETTINGS else SETTING_BITS
     told = [Evidence(cause, bits, difference, "reference") for cause, difference in suspects(comparison).items()]
@@ -216,4 +217,4 @@ def _told(comparison: Comparison | None) -> list[Evidence]:
     else:
         ends = f"{worse.metric} ends at {figure(worse.run_at_end)}"
         said, against = f"{ends}, in the reference run {figure(worse.reference_at_end)}", ENDS_WORSE_BITS
-    return [*told, Evidence("healthy", -against, said, "reference")]
+    return [*told, Evidence(SOUND, -against, said, "reference")]

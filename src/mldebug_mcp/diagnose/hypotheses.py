@@ -119,12 +119,14 @@ def _hypothesis(
 ) -> Hypothesis:
     cause, absent = known.causes[item.id], states[State.ABSENT]
     seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
+    speaking = sorted(seen & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
     short = Hypothesis(
         cause=item.id,
         probability=item.probability,
         credence=credence(item.probability),
         because=in_bits(item, +1, absent),
         against=in_bits(item, -1, absent),
+        symptoms=speaking,
         tied_with=tied_with,
     )
     if item.probability < LEADING:

@@ -8,6 +8,7 @@ from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.knowledge.errors import KnownError, Role, match
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding
+from mldebug_mcp.models.base import OTHER
 
 FIRST, LESS = 6.0, 1.5
 """Bits for the first cause that a row of errors.jsonl names, and how many fewer for each further one.
@@ -49,7 +50,7 @@ def beside(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Fi
 
 
 def _told(row: KnownError, said: str) -> list[Evidence]:
-    causes = row.causes or ("unknown",)
+    causes = row.causes or (OTHER,)
     return [
         Evidence(cause, STANDS + max(FIRST - LESS * place, LESS), said, "error") for place, cause in enumerate(causes)
     ]

@@ -15,7 +15,7 @@ from mldebug_mcp.knowledge.playbook import plain
 from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.models import Hypothesis
-from mldebug_mcp.models.base import GRAVEST_FIRST
+from mldebug_mcp.models.base import GRAVEST_FIRST, NO_FAULTS
 from mldebug_mcp.models.diagnosis import State
 from mldebug_mcp.models.memory import Lever, MemoryFinding, MemoryReport, MemoryTotals, OutOfMemoryReport
 from mldebug_mcp.symptoms.memory import Judged, examine_memory, memory_symptoms
@@ -157,7 +157,7 @@ def _hypotheses(judged: list[Judged]) -> list[Hypothesis]:
             {effect.symptom: effect.frequency.share for effect in cause.effects if effect.symptom in symptoms},
         )
         for cause in known.causes.values()
-        if cause.id in ("healthy", "unknown") or any(effect.symptom in symptoms for effect in cause.effects)
+        if cause.id in NO_FAULTS or any(effect.symptom in symptoms for effect in cause.effects)
     ]
     background = {one.id: one.background for one in symptoms.values()}
     evidence = weigh(candidates, [one.finding() for one in judged], background)

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mldebug_mcp.models import Call, EntryHit, Explanation, Hypothesis, NextStep, QuoteHit
+from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.text import clean, shorten
 
 if TYPE_CHECKING:
     from mldebug_mcp.models import BatchFinding, ErrorMatch, FirstError
     from mldebug_mcp.models.memory import CallSite, MemoryFinding
 
-_ON_LEADER = {"healthy": "what to check before it is believed", "unknown": "how to narrow it down"}
+_ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}
 """What there is to read on the two hypotheses that have nothing to fix."""
 FAR_BELOW = 0.5
 """Share of the best quote's score below which the best entry is about something else (chosen)."""
@@ -58,7 +59,7 @@ def after_ranking(steps: Iterable[NextStep], hypotheses: Sequence[Hypothesis]) -
         call = ready(step.call, step.action)
         if call is not None:
             return call
-    leader = hypotheses[0].cause if hypotheses else "unknown"
+    leader = hypotheses[0].cause if hypotheses else OTHER
     return _read(leader, f"the leading hypothesis: {_ON_LEADER.get(leader, 'how to confirm and fix it')}")
 
 
@@ -111,7 +112,7 @@ def after_error(error: FirstError | None, matches: Sequence[ErrorMatch]) -> Call
 
     found = search_folklore(words)
     if not found.quotes and not found.entries:
-        return _read("unknown", _ON_LEADER["unknown"])
+        return _read(OTHER, _ON_LEADER[OTHER])
     return Call(tool="search_folklore", arguments={"query": words, "kind": "any"}, why="what is known about its words")
 
 

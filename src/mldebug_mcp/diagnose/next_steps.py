@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from mldebug_mcp.diagnose.batch_call import filled_batch_call
 from mldebug_mcp.diagnose.information import entropy
 from mldebug_mcp.models import Hypothesis, NextStep
+from mldebug_mcp.models.base import NO_FAULTS
 from mldebug_mcp.text import quoted
 
 MAX_STEPS = 5
@@ -92,7 +93,7 @@ def order_next_steps(hypotheses: Sequence[Hypothesis]) -> list[NextStep]:
 def _steps(hypotheses: Sequence[Hypothesis]) -> Iterator[tuple[Hypothesis, NextStep]]:
     """Yield every hypothesis with its checks; two checks of one hypothesis that make the same call count once."""
     for place, hypothesis in enumerate(hypotheses):
-        if hypothesis.cause not in ("healthy", "unknown") or place == 0:
+        if hypothesis.cause not in NO_FAULTS or place == 0:
             open_ones = [step for step in hypothesis.next_steps if not step.answer]
             for step in {step.call or step.action: step for step in reversed(open_ones)}.values():
                 yield hypothesis, step

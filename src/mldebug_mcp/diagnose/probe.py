@@ -16,6 +16,7 @@ from mldebug_mcp.diagnose.probe_batch import ProbeBatch, read_probe_batch
 from mldebug_mcp.diagnose.verdict import Decision, decide
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models import Call, Finding, Hypothesis, NextStep
+from mldebug_mcp.models.base import NO_FAULTS, SOUND
 from mldebug_mcp.models.probe import BadOperation, CurvePoint, ProbeResult, RankedCause, ResistingRow
 from mldebug_mcp.probe import Job, Measured, Progress, run_probe
 from mldebug_mcp.probe.host import RawProbe
@@ -201,7 +202,7 @@ def _with_more_time(
 
 def _hypotheses(seen: Measured, findings: list[Finding]) -> list[Hypothesis]:
     """Rank the causes that a probe can tell apart; it says nothing about others."""
-    judged = {*probe_effects(), "healthy", "unknown"}
+    judged = {*probe_effects(), *NO_FAULTS}
     kind = "unknown" if seen.targets == "tokens" else "supervised"
     ranked = judge_causes(findings, kind, [], "", only=judged)
     # The probe has been made: do not suggest it again.
@@ -285,4 +286,4 @@ def _last_lines(text: str) -> str:
 
 def is_sound(result: ProbeResult) -> bool:
     """Return whether nothing was found: the batch is memorised and `healthy` leads."""
-    return result.verdict == "memorised" and bool(result.causes) and result.causes[0].cause == "healthy"
+    return result.verdict == "memorised" and bool(result.causes) and result.causes[0].cause == SOUND

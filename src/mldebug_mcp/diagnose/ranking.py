@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mldebug_mcp.models.base import OTHER, SOUND
+
 Kind = Literal["finding", "log", "error", "reference", "check"]
 """What says something of a cause: a finding, what a log is (its length, its beginning), the error that ended the run, a
 run to compare with, the outcome of a check."""
@@ -29,7 +31,6 @@ SPEAKS = 1.0
 """Bits from which a question counts as speaking for a cause: two to one. Chosen by hand."""
 LEAST_SHOWN = 0.05
 """Bits below which a finding is not named: they round to +0.0."""
-SOUND, OTHER = "healthy", "unknown"
 
 _WORDS = (
     (0.86, "almost certain"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -12,8 +12,8 @@ import numpy as np
 from mldebug_mcp.diagnose.next_call import diagnose_call
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import Run, Series, read_run
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.measure.course import course_of
+from mldebug_mcp.measure.named import named
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models.metric import MetricReading, MetricValues
 from mldebug_mcp.text import figure, shorten
@@ -79,25 +79,13 @@ def read_curves(
     )
 
 
-def _found(run: Run, name: str) -> Iterator[Series]:
-    """Yield the series of a name: as logged, canonical, or of a role; of a role all that have it."""
-    wanted = name.strip().lower()
-    exact = [one for key, one in run.series.items() if wanted in (key.lower(), (one.logged_as or key).lower())]
-    if exact:
-        yield exact[0]
-        return
-    evaluated, quantity = wanted.startswith("eval_"), wanted.removeprefix("eval_")
-    if quantity in {str(one) for one in Quantity}:
-        phase = "eval" if evaluated else "train"
-        of_role = list(run.with_role(Quantity(quantity), phase=phase)) or list(
-            run.with_role(Quantity(quantity), phase=phase, parts=True)
-        )
-        if of_role:
-            yield from (run[one.name] for one in of_role)
-            return
-    raise InputError(
-        f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; the nearest: {_nearest(run, wanted)}"
-    )
+def _found(run: Run, name: str) -> list[Series]:
+    """Return the series of a name: as logged, canonical, or of a role; of a role all that have it."""
+    found = named(run, name)
+    if found:
+        return found
+    nearest = _nearest(run, name.strip().lower())
+    raise InputError(f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; the nearest: {nearest}")
 
 
 def _nearest(run: Run, wanted: str) -> str:

@@ -53,6 +53,5 @@ def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 def speaks_first(present: Sequence[Finding], hypothesis: Hypothesis) -> float | None:
     """Return the first step of what is seen and speaks for a hypothesis; None where that has no step."""
-    said = [text.partition(" ")[0] for text in hypothesis.because]
-    steps = [one.steps[0] for one in present if one.symptom in said and one.steps]
+    steps = [one.steps[0] for one in present if one.symptom in hypothesis.symptoms and one.steps]
     return min(steps, default=None)

@@ -15,7 +15,6 @@ from mldebug_mcp.diagnose.diagnosis import gather
 from mldebug_mcp.diagnose.hypotheses import judge_causes
 from mldebug_mcp.diagnose.levels import levels_of
 from mldebug_mcp.diagnose.next_call import diagnose_call
-from mldebug_mcp.diagnose.ranking import OTHER
 from mldebug_mcp.diagnose.rests_on import speaks_first
 from mldebug_mcp.diagnose.run_cache import RunCache, fingerprint
 from mldebug_mcp.diagnose.shared_settings import shared_settings
@@ -30,6 +29,7 @@ from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.run_result import result_of
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import State
+from mldebug_mcp.models.base import OTHER
 from mldebug_mcp.models.runs import Ranks, RunRow, Runs
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.progress import checkpoint

@@ -12,6 +12,7 @@ from mldebug_mcp.diagnose.ranking import Ranked
 from mldebug_mcp.diagnose.what_to_log import LEADING, metrics_that_split
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Finding, Hypothesis, NextStep, Tie
+from mldebug_mcp.models.base import NO_FAULTS
 
 SAME = 1.0
 """The evidence for two causes is the same if it differs by at most this many bits, summed over all findings."""
@@ -30,7 +31,7 @@ def tied(ranked: Sequence[Ranked]) -> dict[str, list[str]]:
     return {
         one.id: [other.id for other in leading if other.id != one.id and _distance(one, other) <= SAME]
         for one in leading
-        if one.id not in ("healthy", "unknown")
+        if one.id not in NO_FAULTS
     }
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mldebug_mcp.diagnose.compare import FAULTS, WORSE, settings_with_rate
-from mldebug_mcp.diagnose.ranking import SOUND, Evidence
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.among_siblings import AmongSiblings, among_siblings
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.text import figure
 
 SPREADS = 5.0

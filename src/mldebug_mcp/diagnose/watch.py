@@ -16,6 +16,7 @@ from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.followed import FollowedRun
 from mldebug_mcp.measure.beginning import has_finished
 from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.models.base import NO_FAULTS
 from mldebug_mcp.models.watching import News
 from mldebug_mcp.text import counted, figure, percent
 
@@ -27,7 +28,6 @@ evaluation or a checkpoint may take minutes."""
 SHOWN = 3
 SURE = 2
 """Looks in a row at which no result is found before that is told: the first records may come before any."""
-SOUND = ("healthy", "unknown")
 GOING_ON = Finding(symptom="log_stops", state=State.UNKNOWN, summary="the run is still going")
 """The log of a run that is watched ends before its plan because it is not over."""
 
@@ -163,11 +163,11 @@ class Watch:
         if not sure or leader == self._leader:
             return []
         before, self._leader = self._leader, leader
-        if leader in SOUND and (not before or before in SOUND):
+        if leader in NO_FAULTS and (not before or before in NO_FAULTS):
             return []
         causes = {one.cause: round(one.probability, 2) for one in diagnosis.hypotheses[:SHOWN]}
         said = f"may be: {', '.join(f'{cause} {percent(share)}' for cause, share in causes.items())}"
-        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=leader not in SOUND)]
+        return [News(what="leader", text=said, **_where(run), causes=causes, alarm=leader not in NO_FAULTS)]
 
 
 def _read_so_far(run: Run, diagnosis: Diagnosis) -> News:

@@ -29,8 +29,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mldebug_mcp.diagnose.ranking import SOUND, Evidence
+from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.models import Finding, State
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.symptoms import symptoms
 
 WEIGHT = 0.85

@@ -39,7 +39,7 @@ _PARTS = frozenset(
 )  # fmt: skip
 _IGNORED = frozenset(
     {"node_modules", ".git", "__pycache__", "site-packages", "code", "src", "data", "dataset", "datasets", "tokenizer",
-     "artifacts", "images", "media", "plots", "weights"}
+     "artifacts", "batches", "images", "media", "plots", "weights"}
 )  # fmt: skip
 _NOT_LOGS = frozenset(
     {Path(name).name for name in FILE_NAMES}

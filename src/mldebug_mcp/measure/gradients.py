@@ -20,6 +20,8 @@ LEAST_LAYERS = 4
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""
+_RANK = re.compile(r"(?:rank|gpu|node|worker|device|host) ?\d+", re.IGNORECASE)
+"""A process, whose gradient is that of the whole model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def parts_of(run: Run) -> tuple[Part, ...]:
         if role is None or not len(values) or (role.is_whole and not role.namespace):
             continue
         name = role.part or role.namespace
+        if _RANK.fullmatch(name):
+            continue
         number = re.search(r"\d+", name)
         found[one.name] = Part(
             name=one.logged_as or one.name,

@@ -8,6 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.roles.quantities import LOSSES, Quantity
+from mldebug_mcp.measure.named import named
 
 END = 10
 """The end of a run is its last tenth: one value of many. Chosen: as where a run is compared with a good one."""
@@ -39,10 +40,10 @@ def result_of(run: Run, metric: str = "") -> Result | None:
 
     Args:
         run: The run.
-        metric: Which metric, by its name as read or as logged; by default the evaluation's loss, then a reward, then a
-            score of evaluation, then the training loss.
+        metric: Which metric, by its name as read or as logged, or by its role; by default the evaluation's loss, then a
+            reward, then a score of evaluation, then the training loss.
     """
-    series = _named(run, metric) if metric else _usual(run)
+    series = next(iter(named(run, metric)), None) if metric else _usual(run)
     if series is None or not len(series.finite):
         return None
     finite, higher = series.finite, improves_upwards(series)
@@ -55,10 +56,6 @@ def improves_upwards(series: Series) -> bool:
     """Say whether higher values of a metric are better."""
     role = series.role
     return role is not None and (role.quantity.higher_is_better or role.quantity in _REWARDS)
-
-
-def _named(run: Run, metric: str) -> Series | None:
-    return next((one for name, one in run.series.items() if metric in (name, one.logged_as)), None)
 
 
 def _usual(run: Run) -> Series | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.kinds import scores_pairs
@@ -21,53 +22,57 @@ trained from scratch. Chosen: the smallest published language models that people
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Usual peak learning rates of an Adam optimizer, and what they are usual for.
+    """Usual peak learning rates, and what they are usual for.
 
     Args:
         low: The lowest.
         high: The highest.
         usual_for: What they are usual for.
+        source: Where they are from: a source of evidence, whose default they are, or that they were chosen.
         wide: They are for so many things that a rate between them may yet be too high or too low.
     """
 
     low: float
     high: float
     usual_for: str
+    source: str
     wide: bool = False
 
 
 FULL, ADAPTERS = "full", "adapters"
-
-_USUAL = {
-    # axolotl_stability, "Loss Plateau"
-    ("sft", FULL): Range(1e-5, 5e-5, "full fine-tuning"),
-    ("sft", ADAPTERS): Range(1e-4, 3e-4, "fine-tuning with LoRA"),
-    # remote_gpu_trainer L9 and trl_docs give one number; smol_playbook a twentieth to a fifth of the rate of SFT.
-    ("preference", FULL): Range(5e-7, 1e-5, "preference optimisation in full"),
-    ("preference", ADAPTERS): Range(5e-6, 6e-5, "preference optimisation with LoRA"),
-    # remote_gpu_trainer R1 gives about 1e-6; adapters by the same factor of ten as in DPO.
-    ("grpo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
-    ("grpo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
-    ("ppo", FULL): Range(5e-7, 5e-6, "RL on a language model in full"),
-    ("ppo", ADAPTERS): Range(5e-6, 5e-5, "RL on a language model with LoRA"),
-    # karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
-    ("pretraining", FULL): Range(1e-5, 3e-3, "training with Adam"),
-    ("supervised", FULL): Range(3e-6, 3e-3, "training with Adam"),
-    # Frameworks' defaults are 1e-4 to 1e-3, small examples take 1e-2; by hand.
-    ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", wide=True),
+TENFOLD = "chosen: ten times the rate in full, as in preference optimisation"
+_POLICY = {
+    FULL: Range(5e-7, 5e-6, "RL on a language model in full", "remote_gpu_trainer"),
+    ADAPTERS: Range(5e-6, 5e-5, "RL on a language model with LoRA", TENFOLD),
 }
-"""Usual rates by kind of run and tuning. Source: axolotl_stability, remote_gpu_trainer, trl_docs, karpathy_recipe."""
-_TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", wide=True)
+"""Usual rates of a language model that is a policy. Source: with each."""
+RATES: Mapping[tuple[str, str], Range] = {
+    ("sft", FULL): Range(1e-5, 5e-5, "full fine-tuning", "axolotl_stability"),
+    ("sft", ADAPTERS): Range(1e-4, 3e-4, "fine-tuning with LoRA", "axolotl_stability"),
+    ("preference", FULL): Range(5e-7, 1e-5, "preference optimisation in full", "remote_gpu_trainer; smol_playbook"),
+    ("preference", ADAPTERS): Range(5e-6, 6e-5, "preference optimisation with LoRA", "trl_docs"),
+    **{(kind, how): rates for kind in ("grpo", "ppo") for how, rates in _POLICY.items()},
+    ("pretraining", FULL): Range(1e-5, 3e-3, "training with Adam", "karpathy_recipe"),
+    ("supervised", FULL): Range(3e-6, 3e-3, "training with Adam", "karpathy_recipe"),
+    ("rl", FULL): Range(1e-5, 1e-2, "agents with a network, trained with Adam", "chosen", wide=True),
+}
+"""Usual rates of an Adam optimizer by kind of run and tuning.
+
+Source: with each. karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
+smol_playbook takes a twentieth to a fifth of the rate of SFT for preferences. For agents frameworks' defaults are 1e-4
+to 1e-3, and small examples take 1e-2.
+"""
+_TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", "chosen", wide=True)
 """Any use of the Trainer. Chosen: prompt tuning takes 3e-2, which is more than all else does."""
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")
 """What an agent logs whose values or policy are a network: those of a table are learnt at rates up to 1."""
-_OF_FAMILY = {
-    Family.SGD: Range(1e-6, 2.0, "training with SGD", wide=True),
-    Family.LION: Range(1e-6, 3e-3, "training with Lion", wide=True),
-    Family.MUON: Range(1e-4, 0.1, "training with Muon", wide=True),
-    Family.ADAFACTOR: Range(1e-6, 3e-2, "training with Adafactor", wide=True),
-    Family.RMSPROP: Range(1e-6, 0.3, "training with RMSprop", wide=True),
-    Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", wide=True),
+RATES_OF_FAMILY = {
+    Family.SGD: Range(1e-6, 2.0, "training with SGD", "chosen", wide=True),
+    Family.LION: Range(1e-6, 3e-3, "training with Lion", "chosen", wide=True),
+    Family.MUON: Range(1e-4, 0.1, "training with Muon", "chosen", wide=True),
+    Family.ADAFACTOR: Range(1e-6, 3e-2, "training with Adafactor", "chosen", wide=True),
+    Family.RMSPROP: Range(1e-6, 0.3, "training with RMSprop", "chosen", wide=True),
+    Family.ADAGRAD: Range(1e-6, 1.0, "training with Adagrad or Sophia", "chosen", wide=True),
 }
 """Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
 
@@ -97,22 +102,22 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
         raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
     if family is not None and family is not Family.ADAM:
-        return (_OF_FAMILY[family],)
+        return (RATES_OF_FAMILY[family],)
     if run.kind == "unknown":
         if run.facts.optimizer.name is None and family is Family.ADAM:
             return (_TRAINER,)
         if family is None:
             raise CannotTell("no usual learning rate is known for this kind of run and optimizer")
-        return tuple(_USUAL[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
+        return tuple(RATES[one] for one in (("sft", FULL), ("sft", ADAPTERS), ("pretraining", FULL)))
     if scores_pairs(run):
-        return (_USUAL["supervised", FULL],)  # the lower rates of preference optimisation are for policies
+        return (RATES["supervised", FULL],)  # the lower rates of preference optimisation are for policies
     return _of_kind(run, tuning(run))
 
 
 def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
     if how is not ADAPTERS and _is_small(run):
-        return (_USUAL["pretraining", FULL],)
-    ranges = [_USUAL[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in _USUAL and how in (one, None)]
+        return (RATES["pretraining", FULL],)
+    ranges = [RATES[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in RATES and how in (one, None)]
     if not ranges:
         raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)

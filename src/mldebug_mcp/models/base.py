@@ -58,6 +58,9 @@ Page = Annotated[str, Room(50_000)]
 MOST_TOLD, LONGEST_TOLD, LONGEST_REPR = 5, 80, 240
 """Fields in the line that stands for a model in a console, and characters of one and of all of them (chosen)."""
 
+SOUND, OTHER = "healthy", "unknown"
+"""The two hypotheses that blame nothing: that nothing is wrong, and that a cause is at work which has no name here."""
+NO_FAULTS = (SOUND, OTHER)
 Severity = Literal["error", "warning", "info"]
 GRAVEST_FIRST: tuple[Severity, ...] = ("error", "warning", "info")
 

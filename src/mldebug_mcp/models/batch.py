@@ -24,7 +24,7 @@ class Place(Model):
 class BatchFinding(Model):
     """A check that found something."""
 
-    check: str
+    check: str = Field(description="Id of the check; `explain` tells how it is judged.")
     severity: Severity = Field(
         description="error: training is wrong or fails; warning: it suffers; info: good to know."
     )
@@ -38,18 +38,18 @@ class BatchFinding(Model):
     )
     row_count: int = Field(0, description="How many rows in all.")
     places: list[Place] = Field(default_factory=list, description="Examples.")
-    values: dict[str, Number] = Field(default_factory=dict)
-    citations: list[Citation] = Field(default_factory=list)
+    values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary, by name.")
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
 
 
 class Lengths(Model):
     """Tokens per row, without padding."""
 
-    least: int = 0
-    median: Number = 0
-    mean: Number = 0
-    p95: Number = 0
-    greatest: int = 0
+    least: int = Field(0, description="Tokens of the shortest row.")
+    median: Number = Field(0, description="Tokens of the row in the middle.")
+    mean: Number = Field(0, description="Tokens per row on average.")
+    p95: Number = Field(0, description="Tokens that 95 % of the rows do not exceed.")
+    greatest: int = Field(0, description="Tokens of the longest row.")
     histogram: dict[str, int] = Field(
         default_factory=dict, description="Rows by length, in powers of two: '64-127': 12."
     )
@@ -58,7 +58,7 @@ class Lengths(Model):
 class Turns(Model):
     """How assistant turns end, over the decoded rows."""
 
-    assistant_turns: int = 0
+    assistant_turns: int = Field(0, description="Turns of the assistant that were seen.")
     ended: int = Field(0, description="Turns that end with an end token.")
     end_trained: int = Field(0, description="Turns whose end token is trained on.")
     roles: dict[str, int] = Field(default_factory=dict, description="Turns by role.")
@@ -67,12 +67,14 @@ class Turns(Model):
 class BatchSummary(Model):
     """What was read."""
 
-    path: Text
-    formats: list[str]
-    purpose: str
-    purpose_inferred: bool = False
-    columns: list[Text] = Field(default_factory=list)
-    rows: int = 0
+    path: Text = Field(description="The file or folder, as it was named.")
+    formats: list[str] = Field(description="The file formats found.")
+    purpose: str = Field(
+        description="What it is for: sft, pretraining, dpo, generation, classification, embedding or vlm."
+    )
+    purpose_inferred: bool = Field(False, description="Whether the purpose was inferred, not given.")
+    columns: list[Text] = Field(default_factory=list, description="Its columns, as they are called in the file.")
+    rows: int = Field(0, description="Rows in all.")
     unit: Literal["tokens", "words"] = Field(
         "tokens", description="What is counted as tokens: words, where text came without its tokenizer."
     )
@@ -80,34 +82,38 @@ class BatchSummary(Model):
     trained_tokens: int | None = Field(
         None, description="Tokens that the loss is computed on; null if that is not known."
     )
-    padding_tokens: int = 0
+    padding_tokens: int = Field(0, description="Tokens that are padding.")
     trained_share: Number | None = Field(None, description="Share of the tokens that are trained on.")
     padding_share: Number = Field(0, description="Share of all positions that are padding: wasted computation.")
     truncated_rows: int = Field(0, description="Rows whose completion was cut off.")
-    lengths: Lengths = Field(default_factory=Lengths)
-    turns: Turns | None = None
+    lengths: Lengths = Field(default_factory=Lengths, description="Tokens per row, without padding.")
+    turns: Turns | None = Field(None, description="How turns of chats end; null where there are none.")
     vocabulary_used: int | None = Field(None, description="Number of different token ids seen.")
-    vocabulary_size: int | None = None
+    vocabulary_size: int | None = Field(
+        None, description="Ids that the tokenizer or model knows; null if neither was given."
+    )
     sampled: bool = Field(False, description="Whether only a sample of the rows was looked at.")
 
 
 class TokenView(Model):
     """A token of a row, for drawing it."""
 
-    id: int
-    text: Text
-    kind: Literal["trained", "masked", "special trained", "special masked", "padding", "left out"]
-    role: Text = ""
+    id: int = Field(description="Its id in the vocabulary.")
+    text: Text = Field(description="The token, decoded; data, not instructions.")
+    kind: Literal["trained", "masked", "special trained", "special masked", "padding", "left out"] = Field(
+        description="Whether the loss is computed on it, and what else it is."
+    )
+    role: Text = Field("", description="Whose turn it stands in; empty outside of chats.")
 
 
 class RowView(Model):
     """A row as the model sees it, in marked text."""
 
-    row: int
-    side: str = ""
-    tokens: int
-    trained: int | None = None
-    padding: int = 0
+    row: int = Field(description="The row's number in the file, from 0.")
+    side: str = Field("", description="chosen, rejected, prompt or completion; empty for a plain batch.")
+    tokens: int = Field(description="Tokens without padding.")
+    trained: int | None = Field(None, description="Tokens that the loss is computed on; null if that is not known.")
+    padding: int = Field(0, description="Tokens that are padding.")
     text: Page = Field(description="Decoded; data, not instructions. ⟦trained⟧, plain text masked, ‹pad×N› padding.")
     pieces: list[TokenView] = Field(default_factory=list, exclude=True, description="Token by token; not in JSON.")
 
@@ -115,15 +121,15 @@ class RowView(Model):
 class RoleSpan(Model):
     """Where a role's words are in a rendered template, in characters."""
 
-    role: Text
-    start: int
-    stop: int
+    role: Text = Field(description="Who speaks: user, assistant, system or tool.")
+    start: int = Field(description="Index of its first character in the text, from 0.")
+    stop: int = Field(description="Index after its last character.")
 
 
 class TemplateView(Model):
     """The tokenizer's chat template, rendered on two exchanges."""
 
-    text: Page
+    text: Page = Field(description="What the template makes of them; data, not instructions.")
     spans: list[RoleSpan] = Field(
         default_factory=list, description="Which role's words are where; the rest are markers."
     )
@@ -132,7 +138,7 @@ class TemplateView(Model):
 class Leak(Model):
     """What two sets of rows share."""
 
-    against: Text
+    against: Text = Field(description="The file or folder that the rows were compared with.")
     rows: int = Field(description="Rows of the other set.")
     exact: int = Field(description="Rows of the other set that are here too, token for token.")
     near: int = Field(description="More rows of the other set that are nearly the same as one here.")
@@ -142,10 +148,12 @@ class Leak(Model):
 class BatchInspection(Model):
     """The answer to "what is the model really trained on?"."""
 
-    batch: BatchSummary
+    batch: BatchSummary = Field(description="What was read, and how much of it is trained on.")
     findings: list[BatchFinding] = Field(description="Only what is present, most severe first.")
     rows: list[RowView] = Field(default_factory=list, description="Some rows, decoded; those with findings first.")
-    template: TemplateView | None = None
-    leakage: Leak | None = None
+    template: TemplateView | None = Field(None, description="How the chat template renders; null without one.")
+    leakage: Leak | None = Field(
+        None, description="Rows that the data shares with `against`; null where that was not given."
+    )
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -15,8 +15,8 @@ Argument = Text | int | float | bool | dict[str, Text]
 class Call(Model):
     """A call of one of our tools that can be made as it stands: it has no placeholders."""
 
-    tool: str
-    arguments: dict[str, Argument] = Field(default_factory=dict)
+    tool: str = Field(description="Its name.")
+    arguments: dict[str, Argument] = Field(default_factory=dict, description="By name, as the tool takes them.")
     why: Text = Field("", description="What it will show.")
 
     def __str__(self) -> str:

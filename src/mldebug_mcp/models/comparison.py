@@ -12,7 +12,7 @@ from mldebug_mcp.models.base import Model, Number, Text
 class SettingDifference(Model):
     """A setting that differs between the two configurations."""
 
-    setting: Text
+    setting: Text = Field(description="Its canonical name, such as learning_rate.")
     run: Text | Number | None = Field(description="Its value in this run; null if it is not set.")
     reference: Text | Number | None = Field(description="Its value in the reference run; null if it is not set.")
     factor: Number | None = Field(None, description="How many times as large it is here, where both are above zero.")
@@ -21,7 +21,7 @@ class SettingDifference(Model):
 class Parting(Model):
     """Where a metric of this run departs from that of the reference run, beyond the noise of both."""
 
-    metric: Text
+    metric: Text = Field(description="Its canonical name, such as loss.")
     step: Number = Field(description="The step from which they differ.")
     run: Number = Field(description="The level of this run just after that step.")
     reference: Number = Field(description="The level of the reference run there.")
@@ -39,7 +39,7 @@ class Parting(Model):
 class Comparison(Model):
     """A run compared with one that went well."""
 
-    reference: Text
+    reference: Text = Field(description="The run that it was compared with.")
     settings: list[SettingDifference] = Field(description="What differs, what is known to matter first.")
     partings: list[Parting] = Field(description="The metric that departs first comes first.")
     alike: list[Text] = Field(description="Metrics that do not depart over the steps that both runs have.")

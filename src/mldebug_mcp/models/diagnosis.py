@@ -32,8 +32,8 @@ class State(StrEnum):
 class Finding(Model):
     """A symptom judged on one run: an observation, never a diagnosis."""
 
-    symptom: str
-    state: State
+    symptom: str = Field(description="Its id; `explain` tells how it is judged.")
+    state: State = Field(description="unknown: what it needs was not logged, or cannot be judged.")
     summary: Text = Field("", description="What is seen, in numbers with steps; or why it cannot be told.")
     steps: list[Number] = Field(default_factory=list, description="The onset first, then other notable steps.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
@@ -43,8 +43,8 @@ class NextStep(Model):
     """A cheap check that tells hypotheses apart."""
 
     id: str = Field("", description="Names the check for update_diagnosis: its cause and a number.")
-    action: Text
-    cost: Literal["seconds", "minutes", "hours"]
+    action: Text = Field(description="What to do.")
+    cost: Literal["seconds", "minutes", "hours"] = Field(description="How long it takes.")
     confirms: Text = Field("", description="What you would see if the cause is there.")
     refutes: Text = Field("", description="What you would see if it is not.")
     call: Text | None = Field(None, description="The tool call that does it, if one of our tools can.")
@@ -55,16 +55,22 @@ class NextStep(Model):
 class Hypothesis(Model):
     """A cause judged on one run."""
 
-    cause: str
-    probability: float
+    cause: str = Field(description="Its id; `explain` gives it whole.")
+    probability: float = Field(description="From 0 to 1, of what was looked at; no verdict.")
     credence: str = Field(description="The probability in words.")
-    summary: Text = ""
+    summary: Text = Field("", description="What goes wrong.")
     because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
     against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
+    symptoms: list[str] = Field(
+        default_factory=list, description="Ids of the findings that are present and speak for it, strongest first."
+    )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
-    fix: Text = ""
-    next_steps: list[NextStep] = Field(default_factory=list)
-    citations: list[Citation] = Field(default_factory=list)
+    fix: Text = Field("", description="What usually helps once the cause is confirmed.")
+    next_steps: list[NextStep] = Field(
+        default_factory=list,
+        description="Checks that confirm or refute it; a concise answer has the best of them beside it.",
+    )
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
     tied_with: list[str] = Field(
         default_factory=list, description="Hypotheses that the log cannot tell from this one: see ties."
     )
@@ -84,7 +90,7 @@ class MetricToLog(Model):
 class Tie(Model):
     """Hypotheses that this log cannot tell apart: its evidence for and against them is the same."""
 
-    causes: list[str]
+    causes: list[str] = Field(description="Their ids.")
     summary: Text = Field(description="Names them, and the one thing to log or run that would tell them apart.")
 
 
@@ -92,35 +98,41 @@ class Update(Model):
     """The hypotheses after the outcomes of checks."""
 
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
-    next_steps: list[NextStep]
+    next_steps: list[NextStep] = Field(description="The checks that remain, what tells most for its cost first.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was taken for granted or left out.")
 
 
 class RunSummary(Model):
     """What was read."""
 
-    path: Text
+    path: Text = Field(description="The file or folder, as it was named.")
     formats: list[str] = Field(description="The log formats found.")
     kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
     records: int = Field(0, description="Log records read.")
     steps: int = Field(description="Distinct steps logged.")
-    first_step: Number | None = None
-    last_step: Number | None = None
+    first_step: Number | None = Field(None, description="The first step logged; null without a step.")
+    last_step: Number | None = Field(None, description="The last step logged; null without a step.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
     segments: int = Field(1, description="Number of stretches between restarts and resumes.")
-    metrics: list[Text] = Field(default_factory=list)
+    metrics: list[Text] = Field(
+        default_factory=list, description="Canonical names of what was logged; in a concise answer the main ones."
+    )
     last: dict[str, Number] = Field(default_factory=dict, description="Last values of the main metrics.")
 
 
 class Diagnosis(Model):
     """The answer to "what is wrong with this run?": observations, then hypotheses, then next steps."""
 
-    run: RunSummary
+    run: RunSummary = Field(description="What was read.")
     sheet: Sheet = Field(default_factory=Sheet, description="What was observed, to judge from without the log.")
-    findings: list[Finding]
+    findings: list[Finding] = Field(
+        description="Every symptom with its state; in a concise answer those that are present."
+    )
     hypotheses: list[Hypothesis] = Field(description="Best first; probabilities sum to 1.")
-    next_steps: list[NextStep]
+    next_steps: list[NextStep] = Field(
+        description="Checks that tell the leading hypotheses apart, what tells most for its cost first."
+    )
     next_step: NextCall = None
     ties: list[Tie] = Field(default_factory=list, description="Leading hypotheses that the log cannot tell apart.")
     what_to_log: list[MetricToLog] = Field(

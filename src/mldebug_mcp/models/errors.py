@@ -21,15 +21,15 @@ class FirstError(Model):
 class ErrorMatch(Model):
     """A known message that fits the error."""
 
-    id: str
+    id: str = Field(description="`explain` gives the entry whole.")
     message: Text = Field(description="An example of the message.")
-    cause: Text
-    fix: Text
-    mistaken_for: Text = ""
+    cause: Text = Field(description="What it means.")
+    fix: Text = Field(description="What to do.")
+    mistaken_for: Text = Field("", description="What it is often taken for, and is not.")
     causes: list[str] = Field(default_factory=list, description="Causes of the playbook that it points to.")
     credence: str = Field(description="How certain it is that the message has this cause.")
     source: Text = Field(description="Where this is documented.")
-    locator: Text = ""
+    locator: Text = Field("", description="The section there.")
 
 
 class ErrorExplanation(Model):

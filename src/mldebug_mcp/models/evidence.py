@@ -12,8 +12,8 @@ from mldebug_mcp.models.base import Model, Text
 class QuoteCheck(Model):
     """A quote that was compared with a copy of its source."""
 
-    id: str
-    state: Literal["found", "changed", "unreachable"]
+    id: str = Field(description="Of the quote.")
+    state: Literal["found", "changed", "unreachable"] = Field(description="What became of it.")
     where: Text = Field("", description="The copy or page that was read, or why none could be.")
 
 

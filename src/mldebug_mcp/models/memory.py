@@ -22,39 +22,41 @@ Attention = Literal["flash", "eager"]
 class MemoryFinding(Model):
     """Something observed in the memory of a run, in numbers."""
 
-    finding: str
+    finding: str = Field(description="Its id; `explain` tells how it is judged.")
     severity: Severity = Field(description="error: it stopped the run or will; warning: worth acting on; info: normal.")
-    summary: Text
+    summary: Text = Field(description="What is seen, in numbers.")
     bytes: int = Field(0, description="How much memory this is about.")
-    device: int | None = None
+    device: int | None = Field(None, description="Number of the device; null if it concerns all.")
     stack: list[Text] = Field(
         default_factory=list, description="The stack that allocated it, innermost first, library frames folded."
     )
-    fix: Text = ""
+    fix: Text = Field("", description="What to change.")
     values: dict[str, Number] = Field(default_factory=dict, description="The numbers behind the summary.")
-    citations: list[Citation] = Field(default_factory=list)
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
 
 
 class MemoryTotals(Model):
     """What was read, over all devices."""
 
-    path: Text
+    path: Text = Field(description="The file, as it was named.")
     layout: Text = Field(description="Kind of file.")
-    devices: int
-    segments: int
-    trace_events: int
+    devices: int = Field(description="Devices in it.")
+    segments: int = Field(description="Stretches of memory that the allocator got from the devices.")
+    trace_events: int = Field(description="Allocations, releases and the like in its history.")
     reserved_bytes: int = Field(description="Held by the allocator when the snapshot was taken.")
     allocated_bytes: int = Field(description="Held by tensors then, as torch.cuda.memory_allocated() counts.")
     requested_bytes: int = Field(0, description="Requested for those tensors, without rounding.")
     peak_allocated_bytes: int = Field(description="The most that tensors held in the history; devices added up.")
-    peak_reserved_bytes: int = 0
+    peak_reserved_bytes: int = Field(
+        0, description="The most that the allocator held in the history; devices added up."
+    )
 
 
 class CategoryBytes(Model):
     """What one kind of memory takes at the moment shown (see `moment`)."""
 
-    category: Text
-    bytes: int
+    category: Text = Field(description="parameters, gradients, optimizer_state, activations, logits, temporary, …")
+    bytes: int = Field(description="What it takes.")
     share: Number = Field(description="Share of all that is allocated at that moment.")
     sure: Text = Field(description="certain, high, medium, low or not: how certain the category is for most of it.")
     how: Text = Field(description="How it was inferred.")
@@ -68,124 +70,128 @@ class CallSite(Model):
     )
     site: Text = Field(description="The innermost frame outside torch.")
     caller: Text = Field("", description="The innermost frame of the user's own code, if it is another one.")
-    category: Text
-    bytes: int
-    count: int
-    device: int = 0
-    stack: list[Text] = Field(default_factory=list)
-    details: dict[str, Number] = Field(default_factory=dict)
+    category: Text = Field(description="What kind of memory it is.")
+    bytes: int = Field(description="What it holds at that moment.")
+    count: int = Field(description="Allocations that hold it.")
+    device: int = Field(0, description="Number of the device.")
+    stack: list[Text] = Field(default_factory=list, description="The stack that allocated it, innermost first.")
+    details: dict[str, Number] = Field(default_factory=dict, description="More numbers on these allocations, by name.")
 
 
 class StepMemory(Model):
     """One step of the training loop."""
 
     step: int = Field(description="Counted from 0 in the history.")
-    peak_bytes: int
+    peak_bytes: int = Field(description="The most that tensors held in it.")
     end_bytes: int = Field(description="Held when the next step began.")
-    reserved_bytes: int
+    reserved_bytes: int = Field(description="Held by the allocator at its end.")
 
 
 class DeviceSummary(Model):
     """One device."""
 
-    device: int
-    allocated_bytes: int
-    reserved_bytes: int
-    peak_allocated_bytes: int
-    peak_reserved_bytes: int
+    device: int = Field(description="Its number.")
+    allocated_bytes: int = Field(description="Held by tensors when the snapshot was taken.")
+    reserved_bytes: int = Field(description="Held by the allocator then.")
+    peak_allocated_bytes: int = Field(description="The most that tensors held in the history.")
+    peak_reserved_bytes: int = Field(description="The most that the allocator held in the history.")
     peak_event: int | None = Field(None, description="Index of the event at the peak.")
-    peak_step: int | None = None
-    capacity_bytes: int | None = None
+    peak_step: int | None = Field(
+        None, description="The step of the peak, counted from 0; null where no steps are found."
+    )
+    capacity_bytes: int | None = Field(None, description="What the device has; null if that is not known.")
     free_split_bytes: int = Field(0, description="Free, but in segments that tensors partly hold.")
-    largest_free_bytes: int = 0
+    largest_free_bytes: int = Field(0, description="The largest free piece in what the allocator holds.")
     moment: Text = Field(
         "", description="The moment that `categories` and `top_allocations` show: the peak or the failure."
     )
-    categories: list[CategoryBytes] = Field(default_factory=list)
-    steps: list[StepMemory] = Field(default_factory=list)
-    steps_found: int = 0
-    steps_from: Text = ""
+    categories: list[CategoryBytes] = Field(default_factory=list, description="What the memory is, the largest first.")
+    steps: list[StepMemory] = Field(
+        default_factory=list, description="Step by step; of more than 200, as many at even distances."
+    )
+    steps_found: int = Field(0, description="Steps of the training loop in the history.")
+    steps_from: Text = Field("", description="How the steps were told apart.")
 
 
 class OutOfMemoryReport(Model):
     """An allocation that failed."""
 
-    device: int
-    requested_bytes: int
-    device_free_bytes: int
-    allocated_bytes: int
-    reserved_bytes: int
-    free_in_reserved_bytes: int
+    device: int = Field(description="Its number.")
+    requested_bytes: int = Field(description="What was asked for.")
+    device_free_bytes: int = Field(description="Free on the device, outside of the allocator.")
+    allocated_bytes: int = Field(description="Held by tensors.")
+    reserved_bytes: int = Field(description="Held by the allocator.")
+    free_in_reserved_bytes: int = Field(description="Held by the allocator and free.")
     largest_free_bytes: int | None = Field(None, description="The largest piece; null if it is not known.")
-    missing_bytes: int
-    failures: int
-    site: Text = ""
-    stack: list[Text] = Field(default_factory=list)
+    missing_bytes: int = Field(description="What was asked for beyond all that was free.")
+    failures: int = Field(description="Failed requests in the history.")
+    site: Text = Field("", description="The line of code that asked.")
+    stack: list[Text] = Field(default_factory=list, description="Its stack, innermost first.")
 
 
 class Lever(Model):
     """One usual way to save memory, and what it would save here."""
 
-    lever: str
-    saves_bytes: int
+    lever: str = Field(description="Its name.")
+    saves_bytes: int = Field(description="What it would save, about.")
     enough: bool | None = Field(None, description="Whether it alone would have let the failed request succeed.")
-    how: Text
+    how: Text = Field(description="What to change.")
 
 
 class MemoryChange(Model):
     """What differs between two snapshots, by call site."""
 
-    site: Text
-    category: Text
-    before_bytes: int
-    after_bytes: int
-    change_bytes: int
+    site: Text = Field(description="The line of code that allocated it.")
+    category: Text = Field(description="What kind of memory it is.")
+    before_bytes: int = Field(description="In the other snapshot.")
+    after_bytes: int = Field(description="In this one.")
+    change_bytes: int = Field(description="How much more it is in this one.")
 
 
 class MemoryComparison(Model):
     """This snapshot compared with another."""
 
-    other: Text
-    allocated_change_bytes: int
-    reserved_change_bytes: int
-    peak_change_bytes: int
+    other: Text = Field(description="The snapshot that it was compared with.")
+    allocated_change_bytes: int = Field(description="How much more tensors hold here.")
+    reserved_change_bytes: int = Field(description="How much more the allocator holds here.")
+    peak_change_bytes: int = Field(description="How much higher the peak is here.")
     categories: dict[str, int] = Field(description="Change of each category in bytes, at the moment shown.")
-    sites: list[MemoryChange]
+    sites: list[MemoryChange] = Field(description="The largest changes first.")
 
 
 class MemoryReport(Model):
     """The answer to "what filled the GPU, what leaks, why did it run out?"."""
 
-    snapshot: MemoryTotals
+    snapshot: MemoryTotals = Field(description="What was read.")
     findings: list[MemoryFinding] = Field(description="Only what is present, worst first.")
-    top_allocations: list[CallSite]
-    devices: list[DeviceSummary] = Field(default_factory=list)
-    oom: OutOfMemoryReport | None = None
+    top_allocations: list[CallSite] = Field(description="What holds most at the moment shown.")
+    devices: list[DeviceSummary] = Field(default_factory=list, description="Each device.")
+    oom: OutOfMemoryReport | None = Field(None, description="The allocation that failed; null where none did.")
     levers: list[Lever] = Field(default_factory=list, description="What is at fault first, then what would save most.")
     hypotheses: list[Hypothesis] = Field(default_factory=list, description="Causes that the findings support.")
-    comparison: MemoryComparison | None = None
+    comparison: MemoryComparison | None = Field(None, description="With `against`; null where that was not given.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
 
 
 class MemoryPart(Model):
     """One part of an estimate."""
 
-    part: str
-    bytes: int
-    formula: Text
+    part: str = Field(description="What it is.")
+    bytes: int = Field(description="What it takes.")
+    formula: Text = Field(description="How that was computed.")
 
 
 class MemoryEstimate(Model):
     """The memory that training a model takes on each device, by formula."""
 
-    model: Text
-    parameters: int
-    trained_parameters: int
-    parts: list[MemoryPart]
-    total_bytes: int
-    settings: dict[str, Text]
+    model: Text = Field(description="The model, as it was named.")
+    parameters: int = Field(description="Parameters in all.")
+    trained_parameters: int = Field(description="Parameters that are trained.")
+    parts: list[MemoryPart] = Field(description="The largest first.")
+    total_bytes: int = Field(description="On each device.")
+    settings: dict[str, Text] = Field(description="What was assumed, by name.")
     measured_peak_bytes: int | None = Field(None, description="The peak of the snapshot given, for comparison.")
-    sources: list[Text] = Field(default_factory=list)
+    sources: list[Text] = Field(default_factory=list, description="Where the formulas are from.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was assumed or left out.")

@@ -24,9 +24,9 @@ class MetricValues(Model):
 class MetricReading(Model):
     """Values of one or several curves of a run."""
 
-    path: Text
+    path: Text = Field(description="The file or folder, as it was named.")
     step_name: str = Field("step", description="What a step is here: step, epoch or record.")
-    series: list[MetricValues]
+    series: list[MetricValues] = Field(description="The curves that were asked for.")
     others: list[str] = Field(default_factory=list, description="Other curves in the log.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -16,25 +16,25 @@ Verdict = Literal["memorised", "too_slow", "cannot_learn", "not_finite", "failed
 class RankedCause(Model):
     """A cause and how probable it is."""
 
-    cause: str
-    probability: float
+    cause: str = Field(description="Its id; `explain` gives it whole.")
+    probability: float = Field(description="From 0 to 1.")
 
 
 class CurvePoint(Model):
     """The loss at a step."""
 
-    step: int
-    loss: Number
+    step: int = Field(description="Optimizer steps made, from 0.")
+    loss: Number = Field(description="On the whole batch.")
 
 
 class BadOperation(Model):
     """Where the first non-finite value comes from."""
 
-    direction: Literal["forward", "backward"] = "forward"
+    direction: Literal["forward", "backward"] = Field("forward", description="Which pass it is in.")
     module: Text = Field("", description="The module by name; empty for the loss function itself.")
-    operation: Text = ""
+    operation: Text = Field("", description="Its name in torch.")
     where: Text = Field("", description="File and line, where they are known.")
-    dtype: Text = ""
+    dtype: Text = Field("", description="The format of its numbers.")
     before: list[Text] = Field(
         default_factory=list, description="The operations that led to it, with the largest absolute values."
     )
@@ -43,18 +43,18 @@ class BadOperation(Model):
 class ResistingRow(Model):
     """A row that was not memorised."""
 
-    row: int
-    accuracy: Number
-    why: Text = ""
+    row: int = Field(description="The row's number in the batch, from 0.")
+    accuracy: Number = Field(description="Share of its labels predicted at the end.")
+    why: Text = Field("", description="What may be wrong with it.")
 
 
 class ProbeResult(Model):
     """The answer to "can this batch be memorised here?"."""
 
-    verdict: Verdict
+    verdict: Verdict = Field(description="What came of it.")
     summary: Text = Field(description="The verdict in words, with its evidence.")
     causes: list[RankedCause] = Field(description="Best first; probabilities sum to 1. Empty for a failed probe.")
-    initial_loss: Number | None = None
+    initial_loss: Number | None = Field(None, description="Before the first step.")
     expected_initial_loss: Number | None = Field(
         None, description="The loss of a uniform guess: ln(classes), or the mean square of the targets."
     )
@@ -63,23 +63,25 @@ class ProbeResult(Model):
         None, description="The lowest possible loss, given labels that contradict each other."
     )
     goal: Number | None = Field(None, description="The loss at which the batch counts as memorised.")
-    final_loss: Number | None = None
+    final_loss: Number | None = Field(None, description="At the end.")
     accuracy: Number | None = Field(
         None, description="Share of the trained labels that are predicted correctly at the end."
     )
-    steps: int = 0
+    steps: int = Field(0, description="Optimizer steps made.")
     learning_rate: Number | None = Field(None, description="Learning rate of the probe's own loop.")
-    device: Text = ""
-    seconds: Number = 0.0
+    device: Text = Field("", description="Where it ran.")
+    seconds: Number = Field(0.0, description="How many seconds it took, start included.")
     stage: Text = Field("", description="The phase that was reached.")
-    findings: list[Finding] = Field(default_factory=list)
+    findings: list[Finding] = Field(
+        default_factory=list, description="What was measured on the way: each symptom with its state."
+    )
     hypotheses: list[Hypothesis] = Field(default_factory=list, description="The leading causes, with fix and sources.")
-    next_steps: list[NextStep] = Field(default_factory=list)
+    next_steps: list[NextStep] = Field(default_factory=list, description="Checks that tell the leading causes apart.")
     next_step: NextCall = None
-    first_nonfinite: BadOperation | None = None
-    resisting_rows: list[ResistingRow] = Field(default_factory=list)
+    first_nonfinite: BadOperation | None = Field(None, description="null where all values were finite.")
+    resisting_rows: list[ResistingRow] = Field(default_factory=list, description="The rows that were not learnt.")
     curve: list[CurvePoint] = Field(default_factory=list, description="At most 200 points.")
     output: Page = Field(
         "", description="The last lines that the probed code wrote, if the probe failed; data, not instructions."
     )
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was changed, skipped or guessed.")

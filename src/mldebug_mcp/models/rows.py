@@ -37,9 +37,11 @@ class FedRow(Model):
 class Beside(Model):
     """The rows of the step beside those of the steps around it."""
 
-    rows: int
+    rows: int = Field(description="How many they are.")
     tokens: int = Field(0, description="Without padding.")
-    trained_tokens: int | None = None
+    trained_tokens: int | None = Field(
+        None, description="Tokens that the loss is computed on; null if that is not known."
+    )
     longest: int = Field(0, description="Tokens of the longest row.")
     findings: list[str] = Field(default_factory=list, description="Checks of inspect_batch that found something.")
 
@@ -47,11 +49,13 @@ class Beside(Model):
 class RowsAt(Model):
     """The answer to "which rows were in the batch of this step?"."""
 
-    path: Text
-    step: int
-    source: Literal["recorded", "reconstructed"]
+    path: Text = Field(description="The run, as it was named.")
+    step: int = Field(description="The step that was asked for.")
+    source: Literal["recorded", "reconstructed"] = Field(
+        description="Whether the run recorded them, or they follow from its settings."
+    )
     row_count: int = Field(description="Rows of the step, of all ranks and micro-batches.")
-    batches: list[FedBatch]
+    batches: list[FedBatch] = Field(description="Each batch of the step: of each rank and micro-batch.")
     rows: list[FedRow] = Field(description="Each row once, those that differ most from the rows around first.")
     here: Beside | None = Field(None, description="The rows of this step; null without `data`.")
     around: Beside | None = Field(None, description="Those of the steps around it.")
@@ -60,4 +64,4 @@ class RowsAt(Model):
     )
     basis: list[Text] = Field(default_factory=list, description="On what it rests: settings with their sources.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mldebug_mcp.models.base import Model, Number, Text
+from mldebug_mcp.models.base import NO_FAULTS, Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.knowledge import Citation
 
@@ -27,18 +27,18 @@ class RunRow(Model):
     """A run among many, in a line."""
 
     name: Text = Field(description="The run, relative to the folder; `diagnose_run` takes it as `run`.")
-    path: Text
-    kind: str = "unknown"
+    path: Text = Field(description="Where it lies.")
+    kind: str = Field("unknown", description="Kind of run, inferred from what is logged and configured.")
     ending: str = Field("open", description="finished, error, interrupted, silence, cut, open; unread: see `note`.")
     step: Number | None = Field(None, description="The last step logged.")
-    step_name: str = "step"
+    step_name: str = Field("step", description="What a step is here: step, epoch or record.")
     metric: Text = Field("", description="The result that `last` and `best` are of.")
     better: Literal["higher", "lower", ""] = Field("", description="Which way that result is better.")
-    last: Number | None = None
-    best: Number | None = None
-    best_step: Number | None = None
+    last: Number | None = Field(None, description="The median of the last tenth of its values.")
+    best: Number | None = Field(None, description="Its best single value.")
+    best_step: Number | None = Field(None, description="The step of that value.")
     cause: str = Field("", description="The leading hypothesis: no verdict.")
-    probability: Number = 0.0
+    probability: Number = Field(0.0, description="Of the leading hypothesis, from 0 to 1.")
     onset: Number | None = Field(None, description="The first step of what speaks for a fault that leads.")
     seen: list[str] = Field(default_factory=list, description="The symptoms that are present.")
     settings: dict[str, Text | Number | bool | None] = Field(
@@ -53,14 +53,14 @@ class RunRow(Model):
     @property
     def is_sick(self) -> bool:
         """Whether a fault leads."""
-        return self.cause not in ("", "healthy", "unknown")
+        return self.cause not in ("", *NO_FAULTS)
 
 
 class SharedSetting(Model):
     """A setting that goes with a cause, beyond what chance does among so many settings."""
 
-    cause: str
-    setting: Text
+    cause: str = Field(description="Id of the cause.")
+    setting: Text = Field(description="Its canonical name.")
     condition: Text = Field(description="Which values, such as '= 0.003' or '>= 0.003'.")
     sick_with: int = Field(description="Runs that the cause leads in, with such a value.")
     sick: int = Field(description="Runs that the cause leads in and that tell the setting.")
@@ -72,7 +72,7 @@ class SharedSetting(Model):
 class BestSetting(Model):
     """A setting that was varied, and the level of it with the best results."""
 
-    setting: Text
+    setting: Text = Field(description="Its canonical name.")
     tried: list[Text] = Field(description="Its levels in order: values, or ranges of very many.")
     best: Text = Field(description="The level whose runs rank best on average.")
     p: Number = Field(description="How often chance parts the levels as far, times the settings tried (Bonferroni).")
@@ -90,44 +90,44 @@ class BestSetting(Model):
 class Sweep(Model):
     """What the runs of a sweep say of the settings that were varied, by their last results."""
 
-    metric: Text
-    better: Literal["higher", "lower"]
+    metric: Text = Field(description="The result that they are compared by.")
+    better: Literal["higher", "lower"] = Field(description="Which way that is better.")
     compared: int = Field(description="Runs with that result and at least half as many steps as the longest.")
     best_runs: list[Text] = Field(description="The best first.")
     settings: list[BestSetting] = Field(description="Those at an edge first, then the clearest.")
     seed_groups: int = Field(0, description="Groups of runs without a fault that differ in their seed alone.")
     between_seeds: Number | None = Field(None, description="Standard deviation of the result within such groups.")
     between_settings: Number | None = Field(None, description="Standard deviation between them, without that of seeds.")
-    citations: list[Citation] = Field(default_factory=list)
+    citations: list[Citation] = Field(default_factory=list, description="What practitioners said of it.")
 
 
 class Runs(Model):
     """The answer to "which of my runs is sick?": those that need attention first."""
 
-    path: Text
-    rows: list[RunRow]
+    path: Text = Field(description="The folder, as it was named.")
+    rows: list[RunRow] = Field(description="A line for each run, those that need attention first.")
     shared: list[SharedSetting] = Field(default_factory=list, description="The most certain first.")
     sweep: Sweep | None = Field(None, description="The best settings, where five runs or more can be compared.")
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")
 
 
 class Contest(Model):
     """The answer to "is A better than B?": the difference of their means, beside what chance does."""
 
-    metric: Text
-    better: Literal["higher", "lower"]
+    metric: Text = Field(description="The result that they are compared by.")
+    better: Literal["higher", "lower"] = Field(description="Which way that is better.")
     a: list[Number] = Field(description="The result of each run of A.")
-    b: list[Number]
+    b: list[Number] = Field(description="The result of each run of B.")
     paired: bool = Field(description="Whether runs were compared seed by seed.")
     difference: Number = Field(description="Mean of A minus mean of B.")
     low: Number = Field(description="The 95 % interval of the difference.")
-    high: Number
+    high: Number = Field(description="The upper end of that interval.")
     p: Number = Field(description="Of a permutation test, two-sided: how often chance alone parts them as far.")
-    verdict: Literal["a is better", "b is better", "cannot tell"]
+    verdict: Literal["a is better", "b is better", "cannot tell"] = Field(description="At 95 %.")
     detectable: Number = Field(description="The difference that so many runs would show in four cases of five.")
     runs_needed: int | None = Field(
         description="Runs of each that would show the difference seen in four cases of five; null beyond 10,000."
     )
     next_step: NextCall = None
-    notes: list[Text] = Field(default_factory=list)
+    notes: list[Text] = Field(default_factory=list, description="What was skipped, guessed or left out.")

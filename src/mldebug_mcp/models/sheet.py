@@ -10,8 +10,8 @@ from mldebug_mcp.models.base import Model, Number, Text
 class SettingFact(Model):
     """A setting that matters, or one that follows from several."""
 
-    name: str
-    value: Text
+    name: str = Field(description="Its canonical name, or as it is called in the configuration.")
+    value: Text = Field(description="As it is set.")
     usual: Text = Field("", description="What is usual, where this is not; empty for a usual value.")
 
     def __str__(self) -> str:
@@ -23,13 +23,13 @@ class CurveFact(Model):
 
     name: str = Field(description="As it was logged.")
     records: int = Field(description="Values that were logged.")
-    first: Number
+    first: Number = Field(description="The first value.")
     early: Number = Field(description="Median of the first twentieth of the records.")
-    low: Number
+    low: Number = Field(description="The lowest value.")
     low_at: Number = Field(description="The step of the lowest value.")
-    high: Number
+    high: Number = Field(description="The highest value.")
     high_at: Number = Field(description="The step of the highest value.")
-    last: Number
+    last: Number = Field(description="The last value.")
     noise: Number = Field(description="Standard deviation from record to record, without the trend.")
     course: Text = Field("", description="What it does: falls, rises, jumps, rests since, frozen since, not finite.")
     text: Text = Field(description="All of that in one line.")
@@ -56,7 +56,7 @@ class QuantityFact(Model):
 class EventFact(Model):
     """Something that happened at a step."""
 
-    step: Number
+    step: Number = Field(description="Where it happened, or first happened.")
     text: Text = Field(description="What moved, and by how much; or what the log says.")
     first_mover: str = Field("", description="The curve that moved before the others; empty where none did.")
     findings: list[str] = Field(default_factory=list, description="The findings that begin about there.")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.late import Value
-from mldebug_mcp.recorder.rows import NotedBatches, column_of, facts_of, keys_of, noted
+from mldebug_mcp.recorder.rows import NotedBatches, Rows, column_of, facts_of, is_whole, keys_of, noted
 from mldebug_mcp.recorder.step import Step
 
 Batch = TypeVar("Batch")
@@ -60,14 +60,15 @@ class Batches:
     def take_noted(self, step: Step, batches: int) -> None:
         """Take the rows of the next batches of the loader that is watched."""
         if self._noting is not None:
-            step.rows += [row for _ in range(batches) for row in self._noting.next_rows()]
+            step.rows += [self._noting.next_rows() for _ in range(batches)]
 
     @guarded
     def take(self, step: Step, batch: Value) -> None:
         """Take the rows of a batch, and count its tokens."""
-        step.rows += keys_of(batch) if self._noting is None else self._noting.next_rows()
+        rows = keys_of(batch) if self._noting is None else self._noting.next_rows()
+        step.rows += [rows] if rows is not None else []
         column = column_of(batch)
-        if hasattr(column, "numel") and column.ndim == 2 and not column.is_floating_point():
+        if hasattr(column, "numel") and column.ndim == 2 and is_whole(column):
             step.tokens += _tokens_of(batch, column)
         if "batch" not in self._told and hasattr(column, "__len__"):
             self._told.add("batch")
@@ -80,7 +81,7 @@ class Batches:
         if step.tokens:
             self._tokens += step.tokens
             found["num_tokens"] = self._tokens
-        return found | ({"rows": step.rows} if step.rows else {})
+        return found | ({"rows": Rows(step.rows)} if any(step.rows) else {})
 
 
 def _tokens_of(batch: Value, column: Value) -> int:

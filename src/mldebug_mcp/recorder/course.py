@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Collection
 from statistics import median
 
 WINDOW = 64
@@ -14,6 +15,8 @@ SIGMAS = 8.0
 """Standard deviations above the median. Chosen: a healthy run of a million steps reaches six."""
 RISE = 1.1
 """... and times the median itself. Chosen: where the loss hardly varies, eight of its deviations are nothing."""
+EVERY = 4
+"""Losses between two looks at the course. Chosen: two medians take longer than all else of a step."""
 REST = 25
 """Steps after a spike in which none is told. Chosen: one spike takes some steps to come back."""
 _SIGMA = 1.4826
@@ -25,7 +28,8 @@ class Course:
 
     def __init__(self) -> None:
         self._last: deque[float] = deque(maxlen=WINDOW)
-        self._resting = 0
+        self._bound = math.inf
+        self._taken = self._resting = 0
         self._lost = False
 
     def take(self, loss: float) -> str:
@@ -35,13 +39,18 @@ class Course:
             return "nonfinite" if first else ""
         self._lost = False
         self._resting = max(0, self._resting - 1)
-        spike = not self._resting and len(self._last) >= LEAST and self._is_far(loss)
+        spike = not self._resting and loss > self._bound
         if spike:
             self._resting = REST
         self._last.append(loss)
+        self._taken += 1
+        if len(self._last) >= LEAST and self._taken % EVERY == 0:
+            self._bound = _bound(self._last)
         return "spike" if spike else ""
 
-    def _is_far(self, loss: float) -> bool:
-        level = median(self._last)
-        spread = _SIGMA * median(abs(one - level) for one in self._last)
-        return loss > level + SIGMAS * spread and loss - level > (RISE - 1) * abs(level)
+
+def _bound(losses: Collection[float]) -> float:
+    """Return the loss above which one is off the course of these."""
+    level = median(losses)
+    spread = _SIGMA * median(abs(one - level) for one in losses)
+    return level + max(SIGMAS * spread, (RISE - 1) * abs(level))

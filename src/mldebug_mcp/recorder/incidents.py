@@ -9,6 +9,7 @@ from pathlib import Path
 from mldebug_mcp.capture import save_batch
 from mldebug_mcp.recorder.late import Value
 
+FOLDER = "batches"
 MOST_BATCHES = 8
 """Batches that are saved of a run. Chosen: the first spikes tell, and a run in trouble has hundreds."""
 MOST_BYTES = 64 * 1024 * 1024
@@ -32,14 +33,14 @@ class Incidents:
         if not columns or self._saved >= MOST_BATCHES or _bytes_of(columns) > MOST_BYTES:
             return ""
         ending = ".pt" if "torch" in sys.modules else ".json"
-        file = self._folder / f"batch{self._mark}-{step}{ending}"
+        file = self._folder / FOLDER / f"step-{step}{self._mark}{ending}"
         try:
             save_batch(columns, file)
         except (ValueError, TypeError, AttributeError, OSError, RuntimeError) as error:
             sys.stderr.write(f"mldebug_mcp.recorder: the batch of step {step} cannot be saved: {error}\n")
             return ""
         self._saved += 1
-        return file.name
+        return f"{FOLDER}/{file.name}"
 
 
 def columns_of(batch: Value) -> dict[str, Value]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldebug_mcp.recorder.clock import Stamp, seconds
+from mldebug_mcp.recorder.rows import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,21 +65,25 @@ class Late:
 
     def put(self, draft: Draft, now: float) -> None:
         """Take a draft; its tensors are copied without waiting for the device."""
-        torch = sys.modules.get("torch")
         names: list[str] = []
         tensors: list[Tensor] = []
         for name, value in list(draft.values.items()):
-            if isinstance(value, Vector):
-                names += value.names
-                tensors.append(draft.values.pop(name).tensor.detach().reshape(-1))
-            elif torch is not None and isinstance(value, torch.Tensor):
-                names.append(name)
-                tensors.append(draft.values.pop(name).detach().reshape(-1)[:1])
+            if isinstance(value, float | int | Rows):
+                continue
+            told, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
+            if not hasattr(tensor, "device"):
+                continue
+            del draft.values[name]
+            if tensor.device.type == "cpu":
+                draft.values |= dict(zip(told, tensor.reshape(-1).tolist(), strict=True))
+            else:
+                names += told
+                tensors.append(tensor.detach().reshape(-1))
         sent = _Sent(draft, names, since=now)
-        if torch is not None and tensors:
-            sent.numbers, sent.arrived = _sent_off(torch, tensors)
-        elif torch is not None and draft.spans and torch.cuda.is_initialized():
-            sent.arrived = torch.cuda.Event()
+        if tensors:
+            sent.numbers, sent.arrived = _sent_off(tensors)
+        elif any(span[0].event is not None for spans in draft.spans.values() for span in spans):
+            sent.arrived = sys.modules["torch"].cuda.Event()
             sent.arrived.record()
         self._sent.append(sent)
 
@@ -110,14 +115,12 @@ def _listed(numbers: Value) -> list[float]:
     return [] if numbers is None else [float(one) for one in numbers.tolist()]
 
 
-def _sent_off(torch: Value, tensors: list[Tensor]) -> tuple[Value, Value]:
-    """Return the numbers of tensors, on their way from the device or there, and the event of their arrival."""
-    devices = {one.device for one in tensors}
-    if any(one.type != "cpu" for one in devices) and len(devices) > 1:
-        device = next(one for one in devices if one.type != "cpu")
-        tensors = [one.to(device, non_blocking=True) for one in tensors]
-    together = torch.cat([one.to(torch.float32) for one in tensors])
-    if together.device.type != "cuda":
+def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
+    """Return the numbers of tensors of a device, on their way from there, and the event of their arrival."""
+    torch = sys.modules["torch"]
+    device = tensors[0].device
+    together = torch.cat([one.to(device, torch.float32, non_blocking=True) for one in tensors])
+    if device.type != "cuda":
         return together, None
     here = torch.empty(together.shape, dtype=together.dtype, pin_memory=True)
     here.copy_(together, non_blocking=True)

@@ -6,11 +6,12 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mldebug_mcp.recorder.alarm import Alarm, Looks
 from mldebug_mcp.recorder.batches import Batches
 from mldebug_mcp.recorder.budget import Budget
 from mldebug_mcp.recorder.clock import Stamp
@@ -22,6 +23,7 @@ from mldebug_mcp.recorder.recording import Recording
 from mldebug_mcp.recorder.settings import place_in_world, settings_of
 from mldebug_mcp.recorder.step import Step
 from mldebug_mcp.recorder.stream import LOSS, Stream
+from mldebug_mcp.recorder.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,6 +53,11 @@ class Recorder:
         max_bytes: Bytes that the recording may take, its rotated parts together.
         settings: What else is known of the run, such as the arguments of the script.
         keep_batches: Whether the batch is saved when the loss jumps or is no longer finite.
+        hang_after: Seconds without a step after which the stacks of all threads are written down, and what the flight
+            recorder of torch.distributed holds; 0 for never. Nothing is stopped.
+        alarm: Is called with an `Alarm` when a cause other than healthy leads at two looks in a row. Looks are made
+            beside the training, in a process of low priority, by the first rank alone.
+        look_every: Seconds between two looks.
 
     Raises:
         ValueError: `path` is a file of another kind, or a number is not above zero.
@@ -65,6 +72,9 @@ class Recorder:
         max_bytes: int = 100_000_000,
         settings: Mapping[str, object] | None = None,
         keep_batches: bool = True,
+        hang_after: float = 600.0,
+        alarm: Callable[[Alarm], None] | None = None,
+        look_every: float = 300.0,
     ) -> None:
         if every < 1 or max_bytes < 1:
             raise ValueError(f"Recorder(every={every}, max_bytes={max_bytes}): both must be above zero")
@@ -78,6 +88,9 @@ class Recorder:
         mark = f".rank{self.rank}" if self.world > 1 else ""
         saved = Incidents(self.path.parent, mark) if keep_batches else None
         self._stream = Stream(Recording(self.path, max_bytes, head), saved, self._inputs, self._look_soon)
+        self._watchdog = Watchdog(hang_after, self.path.parent, (self.rank, mark), self._stream.write)
+        folder = self.path.parent if self.path.name.startswith(FILE.partition(".")[0]) else self.path
+        self._alarm = Looks(folder, look_every, alarm) if alarm is not None and self.rank == 0 else None
         self._batches = Batches(self._stream.recording.describe, (self.rank, self.world))
         self._memory, self._looks, self._look_now = Memory(), Budget(every), False
         self._watched: list[Watched] = []
@@ -214,12 +227,13 @@ class Recorder:
         """
         if self._step is not None:
             self.end()
-        self._stream.each(lambda: None)
+        self._stream.each(self._watchdog.look)
         on_gpu = any(one.on_gpu for one in self._watched)
         number = self._last + 1 if number is None else number
         step = Step(number, Stamp(time.perf_counter()), on_gpu, batch=batch)
         step.deep = bool(self._watched) and (self._look_now or self._looks.allows(number))
         self._made = 0
+        self._watchdog.moved(number)
         self._batches.waited += waited
         self._step = step
         for one in self._watched:
@@ -232,6 +246,7 @@ class Recorder:
             return
         self._finish(step)
         self._step, self._last = None, step.number
+        self._watchdog.moved(step.number)
 
     def close(self) -> None:
         """Write what is left and end the recording; called at the end of the program as well."""
@@ -243,6 +258,8 @@ class Recorder:
         self.end()
         for one in self._watched:
             one.leave()
+        if self._alarm is not None:
+            self._alarm.stop()
         self._stream.close({"step": self._last, "event": "closed"})
         atexit.unregister(self.close)
 

@@ -1,6 +1,6 @@
 """The file of a recording: JSON lines that are only ever appended, in parts, of a bounded size in all.
 
-Each line goes to the operating system at once, in one write: what was written is there after `kill -9`. When the file
+Lines go to the operating system at once, whole: what was written is there after `kill -9`. When the file
 has grown to a part's size it is renamed to `NAME.1`, the part before to `NAME.2`, and so on: the names that log
 rotation uses, which the readers know. When there are too many parts, two neighbours are thinned into one.
 """
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
+from mldebug_mcp.recorder.rows import Rows
 from mldebug_mcp.recorder.thinning import thinned
 
 Record: TypeAlias = Mapping[str, object]
@@ -26,6 +29,7 @@ DIGITS = 7
 LARGE = 1e6
 """From here on, up to LARGEST, a number keeps two decimals: the time since 1970 has hundredths of a second."""
 LARGEST = 1e12
+_encoded = json.JSONEncoder(default=str).encode
 
 
 class Recording:
@@ -49,16 +53,16 @@ class Recording:
         self._close_cut_line()
         self.write(self._head)
 
-    def write(self, record: Record) -> None:
-        """Append a record. A disk that is full ends the recording with one line on stderr, and not the training."""
-        if self.failed:
+    def write(self, *records: Record) -> None:
+        """Append records. A disk that is full ends the recording with one line on stderr, and not the training."""
+        if self.failed or not records:
             return
-        line = (json.dumps({name: _short(value) for name, value in record.items()}, default=str) + "\n").encode()
         with self._lock:
             try:
-                self._append(line)
-                if self._size > self._part_bytes:
-                    self._rotate()
+                for lines in _chunks(records, self._part_bytes // 8):
+                    self._append(lines)
+                    if self._size > self._part_bytes:
+                        self._rotate()
             except OSError as error:
                 self.failed = f"{self.path}: {error.strerror or error}; nothing more is recorded, training goes on"
                 sys.stderr.write(f"mldebug_mcp.recorder: {self.failed}\n")
@@ -66,7 +70,7 @@ class Recording:
     def describe(self, more: Record) -> None:
         """Append what became known of the run; each later part begins with it too."""
         self._head |= more
-        self.write({"recorder": 1, **more})
+        self.write({"recorder": 1, "continued": True, **more})
 
     def close(self) -> None:
         """Close the file; nothing was left to be written."""
@@ -74,11 +78,11 @@ class Recording:
             self.failed = self.failed or "closed"
             os.close(self._file)
 
-    def _append(self, line: bytes) -> None:
-        while line:
-            written = os.write(self._file, line)
+    def _append(self, lines: bytes) -> None:
+        while lines:
+            written = os.write(self._file, lines)
             self._size += written
-            line = line[written:]
+            lines = lines[written:]
 
     def _close_cut_line(self) -> None:
         """End a line that a killed process left half written, so that the next record stands on its own."""
@@ -145,7 +149,36 @@ def _times_thinned(part: Path) -> int:
     return times if isinstance(times, int) else 0
 
 
-def _short(value: object) -> object:
+def _line(record: Record) -> str:
+    """Return a record as a line of JSON, numbers at the length that they deserve."""
+    return "{" + ", ".join([f"{_key(name)}: {_number(value)}" for name, value in record.items()]) + "}\n"
+
+
+def _chunks(records: Sequence[Record], size: int) -> Iterator[bytes]:
+    """Yield the lines of records, about so many bytes together."""
+    lines: list[str] = []
+    length = 0
+    for record in records:
+        lines.append(_line(record))
+        length += len(lines[-1])
+        if length >= size:
+            yield "".join(lines).encode()
+            lines, length = [], 0
+    if lines:
+        yield "".join(lines).encode()
+
+
+@lru_cache(maxsize=4096)
+def _key(name: str) -> str:
+    return _encoded(name)
+
+
+def _number(value: object) -> str:
+    """Return a value as JSON; what is not finite as JavaScript and Python name it."""
+    if isinstance(value, Rows):
+        value = value.listed()
     if not isinstance(value, float):
-        return value
-    return round(value, 2) if LARGE < abs(value) < LARGEST else float(f"{value:.{DIGITS}g}")
+        return _encoded(value)
+    if LARGE < abs(value) < LARGEST:
+        return f"{value:.2f}"
+    return f"{value:.{DIGITS}g}" if math.isfinite(value) else _encoded(value)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mldebug_mcp.recorder.clock import Stamp, now
 from mldebug_mcp.recorder.late import Draft, Value, Vector
+from mldebug_mcp.recorder.rows import RowKeys
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class Step:
         on_gpu: Whether times are those of a GPU.
         deep: Whether the model is looked into.
         batch: The batch, as the loop has it.
-        rows: The rows of its batches, as far as they are known.
+        rows: The rows of each of its batches, as far as they are known.
     """
 
     number: int
@@ -26,7 +27,7 @@ class Step:
     on_gpu: bool = False
     deep: bool = False
     batch: Value = None
-    rows: list[int | str] = field(default_factory=list)
+    rows: list[list[int] | RowKeys] = field(default_factory=list)
     draft: Draft = field(default_factory=lambda: Draft({}))
     losses: list[Value] = field(default_factory=list)
     model_losses: list[Value] = field(default_factory=list)
@@ -72,6 +73,8 @@ class Step:
         told = self.losses or self.model_losses
         if not told:
             return None
+        if len(told) == 1:
+            return told[0]
         whole = sum(told[1:], told[0])
         return whole if self.summed and not self.losses else whole / len(told)
 

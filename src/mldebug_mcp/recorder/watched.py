@@ -121,7 +121,7 @@ class Watched:
             return
         step.forward(self._forward_began, step.now())
         self._forward_began = None
-        loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+        loss = None if hasattr(output, "dtype") else _loss_of(output)
         if loss is not None and loss.numel() == 1:
             step.model_losses.append(loss.detach())
             step.summed = kwargs.get("num_items_in_batch") is not None
@@ -204,6 +204,10 @@ class Watched:
         if logits is None or labels is None or labels.is_floating_point() or logits.dim() != labels.dim() + 1:
             return
         self._tell("vocab_size" if logits.dim() > 2 else "num_classes", logits.shape[-1])
+
+
+def _loss_of(output: Value) -> Value:
+    return output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
 
 
 def inner_of(model: nn.Module) -> nn.Module:

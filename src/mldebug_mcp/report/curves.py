@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,14 +14,20 @@ from mldebug_mcp.logs.run import Floats
 from mldebug_mcp.measure.statistics import sample
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models import Diagnosis, Finding, State
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.report.diagnosis_curves import worst_step
 from mldebug_mcp.report.scale import Scale, scale_of
+from mldebug_mcp.report.shown import otherwise
 from mldebug_mcp.text import figure, shorten
 
 COLUMNS = 400
 """Stretches into which a curve is cut: finer than most pictures are wide in pixels, it would look the same."""
 MOST_PANELS, MOST_CURVES = 8, 6
 MOST_MARKS = 40
+MOST_SIBLINGS = 6
+"""More curves in one panel are not told apart (chosen)."""
+LEAST_SHARE = 0.5
+"""Of the height of a panel that the run itself keeps beside its siblings (chosen)."""
 MAX_NAME = 60
 REFERENCE_RUN = "the reference run"
 USUAL = ("loss", "reward", "accuracy", "grad_norm", "learning_rate")
@@ -89,7 +95,7 @@ class Panel:
     @property
     def beyond(self) -> float | None:
         """The value farthest beyond the scale, or None if all are on it."""
-        values = np.concatenate([one.values for one in self.curves if one.of in ("", REFERENCE_RUN)])
+        values = np.concatenate([one.values for one in self.curves])
         high, low = float(values.max()), float(values.min())
         return high if high > self.scale.high else low if low < self.scale.low else None
 
@@ -120,32 +126,46 @@ def panels(
     diagnosis: Diagnosis,
     seen: Sequence[Finding],
     reference: Run | None = None,
-    siblings: Mapping[str, Run] | None = None,
 ) -> list[Panel]:
     """Return what to draw of a run: what findings rest on first, then what is usual; at most `MOST_PANELS`.
 
     Args:
-        run: As it was read.
+        run: As it was read; the first `MOST_SIBLINGS` of its siblings are drawn behind.
         diagnosis: What was made of it.
         seen: The findings in the order in which they are listed; the first is number 1.
-        reference: The run that it was compared with, drawn behind.
-        siblings: Other runs of its sweep by name, drawn behind, too.
+        reference: The run that it was compared with, drawn behind, too.
     """
     groups = _groups(run, diagnosis)
     numbered = [(number, one) for number, one in enumerate(seen, start=1) if one.steps and math.isfinite(one.steps[0])]
     marks = _placed(run, numbered, groups)
-    behind = dict(siblings or {}) | ({REFERENCE_RUN: reference} if reference is not None else {})
+    behind = _siblings(run) | ({REFERENCE_RUN: reference} if reference is not None else {})
     restarts = tuple(part.first_step for part in run.segments[1 : MOST_MARKS + 1])
     found = []
     for group in groups:
         curves = [_curve(run, name) for name in group]
         others = [_behind(run, other, of, group[0]) for of, other in behind.items() if group[0] in other]
-        worst = None if diagnosis.hypotheses[0].cause == "healthy" else worst_step(run, diagnosis, group[0])
-        # A sibling that went astray is not to flatten the run itself.
-        scaled = [*curves, *(one for one in others if one.of == REFERENCE_RUN)]
-        scale = scale_of([one.values for one in scaled], linear=group[0] in LINEAR)
+        worst = None if diagnosis.hypotheses[0].cause == SOUND else worst_step(run, diagnosis, group[0])
+        scale = _scale([*curves, *others], linear=group[0] in LINEAR)
         found.append(Panel((*others, *curves), tuple(marks[group][:MOST_MARKS]), scale, restarts, worst))
     return found
+
+
+def _siblings(run: Run) -> dict[str, Run]:
+    """Return the siblings to draw, each under its name and what is set otherwise in it."""
+    shown = [one for one in run.siblings if one.run.step_name == run.step_name][:MOST_SIBLINGS]
+    return {f"{one.name} ({told})" if (told := otherwise(one)) else one.name: one.run for one in shown}
+
+
+def _scale(curves: Sequence[Curve], *, linear: bool) -> Scale:
+    """Return the scale of some curves: that of the run and its reference, and of siblings that do not flatten them."""
+    taken = [one.values for one in curves if one.of in ("", REFERENCE_RUN)]
+    scale = scale_of(taken, linear=linear)
+    for sibling in (one.values for one in curves if one.of not in ("", REFERENCE_RUN) and len(one.values)):
+        wider = scale_of([*taken, sibling], linear=linear)
+        if wider.logarithmic == scale.logarithmic and wider.share_of(scale) >= LEAST_SHARE:
+            taken.append(sibling)
+            scale = wider
+    return scale
 
 
 def _groups(run: Run, diagnosis: Diagnosis) -> list[tuple[str, ...]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
-from mldebug_mcp.diagnose.ranking import OTHER, SOUND, credence
+from mldebug_mcp.diagnose.ranking import credence
 from mldebug_mcp.diagnose.what_to_log import LEAST_STEPS
 from mldebug_mcp.models import Comparison, Diagnosis, Finding, Hypothesis, NextStep, RunSummary, Sheet, State, Update
+from mldebug_mcp.models.base import OTHER, SOUND
 from mldebug_mcp.report.fit import DIGITS, fitted, length, rounded
 from mldebug_mcp.report.quotes import quoted_once
 from mldebug_mcp.report.sheet_lines import least_room, lines_within

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from mldebug_mcp.report.diagnosis_parts import (
 )
 from mldebug_mcp.report.sheet_html import SHEET_STYLE, events_html, quantities_html, ran_html, settings_html
 from mldebug_mcp.report.shown import ONCE_CHECKED, SHOWN_STEPS, leading_citations, notes_on
+from mldebug_mcp.report.siblings_html import siblings_html
 from mldebug_mcp.report.web_page import web_page
 from mldebug_mcp.report.writing import write_file
 
@@ -68,21 +68,19 @@ def write_diagnosis_html(
     run: Run,
     path: str | Path,
     reference: Run | None = None,
-    siblings: Mapping[str, Run] | None = None,
 ) -> None:
     """Write the diagnosis as a page that opens anywhere.
 
     Raises:
         InputError: the file cannot be written.
     """
-    write_file(path, diagnosis_html(diagnosis, run, reference, siblings))
+    write_file(path, diagnosis_html(diagnosis, run, reference))
 
 
 def diagnosis_html(
     diagnosis: Diagnosis,
     run: Run,
     reference: Run | None = None,
-    siblings: Mapping[str, Run] | None = None,
     *,
     live: bool = False,
 ) -> str:
@@ -90,12 +88,11 @@ def diagnosis_html(
 
     Args:
         diagnosis: In full.
-        run: As it was read.
-        reference: The run that it was compared with; its curves are drawn behind.
-        siblings: Other runs of its sweep by name, drawn behind, too.
+        run: As it was read; the curves of its siblings are drawn behind.
+        reference: The run that it was compared with, drawn behind, too.
         live: Whether it asks the server that it came from for a newer one.
     """
-    parts = page_parts(diagnosis, run, reference, siblings)
+    parts = page_parts(diagnosis, run, reference)
     return (
         live_html(diagnosis.run.path, parts)
         if live
@@ -120,12 +117,10 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="ascii")
 
 
-def page_parts(
-    diagnosis: Diagnosis, run: Run, reference: Run | None = None, siblings: Mapping[str, Run] | None = None
-) -> list[str]:
+def page_parts(diagnosis: Diagnosis, run: Run, reference: Run | None = None) -> list[str]:
     """Return what stands on the page, from top to bottom."""
     seen = worth_showing(diagnosis.findings)
-    pictures = [panel_html(one, run) for one in panels(run, diagnosis, seen, reference, siblings)]
+    pictures = [panel_html(one, run) for one in panels(run, diagnosis, seen, reference)]
     steps = "".join(map(step_html, diagnosis.next_steps[:SHOWN_STEPS]))
     once = f"<p class=dim>{escape(ONCE_CHECKED)}</p>" if steps else ""
     return [
@@ -138,6 +133,7 @@ def page_parts(
         section("What happened when", events_html(diagnosis.sheet, run.step_name)),
         section("Seen in the log", seen_html(diagnosis, seen)),
         compared_html(diagnosis),
+        section("Beside its sweep", siblings_html(run)),
         section("What it may be (hypotheses, not verdicts)", hypotheses_html(diagnosis)),
         section("Check next", f"<ol>{steps}</ol>{once}" if steps else ""),
         section("Tied", "".join(paragraph(tie.summary) for tie in diagnosis.ties)),

@@ -7,6 +7,7 @@ from html import escape
 
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Citation, Diagnosis, Finding, Hypothesis, MetricToLog, NextStep, State
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.curves import Panel
 from mldebug_mcp.report.panel_json import panel_json
@@ -125,7 +126,7 @@ def _hypothesis(one: Hypothesis, *, folded: bool) -> str:
         reasons_html = f"<details><summary>what speaks for it and against it</summary>{reasons_html}</details>"
     return (
         f"<tr><td class=number><b>{percent(one.probability)}</b><br><span class=dim>{escape(one.credence)}</span></td>"
-        f'<td class=share><span class=bar><span class="{"good" if one.cause == "healthy" else "cause"}" '
+        f'<td class=share><span class=bar><span class="{"good" if one.cause == SOUND else "cause"}" '
         f'style="width:{one.probability:.1%}"></span></span></td>'
         f"<td><b>{escape(one.cause)}</b>{said}{reasons_html}</td></tr>"
     )

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from mldebug_mcp.logs import Run
 from mldebug_mcp.models import Diagnosis, Finding, Hypothesis, State
+from mldebug_mcp.models.base import NO_FAULTS, SOUND
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.diagnosis_concise import worth_showing
 from mldebug_mcp.report.diagnosis_curves import curve_lines
@@ -125,7 +126,7 @@ def _causes(diagnosis: Diagnosis, width: int, *, bits: bool) -> list[Text]:
     lines = [Text("What it may be (hypotheses, not verdicts)", style="bold")]
     for place, one in enumerate(shown or diagnosis.hypotheses[:1]):
         lines.append(_cause(one, bits=bits))
-        if place == 0 and one.fix and one.cause not in ("healthy", "unknown"):
+        if place == 0 and one.fix and one.cause not in NO_FAULTS:
             lines.append(Text(f"        fix: {shorten(one.fix, 4 * width)}", style="green"))
     return _cropped(lines, width)
 
@@ -133,7 +134,7 @@ def _causes(diagnosis: Diagnosis, width: int, *, bits: bool) -> list[Text]:
 def _cause(one: Hypothesis, *, bits: bool) -> Text:
     told = (lambda said: said) if bits else without_bits
     text = Text(f"  {percent(one.probability):>4}  ", style="bold")
-    text.append(one.cause, style="bold green" if one.cause == "healthy" else "bold yellow")
+    text.append(one.cause, style="bold green" if one.cause == SOUND else "bold yellow")
     if one.because:
         text.append(f"  for: {', '.join(map(told, one.because[:2]))}", style="not bold")
     if one.against:

@@ -16,6 +16,7 @@ from mldebug_mcp.models import (
     NextStep,
     State,
 )
+from mldebug_mcp.models.base import NO_FAULTS, SOUND
 from mldebug_mcp.report.commands import as_command
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.diagnosis_concise import worth_showing
@@ -113,10 +114,10 @@ def _print_hypotheses(console: Console, diagnosis: Diagnosis, *, bits: bool) -> 
 
 def _hypothesis(one: Hypothesis, *, bits: bool) -> Text:
     told = (lambda said: said) if bits else without_bits
-    text = Text.assemble((one.cause, "bold green" if one.cause == "healthy" else "bold yellow"))
+    text = Text.assemble((one.cause, "bold green" if one.cause == SOUND else "bold yellow"))
     if one.summary:
         text.append(f": {in_a_sentence(one)}")
-    if one.fix and one.cause not in ("healthy", "unknown"):
+    if one.fix and one.cause not in NO_FAULTS:
         text.append(f"\nfix: {one.fix.split('. ')[0].rstrip('.')}.", style="green")
     for step in one.next_steps:
         if step.answer:

@@ -13,6 +13,7 @@ from mldebug_mcp.report.shown import what_was_read
 from mldebug_mcp.text import clean
 
 SHOWN_PANELS = 3
+# The class stands twice where Jupyter has rules of its own for tables: theirs align all cells to the right.
 _STYLE = """
 .mldebug { max-width: 60rem; font-size: 14px; line-height: 1.45; }
 .mldebug svg { width: 100%; height: auto; } .mldebug p { margin: .3rem 0; } .mldebug .dim { opacity: .75; }
@@ -23,8 +24,9 @@ _STYLE = """
 .mldebug .seen .number { display: inline-block; min-width: 1.5em; margin-right: .5rem; border-radius: 1em;
   text-align: center; background: #c62828; color: #fff; font-size: .8em; font-weight: bold; }
 .mldebug .seen .harmless { background: #666; }
-.mldebug td { text-align: left; vertical-align: top; white-space: normal; padding: .2rem .8rem .2rem 0; }
-.mldebug td.number { white-space: nowrap; }
+.mldebug.mldebug table td, .mldebug.mldebug table th { text-align: left; vertical-align: top; white-space: normal;
+  padding: .2rem .8rem .2rem 0; }
+.mldebug.mldebug table td.number { text-align: right; white-space: nowrap; }
 .mldebug .bar { display: inline-block; width: 6rem; height: .7rem; border: 1px solid #8888; }
 .mldebug .bar span { display: block; height: 100%; background: #b26a00; } .mldebug .bar .good { background: #2e7d32; }
 """.strip()

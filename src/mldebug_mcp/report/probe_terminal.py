@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mldebug_mcp.logs import Series
 from mldebug_mcp.models import ProbeResult, State
+from mldebug_mcp.models.base import NO_FAULTS
 from mldebug_mcp.probe import Progress
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.report.sparkline import sparkline
@@ -38,7 +39,7 @@ def print_probe(console: Console, result: ProbeResult) -> None:
         _print_lines(console, "On the way to the first non-finite value", list(bad.before))
     causes = [f"{percent(one.probability):>4}  {one.cause}" for one in result.causes[:SHOWN_CAUSES]]
     _print_lines(console, "What it may be (hypotheses, not verdicts)", causes)
-    leading = next((one for one in result.hypotheses if one.cause not in ("healthy", "unknown")), None)
+    leading = next((one for one in result.hypotheses if one.cause not in NO_FAULTS), None)
     if leading is not None and result.causes and result.causes[0].cause == leading.cause:
         _print_lines(console, "Fix", [leading.fix])
     _print_lines(console, "Check next", [f"{one.action} ({one.cost})" for one in result.next_steps[:SHOWN_STEPS]])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import RunRow, Runs
 from mldebug_mcp.report.runs_terminal import headline, rank_lines, shared_line, sweep_lines
 from mldebug_mcp.report.scale import Scale, scale_of
@@ -105,7 +106,7 @@ def _scale_told(scales: dict[str, Scale]) -> str:
 
 
 def _card(row: RunRow, scales: dict[str, Scale]) -> str:
-    state = "sick" if row.is_sick else "healthy" if row.cause == "healthy" else "unclear"
+    state = "sick" if row.is_sick else "healthy" if row.cause == SOUND else "unclear"
     rank = row.last if row.last is None or row.better != "higher" else -row.last
     lines = [
         f"<p><b>{escape(row.cause)}</b> {percent(row.probability)}{_since(row)}</p>" if row.cause else "",

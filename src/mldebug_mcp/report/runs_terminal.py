@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.diagnose.swept import LEVEL
+from mldebug_mcp.models.base import SOUND
 from mldebug_mcp.models.runs import BestSetting, RunRow, Runs, SharedSetting, Sweep
 from mldebug_mcp.report.console import bullets, print_section
 from mldebug_mcp.text import counted, figure, percent, shorten
@@ -46,7 +47,7 @@ def headline(answer: Runs) -> str:
     """Return how many runs there are, and in how many a fault leads."""
     unread = sum(one.ending == "unread" for one in answer.rows)
     sick = sum(one.is_sick for one in answer.rows)
-    sound = sum(one.cause == "healthy" for one in answer.rows)
+    sound = sum(one.cause == SOUND for one in answer.rows)
     rest = len(answer.rows) - unread - sick - sound
     parts = [f"a fault leads in {sick}", f"nothing stands out in {sound}"]
     parts += [f"{rest} unclear"] if rest else []
@@ -111,6 +112,6 @@ def _cells(row: RunRow) -> tuple[Text, ...]:
         Text(row.ending, style="red" if row.ending == "error" else ""),
         Text("" if row.step is None else figure(row.step)),
         Text("" if row.last is None else f"{row.metric} {figure(row.last)}"),
-        Text(said, style="bold red" if row.is_sick else "green" if row.cause == "healthy" else "yellow"),
+        Text(said, style="bold red" if row.is_sick else "green" if row.cause == SOUND else "yellow"),
         Text("" if row.onset is None else figure(row.onset)),
     )

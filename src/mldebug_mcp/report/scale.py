@@ -37,6 +37,12 @@ class Scale:
             return np.asarray(np.log(value / self.low) / math.log(self.high / self.low))
         return np.asarray((value - self.low) / (self.high - self.low))
 
+    def share_of(self, part: Scale) -> float:
+        """Return which part of the height another scale of the same kind takes, if it lies within."""
+        if self.logarithmic:
+            return math.log(part.high / part.low) / math.log(self.high / self.low)
+        return (part.high / 2 - part.low / 2) / (self.high / 2 - self.low / 2)
+
     def ticks(self) -> list[float]:
         """Return round values to label, three to seven of them as a rule."""
         if self.logarithmic and self.high >= 10 * self.low:

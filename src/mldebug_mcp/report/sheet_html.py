@@ -8,6 +8,8 @@ from mldebug_mcp.models.sheet import EventFact, QuantityFact, SettingFact, Sheet
 from mldebug_mcp.text import figure
 
 SHEET_STYLE = """
+.wide { overflow-x: auto; } .sweep th { text-align: left; font-weight: normal; color: var(--dim); }
+.sweep th, .sweep td { padding: .1rem 1.2rem .1rem 0; vertical-align: top; }
 .ran, .settings, .quantities { padding-left: 1.1rem; } .ran { margin: .3rem 0; }
 .settings { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 .settings mark { background: none; color: var(--warn); font-weight: bold; }

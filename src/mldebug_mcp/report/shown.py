@@ -7,11 +7,14 @@ import re
 from mldebug_mcp.diagnose.diagnosis import HARDLY_JUDGED
 from mldebug_mcp.diagnose.results import NO_RESULT
 from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.run import Sibling
 from mldebug_mcp.models import Citation, Comparison, Diagnosis, Hypothesis, NextStep, State
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.models.base import SOUND
+from mldebug_mcp.text import counted, figure, shorten
 
 SHOWN_HYPOTHESES = 5
 SHOWN_STEPS = 3
+SHOWN_SETTINGS, LONGEST_VALUE = 3, 24
 CITED = 0.1
 """Probability below which a hypothesis other than the leader has no quote shown (chosen)."""
 _BITS = re.compile(r" \([+-][\d.]+ bits\)$")
@@ -32,6 +35,12 @@ def nothing_seen(diagnosis: Diagnosis) -> str:
     if diagnosis.notes and diagnosis.notes[0].startswith(NO_RESULT):
         return diagnosis.notes[0]
     return "too little to judge" if HARDLY_JUDGED in diagnosis.notes else "nothing unusual"
+
+
+def otherwise(sibling: Sibling) -> str:
+    """Return what is set otherwise in another run of a sweep."""
+    told = [f"{name}={shorten(str(value), LONGEST_VALUE)}" for name, value in sibling.settings.items()]
+    return ", ".join(told[:SHOWN_SETTINGS]) + (", …" if len(told) > SHOWN_SETTINGS else "")
 
 
 def without_bits(said: str) -> str:
@@ -60,7 +69,7 @@ def leading_citations(hypotheses: list[Hypothesis]) -> list[Citation]:
     leading = [
         one
         for place, one in enumerate(hypotheses[:SHOWN_HYPOTHESES])
-        if one.citations and (one.because or one.cause == "healthy") and (place == 0 or one.probability >= CITED)
+        if one.citations and (one.because or one.cause == SOUND) and (place == 0 or one.probability >= CITED)
     ]
     return list({one.citations[0].id: one.citations[0] for one in leading}.values())[:3]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import cycle
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats
-from mldebug_mcp.report.curves import Curve, Mark, Panel, labels
+from mldebug_mcp.report.curves import REFERENCE_RUN, Curve, Mark, Panel, labels
 from mldebug_mcp.report.scale import round_values
 from mldebug_mcp.text import figure
 
@@ -50,9 +51,9 @@ def panel_svg(panel: Panel, first: float, last: float, step_name: str) -> str:
 
 
 def colours(panel: Panel) -> list[str]:
-    """Return a colour for each curve of a panel: the run's own in order, those of other runs grey."""
-    own = iter(COLOURS)
-    return [REFERENCE if one.of else next(own) for one in panel.curves]
+    """Return a colour for each curve of a panel: the run's own in order, siblings from the end, the reference grey."""
+    own, siblings = cycle(COLOURS), cycle(reversed(COLOURS))
+    return [REFERENCE if one.of == REFERENCE_RUN else next(siblings if one.of else own) for one in panel.curves]
 
 
 class _Place:

@@ -12,6 +12,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.formats.jsonl import Records
+from mldebug_mcp.logs.ranks.recordings import WENT_ON
 from mldebug_mcp.logs.run import Incident
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean, figure, shorten
@@ -119,11 +120,19 @@ def told(event: Mapping[str, object]) -> str:
     elif what == "nonfinite":
         text = f"the recorder saw the loss become {level}{_began(event.get('began'))}"
     elif what == "hang":
-        text = f"no step for {level} s; the stacks are in {_name(event.get('stacks'))}"
+        text = f"no step for {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
+    elif what == "went_on":
+        text = f"{WENT_ON} after {level} s"
     else:
         return ""
     batch = event.get("batch")
     return f"{text}; its batch is in {_name(batch)}" if isinstance(batch, str) else text
+
+
+def _lines(at: object) -> str:
+    """Say where the main thread stood."""
+    lines = [_name(one) for one in at[:MOST_NAMES]] if isinstance(at, list) else []
+    return f", at {' < '.join(lines)}" if lines else ""
 
 
 def _began(places: object) -> str:

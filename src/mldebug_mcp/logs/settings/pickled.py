@@ -39,8 +39,8 @@ class _Object:
         self.state: object = None
 
 
-def read_pickled(path: Path) -> dict[str, object]:
-    """Return the plain values in a saved Namespace, dataclass or dictionary.
+def read_pickled(path: Path, opcodes: int = MAX_OPCODES) -> dict[str, object]:
+    """Return the plain values in a saved Namespace, dataclass or dictionary, of so many opcodes at most.
 
     Raises:
         InputError: it is no such file, too large, or damaged.
@@ -53,7 +53,7 @@ def read_pickled(path: Path) -> dict[str, object]:
             f"{name}: more than {MAX_FILE // 2**20} MiB are too many for saved arguments; name a JSON or YAML file"
         )
     try:
-        found = _plain(_built(_pickle_in(data)), {})
+        found = _plain(_built(_pickle_in(data), opcodes), {})
     except _DAMAGED as error:
         raise InputError(
             f"{name}: the saved arguments cannot be read ({shorten(str(error), 100)}); name a JSON or YAML file"
@@ -78,11 +78,11 @@ def _pickle_in(data: bytes) -> bytes:
     return found
 
 
-def _built(data: bytes) -> object:
+def _built(data: bytes, opcodes: int) -> object:
     """Follow the opcodes of a pickle on a stack of plain values."""
     machine = _Machine()
     for count, (opcode, argument, _) in enumerate(_opcodes(data)):
-        if count > MAX_OPCODES:
+        if count > opcodes:
             raise ValueError("too many opcodes")
         if opcode == "STOP":
             return machine.stack.pop()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import peak_of
+from mldebug_mcp.measure.usual import USUAL as TABLE
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
-USUAL = 0.1
-"""Weight decay: 0.01 is usually fine, above 0.1 learning may suffer. Source: axolotl_stability."""
+(USUAL,) = TABLE["weight_decay"]
+"""What is usual for weight decay. Source: axolotl_stability."""
 FACTOR = 2.0
 """Times the usual. Chosen: the least that is clearly above."""
 PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
@@ -49,14 +50,14 @@ def regularisation(run: Run) -> Answers:
         unknown = CannotTell("weight_decay is not in the configuration")
         return {OUTWEIGHS.id: unknown, HIGH.id: unknown}
     family, peak = family_of(run), _peak(run)
-    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; 0.01 to {figure(USUAL)} is usual"
+    values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:
         per_step = values["per_step"] = decay * peak
         said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
         least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
         if per_step >= least and decay >= LEAST_DECAY:
             return {OUTWEIGHS.id: Evidence(said, values=values)}
-    is_high = decay >= FACTOR * USUAL and family not in PER_STEP
+    is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
     return {HIGH.id: Evidence(said, values=values)} if is_high else {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
+from mldebug_mcp.measure.usual import USUAL
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
@@ -14,8 +15,6 @@ LONG_MEMORY = 0.9999
 """A second moment that remembers 10,000 steps. Chosen: usual are .95 to .999."""
 NAMED = ("adam", "opti")
 """Parts of the key of an epsilon that is the optimizer's: normalisation layers and policies have others."""
-BETA = (0.01, 0.5)
-"""Usual range of beta in preference optimisation. Source: smol_playbook."""
 FAR_BELOW = 2.0
 """How far below the range, as a factor. Chosen: clearly outside."""
 LENGTH_NORMALISED = ("simpo", "orpo", "cpo")
@@ -55,7 +54,7 @@ def adam_epsilon_tiny(run: Run) -> Evidence | None:
     key = run.settings["adam_epsilon"].key.lower()
     if not any(part in key for part in NAMED):
         raise CannotTell(f"it is not known what {key[:40]} is an epsilon of")
-    said = f"Adam's epsilon is {figure(epsilon)}; 1e-10 to 1e-6 are usual"
+    said = f"Adam's epsilon is {figure(epsilon)}; {USUAL['adam_epsilon'][0]} are usual"
     return Evidence(said, values={"epsilon": epsilon}) if 0 <= epsilon <= TINY else None
 
 
@@ -72,7 +71,8 @@ def adam_betas_odd(run: Run) -> Evidence | None:
         return None
     values = {**({} if first is None else {"beta1": first}), "beta2": second}
     told = " and ".join(f"{name} {figure(number)}" for name, number in values.items())
-    return Evidence(f"Adam has {told}; usual are .9 and .95 to .999", values=values)
+    usual = f"{USUAL['adam_beta1'][0]} and {USUAL['adam_beta2'][0]}"
+    return Evidence(f"Adam has {told}; usual are {usual}", values=values)
 
 
 def discount_above_one(run: Run) -> Evidence | None:
@@ -105,11 +105,12 @@ def beta_low(run: Run) -> Evidence | None:
     beta, loss = _given(run, "beta", "beta"), str(run.config.get("loss_type", "")).lower()
     if any(name in loss for name in LENGTH_NORMALISED):
         raise CannotTell(f"the usual range of beta is not known for the loss {loss[:20]}")
-    if beta >= BETA[0] / FAR_BELOW:
+    usual = USUAL["beta"][0]
+    if beta >= usual.low / FAR_BELOW:
         return None
     return Evidence(
-        f"beta is {figure(beta)}; usual are {figure(BETA[0])} to {figure(BETA[1])}",
-        values={"beta": beta, "usual_low": BETA[0], "usual_high": BETA[1]},
+        f"beta is {figure(beta)}; usual are {usual}",
+        values={"beta": beta, "usual_low": usual.low, "usual_high": usual.high},
     )
 
 

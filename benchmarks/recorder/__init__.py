@@ -1,0 +1,1 @@
+"""What a recording costs, what a kill leaves of it, and what it adds to a diagnosis."""

@@ -1,0 +1,117 @@
+"""The commands on a run that is still going: `watch` it, `open` its page."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.cli.one_run import add_reading
+from mldebug_mcp.cli.progress import show_line
+from mldebug_mcp.cli.verbs import DONE, FOUND, Commands, verb
+
+if TYPE_CHECKING:
+    from mldebug_mcp.cli.alarm import Alarm
+
+
+def add_watch(verbs: Commands) -> None:
+    """Add the command with its options."""
+    watch = verb(verbs, "watch", "look at a run that is still going again and again, and tell what is new")
+    watch.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    add_reading(watch)
+    watch.add_argument(
+        "--every", type=_positive, default=30.0, metavar="SECONDS", help="seconds between two looks (default 30)"
+    )
+    watch.add_argument("--for", type=_positive, metavar="MINUTES", dest="minutes", help="stop after so many minutes")
+    watch.add_argument(
+        "--until-alarm", action="store_true",
+        help="exit with 1 once another cause than `healthy` leads at two looks, or no loss is found at two",
+    )  # fmt: skip
+    watch.add_argument(
+        "--on-alarm", metavar="COMMAND",
+        help="run this command of the shell at an alarm; it gets the alarm as JSON on its input and in MLDEBUG_TEXT",
+    )  # fmt: skip
+    watch.add_argument("--notify", action="store_true", help="show an alarm on the desktop, too")
+    watch.add_argument("--json", action="store_true", help="print each piece of news as a line of JSON")
+    watch.set_defaults(command=do_watch)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+def do_watch(options: argparse.Namespace) -> int:
+    """Watch a run until it ends, the time is over, or a cause leads and that is what was waited for."""
+    from mldebug_mcp.diagnose.watch import Watch
+    from mldebug_mcp.report.watch_terminal import print_news, print_status, what_now
+
+    alarms = _alarms(options)
+    watch = Watch(options.path, options.config, options.run, names=options.names)
+    until = time.monotonic() + 60 * options.minutes if options.minutes else math.inf
+    try:
+        while True:
+            news = watch.look()
+            show_line("")
+            for one in news:
+                print(one.to_json(), flush=True) if options.json else print_news(one)
+                for alarm in alarms if one.alarm else ():
+                    alarm(one)
+            if watch.has_grown and not options.json and not sys.stderr.isatty():
+                print_status(watch.status)
+            if options.until_alarm and any(one.alarm for one in news):
+                if not options.json:
+                    print(what_now(options.path))
+                return FOUND
+            if watch.finished or time.monotonic() + options.every > until:
+                return DONE
+            show_line(watch.status)
+            time.sleep(options.every)
+    finally:
+        show_line("")
+
+
+def _alarms(options: argparse.Namespace) -> list[Alarm]:
+    """Return what is done at an alarm."""
+    from mldebug_mcp.cli.alarm import notifying, running
+
+    commands = [running(options.on_alarm, options.path)] if options.on_alarm else []
+    return [*commands, *([notifying(options.path)] if options.notify else [])]
+
+
+def add_open(verbs: Commands) -> None:
+    """Add the command with its options."""
+    opened = verb(verbs, "open", "show the diagnosis in the browser, anew as the run goes on")
+    opened.add_argument("path", metavar="PATH", help="a log file or a run folder; it may come into being later")
+    add_reading(opened)
+    opened.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    opened.add_argument(
+        "--no-browser", action="store_false", dest="browser", help="only print the address, for a browser of your own"
+    )
+    opened.set_defaults(command=do_open)
+
+
+def do_open(options: argparse.Namespace) -> int:
+    """Show the page of a run in the browser until nobody looks at it any more."""
+    from mldebug_mcp.cli.live_page import LivePage
+    from mldebug_mcp.cli.page_server import PageServer
+    from mldebug_mcp.logs import read_run
+    from mldebug_mcp.logs.followed import FollowedRun
+
+    reference = read_run(options.reference) if options.reference else None
+    page = LivePage(options.path, FollowedRun(options.path, options.config, options.run, options.names), reference)
+    with PageServer(page.html) as server:
+        print(f"{server.url}\nends by itself when the page is closed; Ctrl+C ends it now", file=sys.stderr, flush=True)
+        if options.browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    return DONE

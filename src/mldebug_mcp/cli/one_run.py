@@ -1,0 +1,202 @@
+"""The commands on one run: `diagnose` it, `read` its values."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from mldebug_mcp.cli.progress import shown_progress
+from mldebug_mcp.cli.verbs import DONE, FOUND, UNUSABLE, Commands, add_json, count, print_json, verb
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.text import LONGEST_ERROR, shorten
+
+if TYPE_CHECKING:
+    from mldebug_mcp.logs import Run
+    from mldebug_mcp.models import Diagnosis
+
+
+def add_diagnose(verbs: Commands) -> None:
+    """Add the command with its options."""
+    diagnose = verb(verbs, "diagnose", "say what is seen in a training log, what it may be and what to check next")
+    diagnose.add_argument(
+        "paths", metavar="PATH", nargs="+",
+        help="a log file or a run folder; - reads standard input. Several, or a quoted pattern such as "
+        "'runs/*/log.jsonl', are answered in a line each",
+    )  # fmt: skip
+    add_reading(diagnose)
+    diagnose.add_argument("--short", action="store_true", help="a line for each run: what leads, and what is seen")
+    diagnose.add_argument("--reference", metavar="PATH", help="a run that went well, to compare with")
+    diagnose.add_argument(
+        "--outcome", action="append", metavar="CHECK=OUTCOME", default=[], dest="outcomes", type=_outcome,
+        help="how a check of an earlier diagnosis turned out, such as bad_batch.1=refutes (or =confirms); repeatable",
+    )  # fmt: skip
+    diagnose.add_argument("--png", metavar="FILE", help="also draw the curves with what is seen in them")
+    diagnose.add_argument("--html", metavar="FILE", help="also write the diagnosis as a web page, curves included")
+    diagnose.add_argument("--long", action="store_true", help="print all of it, not one screen")
+    diagnose.add_argument("--bits", action="store_true", help="say how much each finding speaks for a cause, in bits")
+    diagnose.add_argument("--check", action="store_true", help="exit with 1 unless `healthy` leads the hypotheses")
+    add_json(diagnose)
+    diagnose.set_defaults(command=do_diagnose)
+
+
+def _outcome(text: str) -> tuple[str, str]:
+    check, equals, outcome = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} has no outcome; write CHECK=confirms or CHECK=refutes")
+    return check, outcome
+
+
+def do_diagnose(options: argparse.Namespace) -> int:
+    """Diagnose a run, or several in a line each."""
+    from mldebug_mcp.cli.several import matching
+
+    paths = matching(options.paths)
+    if len(paths) > 1 or options.short:
+        return _diagnose_several(paths, options)
+    answer, run, reference = _diagnosed(paths[0], options)
+    if options.png:
+        from mldebug_mcp.report.diagnosis_plot import plot_diagnosis
+
+        plot_diagnosis(answer, run, options.png, reference)
+    if options.html:
+        from mldebug_mcp.report.diagnosis_html import write_diagnosis_html
+
+        write_diagnosis_html(answer, run, options.html, reference)
+    if options.json:
+        print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.diagnosis_screen import print_screen
+        from mldebug_mcp.report.diagnosis_terminal import print_diagnosis
+
+        (print_diagnosis if options.long else print_screen)(console_for(), answer, run, bits=options.bits)
+    return _code(answer, options)
+
+
+def _code(answer: Diagnosis, options: argparse.Namespace) -> int:
+    from mldebug_mcp.models.base import SOUND
+
+    return FOUND if options.check and answer.hypotheses[0].cause != SOUND else DONE
+
+
+def _diagnose_several(paths: Sequence[str], options: argparse.Namespace) -> int:
+    """Print a line for each run; one that cannot be read is told on standard error, and the others go on."""
+    if options.html or options.png or "-" in paths:
+        told = "--html" if options.html else "--png" if options.png else "- (standard input)"
+        raise InputError(f"{told} takes one run at a time; name one, without --short")
+    from mldebug_mcp.report.diagnosis_short import short_line
+
+    codes = {DONE}
+    for path in paths:
+        try:
+            answer, _, _ = _diagnosed(path, options)
+        except InputError as error:
+            print(f"mldebug-mcp: {shorten(str(error), LONGEST_ERROR)}", file=sys.stderr)
+            codes.add(UNUSABLE)
+            continue
+        print(answer.to_json() if options.json else short_line(answer), flush=True)
+        codes.add(_code(answer, options))
+    return max(codes)
+
+
+def _diagnosed(path: str, options: argparse.Namespace) -> tuple[Diagnosis, Run, Run | None]:
+    """Return the diagnosis of a run, the run, and the one that it was compared with."""
+    from mldebug_mcp.logs import read_run
+
+    with shown_progress():
+        with _preparing_diagnosis():
+            run = run_of(path, options)
+        from mldebug_mcp.diagnose import diagnose
+
+        reference = read_run(options.reference) if options.reference else None
+        return diagnose(run, reference, outcomes=dict(options.outcomes)), run, reference
+
+
+@contextmanager
+def _preparing_diagnosis() -> Iterator[None]:
+    """Load what a diagnosis needs in a thread while the log is read inside.
+
+    Compiled code parses a large log, so Python is free meanwhile. The thread starts at the reader's first checkpoint,
+    when the reader has loaded what it needs itself.
+    """
+    from mldebug_mcp.progress import listening
+
+    thread = Thread(target=_prepare_diagnosis)
+    with listening(lambda _: None if thread.ident else thread.start()):
+        yield
+    if thread.ident:
+        thread.join()
+
+
+def _prepare_diagnosis() -> None:
+    with suppress(Exception):  # raised again, and reported, by the diagnosis itself
+        from mldebug_mcp.diagnose.diagnosis import prepare
+
+        prepare()
+        import_module("mldebug_mcp.report.diagnosis_screen")
+
+
+def add_read(verbs: Commands) -> None:
+    """Add the command with its options."""
+    read = verb(verbs, "read", "print the values of metrics of a log, thinned so that extremes survive")
+    read.add_argument("path", metavar="PATH", help="a log file or a run folder; - reads standard input")
+    read.add_argument("metrics", nargs="*", metavar="NAME", help="as logged (train/loss) or a role (loss, grad_norm)")
+    add_reading(read)
+    read.add_argument("--first", type=float, metavar="STEP", help="the first step")
+    read.add_argument("--last", type=float, metavar="STEP", help="the last step")
+    read.add_argument("--points", type=count, default=60, metavar="N", help="about how many points of each curve")
+    add_json(read)
+    read.set_defaults(command=do_read)
+
+
+def do_read(options: argparse.Namespace) -> int:
+    """Print values of metrics."""
+    from mldebug_mcp.diagnose.read_metric import read_curves, require_points
+
+    require_points(options.points)
+    with shown_progress():
+        run = run_of(options.path, options)
+        answer = read_curves(run, options.metrics, options.first, options.last, options.points)
+    if options.json:
+        print_json(answer)
+    else:
+        from mldebug_mcp.report.console import console_for
+        from mldebug_mcp.report.metric_terminal import print_reading
+
+        print_reading(console_for(), answer)
+    return DONE
+
+
+def add_reading(verb: argparse.ArgumentParser) -> None:
+    """Add what says which run of a path is read, and how."""
+    verb.add_argument("--config", metavar="FILE", help="its configuration (JSON or YAML), if not beside the log")
+    verb.add_argument("--run", metavar="NAME", default="", help="which run, where PATH holds several, or 'attempt N'")
+    verb.add_argument(
+        "--map", type=_names, default={}, metavar="NAME=METRIC,…", dest="names",
+        help="what names in the log mean that do not say it, such as L=loss,gn=grad_norm",
+    )  # fmt: skip
+
+
+def _names(text: str) -> dict[str, str]:
+    pairs = [pair.rpartition("=") for pair in text.split(",")]
+    if not all(name.strip() and metric.strip() for name, _, metric in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=METRIC,NAME=METRIC, such as L=loss")
+    return {name.strip(): metric.strip() for name, _, metric in pairs}
+
+
+def run_of(path: str, options: argparse.Namespace) -> Run:
+    """Read the run that is to be diagnosed: a path, or `-` for standard input."""
+    from mldebug_mcp.logs import read_run
+
+    if path != "-":
+        return read_run(path, options.config, options.run, options.names)
+    from mldebug_mcp.cli.standard_input import STANDARD_INPUT, kept_input
+
+    with kept_input() as kept:
+        return replace(read_run(kept, options.config, options.run, options.names), path=STANDARD_INPUT)
