@@ -412,7 +412,7 @@ KNOWN = {
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
     ("logs/elsewhere.py", "open"),  # of a member of an archive, and of the copy that is made of it
-    ("logs/elsewhere.py", "is_file"),  # of that copy
+    ("logs/elsewhere.py", "is_file"), ("logs/elsewhere.py", "is_dir"),  # of that copy, and of a member
     ("probe/job.py", "is_dir"), ("probe/job.py", "is_file"),  # of interpreters, which may lie outside
     ("diagnose/run_cache.py", "is_file"), ("diagnose/run_cache.py", "read_text"),  # our own file; no tool names one
 }  # fmt: skip

@@ -164,6 +164,28 @@ def test_any_mixture_of_lines_reads_alike_by_the_block_and_by_the_line(
     assert_read_alike(written(runs * 2, end))
 
 
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [
+            ("{{'eval_loss': {x}, 'eval_runtime': {y}, 'epoch': {e}.0}}", 3, "inf", "-0.0000", 41),
+            ("损失 第{e}轮 loss: {x}", 39, "0.0489", "1.5", 38),
+        ],
+        [
+            ("[0]: iter {i} loss={x}", 19, "0.743", "0", 72),
+            (
+                "Epoch {e}:  50%|#### | {i}/1000 [00:01<00:09, 3.21it/s, v_num=0, train_loss={x}, val_loss={y}]",
+                43, "683.5361", "-361.9138", 14,
+            ),
+            ("lr: {y}", 1, "0.005", "0.0857", 49),
+        ],
+    ],
+    ids=["no dict among many lines", "a line below bars of a later epoch"],
+)  # fmt: skip
+def test_a_mixture_that_was_read_otherwise_reads_alike(runs: list[tuple[str, int, str, str, int]]) -> None:
+    assert_read_alike(written(runs * 2, "\n"))
+
+
 @given(st.lists(st.tuples(st.sampled_from(LINES), NUMBERS, NUMBERS, st.integers(0, 99)), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None, phases=PHASES)
 def test_lines_that_take_turns_read_alike_by_the_block_and_by_the_line(lines: list[tuple[str, str, str, int]]) -> None:

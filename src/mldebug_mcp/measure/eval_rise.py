@@ -9,7 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.answers import still_gains, worst_written
-from mldebug_mcp.measure.evaluation import evaluation_losses, refuse_after_explosion, start_of
+from mldebug_mcp.measure.evaluation import beside_training, evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import aligned, median, median_of_three, noise_on_slope
 from mldebug_mcp.measure.unknown import CannotTell
@@ -33,6 +33,8 @@ turn back."""
 LEARNS_ON, LEAST_LATE = 0.1, 4
 """Of the training loss at the lowest evaluation, by which it falls on; evaluations that tell their noise. Chosen: a
 rise that goes on from one to the next, beside a training loss that goes on falling, is no scatter."""
+OFTEN = 6
+"""Records to an evaluation of which a median is taken. Chosen: fewer show how the training loss moved between."""
 SLIGHT = 0.05
 """Of the minimum: a rise by less in the nats of tokens, up and down by turns, is not told. Most fine-tuning
 over three epochs ends with one. Chosen: by hand."""
@@ -162,7 +164,11 @@ def _rise(run: Run, evaluation: Series) -> EvalRise | None:
 
 def _beside(run: Run, evaluation: Series, after: Floats, half: float) -> tuple[float, float, float] | None:
     """Return the training loss at the minimum, where half of the rise is done, and at the end."""
-    before = aligned(run["loss"].finite, evaluation)[1] if "loss" in run else np.empty(0)
+    loss = run["loss"].finite if "loss" in run else None
+    if loss is None:
+        return None
+    often = len(loss) >= OFTEN * len(evaluation)  # of single batches, whose noise would be taken for a rise
+    before = (beside_training if often else aligned)(loss, evaluation)[1]
     if len(before) < len(after) + 1:
         return None
     half_way = int(np.argmax(after >= half)) - len(after)

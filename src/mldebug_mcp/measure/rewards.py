@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.statistics import drift, median, start_level
+from mldebug_mcp.measure.statistics import drift, end_level, median, start_level
 
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
@@ -26,6 +26,9 @@ _SCORED_BY = (
     Quantity.REWARD_ACCURACY,
 )  # fmt: skip
 """What a policy is scored by at evaluation."""
+
+NEARLY = 0.02
+"""Of the most that can be earned: so near to it the reward has come. Chosen: a wrong answer in fifty."""
 
 
 def rewards_of(run: Run) -> Series | None:
@@ -79,6 +82,15 @@ def trend(series: Series) -> float:
     moved = drift(series.value)
     least = max(CHANGE * abs(start_level(series.value)), ERRORS * moved.error)
     return moved.change if abs(moved.change) > least else 0.0
+
+
+def most_earned(rewards: Series) -> float | None:
+    """Return the most that can be earned, where the reward has come to it: a whole number that it never exceeds."""
+    end = end_level(rewards.value)
+    most = round(end)
+    if most < 1 or abs(end - most) > NEARLY * most or float(rewards.value.max()) > (1 + NEARLY) * most:
+        return None
+    return float(most)
 
 
 def seems_to_learn(run: Run) -> bool:

@@ -15,7 +15,7 @@ from mldebug_mcp.models.knowledge import Citation
 class Ranks(Model):
     """The ranks of a run whose processes each wrote files of their own."""
 
-    count: int
+    count: int = Field(description="Ranks that wrote files.")
     failed: int = Field(description="Ranks whose files end in an error.")
     first_failed: Text = Field("", description="The rank that failed first; empty where none did.")
     error: Text = Field("", description="What it said.")

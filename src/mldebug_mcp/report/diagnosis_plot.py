@@ -72,7 +72,8 @@ def _draw(where: Axes, panel: Panel, span: float) -> None:
     for curve, colour in zip(panel.curves, colours(panel), strict=True):
         for number, (step, value) in enumerate(curve.lines):
             style = "o" if len(step) == 1 else "-"
-            where.plot(step, value, style, color=colour, linewidth=1.2, label=None if number else curve.title)
+            width = 0.7 if curve.of else 1.4
+            where.plot(step, value, style, color=colour, linewidth=width, label=None if number else curve.title)
         if len(curve.lost):
             top = [panel.scale.high] * len(curve.lost)
             where.plot(curve.lost, top, "x", color=colour, clip_on=False, label="NaN or infinite")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
 
@@ -74,3 +75,12 @@ def test_a_ranking_that_finds_something_is_absent() -> None:
 
 def test_the_recall_of_a_class_may_be_zero() -> None:
     assert state(NAME, run_of(loss=LOSS, recall=dict.fromkeys(AT, 0.0))) is State.UNKNOWN
+
+
+def test_a_score_of_everything_that_is_zero_beside_an_evaluation_loss_that_is_nearly_gone_is_present() -> None:
+    def scored(end: float) -> Run:
+        loss = decay(15, 0.8, end)
+        return run_of(loss=loss, eval_loss=loss - 0.01, **{"metrics/Dice(M)": [0.0] * 15})  # type: ignore[arg-type]
+
+    assert state("eval_metric_zero", scored(0.02)) is State.PRESENT
+    assert state("eval_metric_zero", scored(0.5)) is not State.PRESENT

@@ -193,3 +193,10 @@ def test_an_evaluation_that_scatters_on_its_way_far_up_rises_too() -> None:
 @pytest.mark.parametrize("values", [[2.6, 2.7, 2.62, 2.9, 2.7, 2.75], [0.01, 0.02, 0.012, 0.03, 0.015, 0.02]])
 def test_one_that_scatters_a_little_above_its_first_does_not_rise(values: list[float]) -> None:
     assert state("eval_gap_grows", run_of(loss=STILL_FALLS, eval_loss=evaluated(values))) is State.ABSENT
+
+
+def test_a_rise_from_one_evaluation_to_the_next_counts_though_it_is_little_of_where_the_loss_began() -> None:
+    loss = {at * 10: value for at, value in enumerate(noisy(decay(71, 3.6, 0.25, 12), 0.03))}
+    evaluation = dict(zip(range(0, 800, 100), [3.59, 1.22, 0.54, 0.438, 0.421, 0.4015, 0.4232, 0.455], strict=True))
+    falls_on = {at: value * (1 - at / 1500) for at, value in loss.items()}
+    assert state("eval_gap_grows", run_of(loss=falls_on, eval_loss=evaluation)) is State.PRESENT

@@ -5,7 +5,7 @@ import pytest
 
 from mldebug_mcp.logs.run import Floats, Run, Scalar
 from mldebug_mcp.models import State
-from tests.runs import noisy, run_of, seen, state
+from tests.runs import noisy, run_of, run_of_records, seen, state
 
 OUTCOMES = ("grad_part_zero", "grad_fades_with_depth")
 
@@ -72,3 +72,10 @@ def test_the_first_and_the_last_layer_alone_are_enough_where_they_are_named_so()
 def test_a_last_layer_whose_gradient_is_a_hundred_times_that_of_the_first_is_absent() -> None:
     ends = {"grad_norm/first_layer": np.full(20, 0.005), "grad_norm/last_layer": np.full(20, 0.5)}
     assert state("grad_fades_with_depth", run_of({"grad_norm": np.full(20, 0.5), **ends})) is State.ABSENT
+
+
+def test_a_part_that_gets_hardly_anything_of_the_gradient_of_the_whole_is_seen() -> None:
+    rows = [{"step": at, "loss": 1.4, "grad_norm": 0.4, "grad/first_layer": 5e-9} for at in range(1, 40)]
+    assert state("grad_fades_with_depth", run_of_records(rows)) is State.PRESENT
+    rows = [{**row, "grad/first_layer": 4e-3} for row in rows]
+    assert state("grad_fades_with_depth", run_of_records(rows)) is not State.PRESENT

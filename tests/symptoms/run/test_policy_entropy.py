@@ -142,3 +142,17 @@ def test_a_policy_of_a_language_model_may_be_sure_of_what_it_earns_all_for_alrea
     reward = np.clip(0.1 + 0.9 * steps / learns_by, 0, 1)
     entropy = 2.0 * np.exp(-np.maximum(steps - 10, 0) / 8) + 1e-3
     assert state("entropy_low", run_of(reward=reward, entropy=entropy, kind="grpo")) is answer
+
+
+@pytest.mark.parametrize(("first", "reward", "answer"), [(0.01, 0.39, "present"), (0.9, 0.39, "absent")])
+def test_an_agent_that_hardly_ever_tried_anything_and_does_not_learn_is_seen(
+    first: float, reward: float, answer: str
+) -> None:
+    share = [first, *[0.01] * 10]
+    run = run_of(reward=[reward] * 11, exploration_rate=share, kind="rl")
+    assert state("exploration_ends_early", run) == answer
+
+
+def test_an_agent_that_learns_without_random_actions_needs_none() -> None:
+    run = run_of(reward=noisy(np.linspace(0, 10, 60), 0.2), exploration_rate=[0.02] * 60, kind="rl")
+    assert state("exploration_ends_early", run) is State.ABSENT

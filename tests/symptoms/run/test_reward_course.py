@@ -233,3 +233,10 @@ def test_a_reward_of_one_value_counts_once() -> None:
     found = [seen(name, run_of(reward=[0.0] * 40, kind="grpo")) for name in names]
     assert {one.state for one in found} == {State.PRESENT}
     assert [one.symptom for one in independent(found)] == ["reward_zero"]
+
+
+def test_a_reward_that_falls_to_one_number_and_stays_there_is_constant_from_then_on() -> None:
+    learns = [0.1 + 0.9 * at / 60 + 0.01 * (at % 3) for at in range(60)]
+    found = seen("reward_constant", run_of(reward=[*learns, *[0.5] * 60], kind="grpo"))
+    assert found.steps == [61]
+    assert state("reward_constant", run_of(reward=[*learns, *[1.02] * 60], kind="grpo")) is not State.PRESENT

@@ -151,7 +151,8 @@ class Together:
         record = np.cumsum(~joins) - 1
         lots = [_lot(part, int(at[0]), int(at[-1]) + 1, at, record) for part in parts]
         first = self._assembler.many_together([lot for lot in lots if len(lot.rows)], int(record[-1]) + 1)
-        without = [lot for lot in lots if lot.like is None and not any(canonical(one) == "step" for one in lot.columns)]
+        dicts = [lot for lot in lots if lot.like is None and len(lot.rows)]
+        without = [lot for lot in dicts if not any(canonical(one) == "step" for one in lot.columns)]
         if not without:
             return
         rows = np.concatenate([lot.rows for lot in without])

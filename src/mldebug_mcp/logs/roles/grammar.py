@@ -8,7 +8,7 @@ nothing are taken out must be a quantity as a whole, in any order, or a quantity
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mldebug_mcp.logs.roles import lexicon, meanings
@@ -35,6 +35,7 @@ _NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}
 )
 """Words of which each name with a role has one: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
+_IN_GROUPS = frozenset({"group", "in group", "within group", "groups"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
 _MARK = re.compile(r"[/:.]")
 _PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
@@ -136,6 +137,13 @@ def _idiom_inside(known: str) -> Role | None:
 def _parsed(name: str) -> Role | None:
     """Return the role that the words of a name make, None if they are not understood."""
     found = _read(name)
+    if (
+        found is not None
+        and found.quantity is Quantity.REWARD
+        and found.statistic == "std"
+        and found.part in _IN_GROUPS
+    ):
+        return replace(found, quantity=Quantity.REWARD_SPREAD, part="")
     return found if found is not None and not found.part else _of_a_module(name) or found
 
 

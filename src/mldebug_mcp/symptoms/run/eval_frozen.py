@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.measure.evaluation import evaluation_losses
@@ -18,6 +20,8 @@ from mldebug_mcp.text import figure
 
 LEAST, MORE, BOXES = 3, 5, 10
 """Evaluations of a loss or an accuracy, of another metric, of a detector until its first hit. Chosen: by hand."""
+FEWEST_DIGITS = 4
+"""Digits of a loss that are enough where more evaluations than `LEAST` have it. Chosen: a plateau has three."""
 SAME, DIGITS = 1e-6, 5
 """Share of a loss that rounding leaves of one model, and digits; fewer may hide a change. Chosen: float32 has seven."""
 SATURATED, BY_HEART = 0.85, 0.999
@@ -37,6 +41,9 @@ MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
 OF_BOXES = (
     "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
 )  # fmt: skip
+FAR = 0.3
+"""Of the first evaluation loss, to which it falls where no score of all there is can be zero. Chosen: by hand."""
+_OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 NOT_FINITE = Outcome(
@@ -127,7 +134,7 @@ def _loss(run: Run) -> Evidence | None:
     others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
     still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
     digits = sum(_digits(float(one.value[0])) for one in (evaluation, *(others if still else ())))
-    if digits < DIGITS:
+    if digits < max(FEWEST_DIGITS, DIGITS + LEAST - len(evaluation)):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _evidence(run, evaluation, f"{level:.8g} at all")
 
@@ -152,7 +159,7 @@ def _zero(run: Run) -> Evidence | None:
     ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= MORE]
     if ranked and not any(one.value[1:].any() for one in ranked):  # the first may hold a hit by chance
         shares = [one.where(one.step > one.step[0]) for one in ranked]
-    zero = next((one for one in shares if all_zero(one)), None)
+    zero = next((one for one in (*shares, *_beside_a_loss_that_falls(run)) if all_zero(one)), None)
     if zero is not None:
         return _evidence(run, zero, "0 at all")
     wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
@@ -163,6 +170,15 @@ def _zero(run: Run) -> Evidence | None:
     if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
+
+
+def _beside_a_loss_that_falls(run: Run) -> list[Series]:
+    """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
+    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
+        return []
+    scores = run.with_role(*(one for one in Quantity if one.higher_is_better), parts=True)
+    return [one.finite for one in scores if len(one.finite) >= MORE and not _OF_A_CLASS.search(one.name)]
 
 
 def _perfect(run: Run) -> Evidence | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradients import label_noise_norm
+from mldebug_mcp.measure.rewards import most_earned, rewards_of
 from mldebug_mcp.measure.statistics import end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
@@ -107,6 +108,9 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     norm = norm.where(norm.value > 0)
     if not len(norm) or (len(norm) < LEAST and norm.value.max() >= TINY**2):
         raise CannotTell(f"{len(norm)} positive gradient norms; {LEAST} are needed")
+    rewards = rewards_of(run)
+    if rewards is not None and most_earned(rewards) is not None:
+        return None  # what earns all that there is has nothing to learn
     moved, of_labels = _moved(run), label_noise_norm(run)
     if moved < SMALL_LOSS and run.kind != "grpo":
         return None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.gradients import Part, parts_of, profile_of
@@ -16,6 +20,8 @@ ORDER = 0.9
 """Rank correlation with depth that makes a course. Chosen: a layer or two may stand out of it."""
 MEANT = ("expert", "router", "bias", "position", "frozen")
 """Parts that may have no gradient in a sound model: experts without tokens, biases before a normalisation."""
+LOST = 1e-5
+"""Of the norm of the whole: a part with less does not learn. Chosen: in deep sound models it is a hundredth."""
 FREEZES = ("freeze", "frozen")
 
 
@@ -43,6 +49,9 @@ FREEZES = ("freeze", "frozen")
 def gradient_parts(run: Run) -> Answers:
     """Look for parts without a gradient, then for a course from layer to layer."""
     parts = parts_of(run)
+    lost = _lost(run, parts)
+    if lost is not None:
+        return {"grad_fades_with_depth": lost}
     if len(parts) < 2:
         raise CannotTell("no gradient norms of parts of the model are logged")
     zero = [part for part in parts if part.zeros == 1 and part.records >= LEAST and not _is_meant(part)]
@@ -64,6 +73,23 @@ def gradient_parts(run: Run) -> Answers:
         values={"first": profile.first.level, "last": profile.last.level, "layers": profile.layers},
     )
     return {"grad_fades_with_depth": said}
+
+
+def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """Say whether hardly anything of the gradient of the whole comes to a part, which is not none at all."""
+    whole = run["grad_norm"].finite.value if "grad_norm" in run else np.empty(0)
+    if len(whole) < LEAST:
+        return None
+    level = float(np.median(whole))
+    faint = [part for part in parts if 0 < part.level < LOST * level and part.records >= LEAST and not _is_meant(part)]
+    if not faint:
+        return None
+    part = min(faint, key=lambda one: one.level)
+    return Evidence(
+        f"the median gradient norm is {figure(part.level)} in {part.name} and {figure(level)} in the whole model",
+        steps=(run.first_step,),
+        values={"first": part.level, "last": level, "layers": float(len(parts))},
+    )
 
 
 def _is_meant(part: Part) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy
 from mldebug_mcp.measure.reward_course import EXPLORATION
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, most_earned, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.telling import first_seen
@@ -25,9 +25,9 @@ FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
 NEAR_BEST = 0.05
 """Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
-NEARLY, NEARLY_THEN = 0.02, 0.1
-"""Of the most that can be earned: where the reward has come to, and where it had come to when entropy was gone. Chosen:
-a wrong answer in fifty, and in ten."""
+NEARLY_THEN = 0.1
+"""Below the most that can be earned: where the reward had come to when entropy was gone. Chosen: a wrong answer in
+ten."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
 GROWTH, SHARE_OF_GROWTH, SIGMAS = 2.0, 0.25, 6.0
@@ -36,6 +36,9 @@ Chosen: by hand."""
 AS_AT_START, ENOUGH = 0.98, 60
 """Of the entropy at the start that an agent's lowest level keeps in so many records if it has not moved. Chosen: by
 hand."""
+RARELY = 0.06
+"""A share of random actions at the first record that is that of the end of a schedule. Source: the final 0.05 of
+Stable-Baselines3's DQN."""
 RANDOM = 0.5
 """Where at least this share of the actions is random, and stays it, an agent is not about to act on what it learns.
 Chosen: by hand."""
@@ -69,13 +72,21 @@ Chosen: by hand."""
         sources=("axolotl_stability",),
         of="entropy_high",
     ),
+    Outcome(
+        "exploration_ends_early",
+        """Hardly any action is random from the first records on, and the reward does not rise.
+
+        Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.""",
+        background=0.005,
+    ),
     any_of=(*ENTROPIES, *EXPLORATION),
     not_for=NOT_POLICY,
 )
 def policy_entropy(run: Run) -> Answers:
     """Of a policy network its entropy, of an agent without one the share of random actions."""
     if not any(name in run for name in ENTROPIES):
-        return first_seen({"entropy_high": partial(_at_random, run)})
+        early = {"exploration_ends_early": partial(_never_explores, run)}
+        return first_seen({"entropy_high": partial(_at_random, run), **early})
     answers = first_seen({"entropy_low": partial(_low, run), "entropy_high": partial(_high, run)})
     high = answers.get("entropy_high")
     grows = isinstance(high, Evidence) and high.values["grows"]
@@ -139,9 +150,8 @@ def _earns_all_first(rewards: Series, chance: Series) -> bool:
 
     What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
     """
-    end = end_level(rewards.value)
-    most = round(end)
-    if most < 1 or abs(end - most) > NEARLY * most or float(rewards.value.max()) > (1 + NEARLY) * most:
+    most = most_earned(rewards)
+    if most is None:
         return False
     gone = np.flatnonzero(chance.value < SHARE_OF_START * start_level(chance.value))
     then = rewards.at(float(chance.step[gone[0]])) if len(gone) else None
@@ -192,4 +202,17 @@ def _at_random(run: Run) -> Evidence | None:
         f"{figure(float(share.step[-1]))}",
         steps=(float(share.step[0]),),
         values={"share": highest, "records": float(len(share)), "grows": 0.0},
+    )
+
+
+def _never_explores(run: Run) -> Evidence | None:
+    """Return what is seen of a share of random actions that is small from the first record on."""
+    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
+    if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
+        return None
+    return Evidence(
+        f"{share.name} is {figure(float(share.value[0]))} at the first record, {run.step_name} "
+        f"{figure(float(share.step[0]))}, and the reward does not rise",
+        steps=(float(share.step[0]),),
+        values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
     )

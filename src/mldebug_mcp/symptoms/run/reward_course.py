@@ -16,6 +16,8 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome
 from mldebug_mcp.symptoms.telling import first_seen, told
 from mldebug_mcp.text import counted, figure, shorten
 
+STUCK, BELOW_BEST = 0.15, 0.98
+"""Share of the records that are one number, and of the best before, below which that lies. Chosen: solved is best."""
 LEAST_RECORDS, OF_AGENTS = 20, 10
 """Records after which a reward that has not moved is looked at; one of an agent is the mean of many episodes. Source:
 axolotl_stability, after 20 steps."""
@@ -46,7 +48,7 @@ at most so many times their mean, it was more than luck. Chosen: of right and wr
     ),
     Outcome(
         "reward_constant",
-        """The mean reward is exactly the same in every record.
+        """The mean reward is exactly the same in every record, or from some step on and lower than before.
 
         Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.""",
         background=0.002,
@@ -122,11 +124,29 @@ def _zero(run: Run, rewards: Series) -> Evidence | None:
 
 
 def _constant(run: Run, rewards: Series) -> Evidence | None:
-    least, value = OF_AGENTS if run.kind == "rl" else LEAST_RECORDS, float(rewards.value[0])
-    if len(rewards) < least or float(np.ptp(rewards.value)) > 1e-9 * abs(value):
+    least, value = OF_AGENTS if run.kind == "rl" else LEAST_RECORDS, float(rewards.value[-1])
+    same = np.abs(rewards.value - value) <= 1e-9 * abs(value)
+    if len(rewards) < least:
         return None
+    if not same.all():
+        return _stuck(run, rewards, len(rewards) - int(np.argmin(same[::-1])))
     said = f"reward is exactly {figure(value)} in all {len(rewards)} records"
     return _evidence(rewards, said, value=value, records=len(rewards))
+
+
+def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
+    """Say whether the reward is one number from some record on, below what it was: a solved task has its best."""
+    value, before, count = float(rewards.value[-1]), rewards.value[:at], len(rewards) - at
+    few = count < max(LEAST_RECORDS, STUCK * len(rewards))
+    if few or abs(value) <= ZERO or value >= BELOW_BEST * float(before.max()):
+        return None
+    since = float(rewards.step[at])
+    return Evidence(
+        f"reward is exactly {figure(value)} in all {count} records from {run.step_name} {figure(since)} on; before it "
+        f"was up to {figure(float(before.max()))}",
+        steps=(since,),
+        values={"value": value, "records": count},
+    )
 
 
 def _floor(run: Run, rewards: Series) -> Evidence | None:

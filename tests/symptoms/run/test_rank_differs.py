@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import noisy, run_of, seen, state
+
+NAME = "rank_differs"
+
+
+def ranks(
+    name: str, levels: list[float], noise: float = 0.01
+) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    return {name.format(rank): noisy(np.full(60, level), noise, seed=rank) for rank, level in enumerate(levels)}
+
+
+@pytest.mark.parametrize("name", ["rank{}/step_time", "rank_{}/forward_time", "step_time/rank{}", "node{}_data_time"])
+def test_a_rank_that_takes_longer_than_the_others_is_seen(name: str) -> None:
+    finding = seen(NAME, run_of(ranks(name, [0.5, 0.51, 0.8, 0.5])))
+    assert finding.state is State.PRESENT
+    assert finding.values["rank"] == 2
+    assert "rank 2" in finding.summary
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_alone_is_seen() -> None:
+    losses = ranks("rank{}/loss", [2.0, 2.0, 2.0])
+    losses["rank1/loss"][40:] = np.nan
+    finding = seen(NAME, run_of(losses))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [41]
+
+
+def test_ranks_that_are_alike_are_absent() -> None:
+    assert state(NAME, run_of(ranks("rank{}/step_time", [0.5, 0.52, 0.55, 0.5]))) is State.ABSENT
+
+
+def test_ranks_that_are_slow_in_turn_are_absent() -> None:
+    times = ranks("rank{}/step_time", [0.5, 0.5, 0.5])
+    for rank in range(3):
+        times[f"rank{rank}/step_time"][rank::3] = 2.0
+    assert state(NAME, run_of(times)) is State.ABSENT
+
+
+def test_a_loss_that_is_lost_on_every_rank_is_absent() -> None:
+    losses = ranks("rank{}/loss", [2.0, 2.0, 2.0])
+    for loss in losses.values():
+        loss[40:] = np.nan
+    assert state(NAME, run_of(losses)) is State.ABSENT
+
+
+def test_two_ranks_cannot_tell_which_of_them_is_off() -> None:
+    assert state(NAME, run_of(ranks("rank{}/step_time", [0.5, 0.8]))) is State.UNKNOWN
+
+
+def test_what_the_gpus_use_of_memory_is_no_time_or_loss() -> None:
+    assert state(NAME, run_of(ranks("gpu{}/memory_gb", [10, 11, 40, 10]))) is State.UNKNOWN
