@@ -39,7 +39,7 @@ class Size:
     steps: int
 
 
-SIZES = (Size(10, 64, 2, 4, 1500), Size(100, 128, 4, 16, 200))
+SIZES = (Size(10, 64, 2, 8, 1000), Size(100, 128, 4, 20, 150))
 
 
 class Model(nn.Module):
