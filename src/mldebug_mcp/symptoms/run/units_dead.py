@@ -1,0 +1,39 @@
+"""Does a layer give nothing, whatever comes in?"""
+
+from __future__ import annotations
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.text import figure
+
+PREFIX = "dead_units/"
+"""How a recording names the share of the units of a layer that are dead."""
+DEAD = 0.9
+"""Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
+LEAST = 3
+"""Looks at the layer. Chosen: at the first one nothing is learnt yet."""
+
+
+@symptom(any_of=(f"{PREFIX}*",), whole_run=True, background=0.003, as_chosen=True)
+def units_dead(run: Run) -> Evidence | None:
+    """Nearly all units of a layer give nothing for any row of the batch, from look to look.
+
+    Not this when: fewer units are dead; they come back; no recorder looked into the model.
+    """
+    looked = {name: one.finite for name, one in run.series.items() if name.startswith(PREFIX)}
+    judged = {name: one for name, one in looked.items() if len(one) >= LEAST}
+    if not judged:
+        raise CannotTell(f"a recorder looked into the model fewer than {LEAST} times")
+    shares = {name: median(one.value[len(one) // 2 :]) for name, one in judged.items()}
+    worst = max(shares, key=lambda name: shares[name])
+    if shares[worst] < DEAD:
+        return None
+    series = judged[worst]
+    first = float(series.step[int((series.value >= DEAD).argmax())])
+    return Evidence(
+        f"{figure(100 * shares[worst])} % of the units of {worst.removeprefix(PREFIX)} are dead, from {run.step_name} "
+        f"{figure(first)} on",
+        steps=(first,),
+        values={"share": shares[worst], "layers": sum(share >= DEAD for share in shares.values())},
+    )

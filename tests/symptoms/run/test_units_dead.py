@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import Any
+
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.models import State
+from tests.runs import decay, run_of, seen, state
+
+
+def looked_into(shares: list[float]) -> Run:
+    curves: dict[str, Any] = {"loss": decay(len(shares)), "dead_units/1": shares}
+    return run_of(**curves)
+
+
+def test_a_layer_without_a_living_unit_is_present_with_its_step() -> None:
+    finding = seen("units_dead", looked_into([0.4] * 5 + [1.0] * 15))
+    assert finding.state is State.PRESENT
+    assert finding.steps == [6]
+
+
+def test_a_layer_with_half_of_its_units_has_none() -> None:
+    assert state("units_dead", looked_into([0.5] * 20)) is State.ABSENT
+
+
+def test_a_layer_that_comes_back_has_none() -> None:
+    run = looked_into([1.0] * 5 + [0.3] * 15)
+    assert state("units_dead", run) is State.ABSENT
+
+
+def test_without_looks_it_cannot_be_told() -> None:
+    assert state("units_dead", run_of(loss=decay(20))) is State.UNKNOWN
+    assert state("units_dead", looked_into([1.0] * 2)) is State.UNKNOWN
