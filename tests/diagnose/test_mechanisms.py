@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.runs import decay, run_of
 
+from mldebug_mcp import diagnose_run
 from mldebug_mcp.diagnose.mechanisms import NEEDS, told_by_needs
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs.run import Scalar
@@ -65,3 +68,12 @@ def test_what_a_run_does_not_say_rules_nothing_out() -> None:
 
 def test_needs_belong_to_causes_that_exist() -> None:
     assert NEEDS.keys() <= catalogue().causes.keys()
+
+
+def test_what_leads_to_no_nan_is_not_the_cause_of_a_loss_that_ends_in_it() -> None:
+    losses = [3.0 - 0.002 * at for at in range(100)]
+    fine, lost = (diagnose_run([{"step": at, "loss": one} for at, one in enumerate(every)])
+                  for every in (losses, [*losses, *[math.nan] * 5]))  # fmt: skip
+    shares = [{one.cause: one.probability for one in told.hypotheses} for told in (fine, lost)]
+    assert shares[1]["lr_too_low"] < 0.05 < shares[0]["lr_too_low"]
+    assert {one.cause for one in lost.hypotheses[:2]} & {"invalid_math", "bad_batch", "lr_too_high"}

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
 from mldebug_mcp.text import figure
@@ -20,6 +22,8 @@ HARDLY = 3.0
 """Bits against a cause that a setting makes unlikely: eight to one. Both chosen by hand."""
 ONE_PASS = 1.05
 """Passes over the data up to which no row comes a second time; loaders round up."""
+LOST = 3
+"""Last records of a loss that is lost for good; chosen by hand: a single one may be skipped."""
 LONG_WARMUP = 0.05
 """Share of the plan from which a warm-up is no short one: usual are 0.01 to 0.1."""
 
@@ -88,7 +92,24 @@ def _one_pass(run: Run) -> str | None:
     )
 
 
-NEEDS: Mapping[str, tuple[Need, ...]] = {
+def _ends_not_finite(run: Run) -> str | None:
+    if "loss" not in run:
+        return None
+    last = run["loss"].value[-LOST:]
+    lost = len(last) == LOST and not np.isfinite(last).any()
+    return "the loss is not finite at the end, which it does not lead to" if lost else None
+
+
+NO_WAY_TO_NAN = (
+    "lr_too_low", "too_little_capacity", "overfitting", "duplicated_data", "unshuffled_data", "label_noise",
+    "no_signal",
+    "class_imbalance", "train_eval_leakage", "train_eval_mismatch", "eval_mode_bug", "metric_bug", "prompt_not_masked",
+    "params_not_training", "clip_too_tight", "batch_too_small", "dataloader_bottleneck", "throughput_degradation",
+    "memory_leak", "length_grouped_batches", "too_few_epochs", "weight_decay_too_high", "vanishing_gradients",
+)  # fmt: skip
+"""Causes that make a loss high, flat or misleading, and no number that is not finite."""
+_FINITE = Need(_ends_not_finite)
+_OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "fp16_overflow": (Need(_no_fp16),),
     "fp8_zero_scale": (Need(_no_fp8),),
     "low_precision_update": (Need(_fp32),),
@@ -100,6 +121,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "insufficient_warmup": (Need(_warmed_up, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
 }
+NEEDS: Mapping[str, tuple[Need, ...]] = {
+    cause: (*_OF_SETTINGS.get(cause, ()), *((_FINITE,) if cause in NO_WAY_TO_NAN else ()))
+    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN))
+}
+"""What each cause needs; those that are not listed need nothing that a run could lack."""
 
 
 def told_by_needs(run: Run) -> list[Evidence]:

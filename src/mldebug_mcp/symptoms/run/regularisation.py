@@ -18,7 +18,7 @@ PER_STEP = {Family.LION: 0.02, Family.MUON: 0.1}
 LEAST_PER_STEP = 0.005
 """... and of all others. Chosen: so a weight forgets what it learnt 200 steps ago; usual are 1e-6 to 1e-3."""
 LEAST_DECAY = 0.02
-"""A decay below this is usual whatever the rate. Chosen: where the product is large the rate is."""
+"""A decay of SGD below this is usual whatever the rate. Chosen: where the product is large the rate is."""
 
 
 OUTWEIGHS = Outcome(
@@ -55,7 +55,8 @@ def regularisation(run: Run) -> Answers:
         per_step = values["per_step"] = decay * peak
         said += f"; at a rate of {figure(peak)} a weight loses {figure(per_step)} of itself in a step"
         least = LEAST_PER_STEP if family is None else PER_STEP.get(family, LEAST_PER_STEP)
-        if per_step >= least and decay >= LEAST_DECAY:
+        unusual = decay > USUAL.high or (family is Family.SGD and decay >= LEAST_DECAY)
+        if per_step >= least and unusual:
             return {OUTWEIGHS.id: Evidence(said, values=values)}
     is_high = decay >= FACTOR * USUAL.high and family not in PER_STEP
     return {HIGH.id: Evidence(said, values=values)} if is_high else {}
