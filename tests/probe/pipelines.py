@@ -124,7 +124,8 @@ def loss_mask_of_zeros() -> SimpleNamespace:
 
 def averaged_loss(model: nn.Module, batch: Any) -> Tensor:
     """Return the loss over the labels that count, 0 where none does."""
-    ids, mask = batch["input_ids"], batch["loss_mask"] if "loss_mask" in batch else batch["labels"] != -100
+    ids: Tensor = batch["input_ids"]
+    mask: Tensor = batch["loss_mask"] if "loss_mask" in batch else batch["labels"] != -100
     each = functional.cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
     counts = mask[:, 1:].flatten().float()
     return (each * counts).sum() / counts.sum().clamp(min=1)
