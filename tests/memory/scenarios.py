@@ -193,6 +193,56 @@ def evaluation_without_no_grad(steps: int = 4, batches: int = 4) -> Allocator:
     return model.gpu
 
 
+PREDICT = ("/home/me/train.py", 45, "evaluate")
+KEPT_OUTPUTS = ((80, 12 * MIB), (81, 8 * MIB), (82, 6 * MIB))
+"""Lines of the model that give what an evaluation keeps of each batch: logits, a hidden state, attentions."""
+
+
+def evaluation_under_no_grad(steps: int = 4, batches: int = 20, *, kept: bool = False) -> Allocator:
+    """Several layers' activations one after another, two at a time; with `kept`, outputs of all batches in a list."""
+    model = Decoder(Allocator(), layers=8).build()
+    for _ in range(steps):
+        model.train_step()
+    unit = model.tokens * model.hidden * model.width
+    for _ in range(batches):
+        batch = model.gpu.malloc(model.tokens * 8, stack(("/home/me/train.py", 55, "to_device"), PREDICT, MAIN))
+        alive = [batch, model.gpu.malloc(unit, layer(30, PREDICT))]
+        for _ in range(model.layers):
+            for line, size in ((31, unit), (32, 3 * unit), (33, unit), (35, 4 * unit), (36, 4 * unit), (37, unit)):
+                alive.append(model.gpu.malloc(size, layer(line, PREDICT)))
+                if len(alive) > 2:
+                    model.gpu.free(alive.pop(0))
+        outputs = [model.gpu.malloc(size, layer(line, PREDICT)) for line, size in KEPT_OUTPUTS]
+        for address in (*alive, *(() if kept else outputs)):
+            model.gpu.free(address)
+    return model.gpu
+
+
+def data_parallel(steps: int = 3) -> tuple[Allocator, Allocator]:
+    """Two replicas; the logits of both batches are gathered on the first device, where the loss is computed."""
+    gather = stack(
+        (f"{_TORCH}/nn/parallel/comm.py", 252, "gather"),
+        (f"{_TORCH}/nn/parallel/_functions.py", 105, "forward"),
+        (f"{_TORCH}/nn/parallel/scatter_gather.py", 130, "gather_map"),
+        (f"{_TORCH}/nn/parallel/data_parallel.py", 218, "gather"),
+        (f"{_TORCH}/nn/parallel/data_parallel.py", 195, "forward"),
+        CALL,
+        STEP,
+        MAIN,
+    )
+    first, second = Decoder(Allocator(0)).build(), Decoder(Allocator(1)).build()
+    for _ in range(steps):
+        passes = [(model, model.forward(), model.gpu.malloc(96 * MIB, LOGITS)) for model in (first, second)]
+        gathered = first.gpu.malloc(2 * 96 * MIB, gather)
+        loss = first.gpu.malloc(4, CROSS_ENTROPY)
+        for model, activations, logits in passes:
+            model.backward(activations, [logits, loss if model is first else model.gpu.malloc(4, BACKWARD)])
+            model.optimizer_step()
+            model.zero_grad()
+        first.gpu.free(gathered)
+    return first.gpu, second.gpu
+
+
 def inference(batches: int = 6) -> Allocator:
     """Forward passes under no_grad: each activation goes as soon as the next exists."""
     model = Decoder(Allocator()).build()

@@ -179,6 +179,21 @@ def test_an_evaluation_without_no_grad_is_found_and_one_with_it_is_not(save: Sav
     assert "graph_kept_alive" not in found(check_memory(save(scenarios.snapshot_of(scenarios.inference()))))
 
 
+def test_an_evaluation_under_no_grad_is_no_kept_graph_whatever_outputs_it_collects(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.evaluation_under_no_grad())))
+    assert not found(report) & {"graph_kept_alive", "leak"}
+
+    collected = check_memory(save(scenarios.snapshot_of(scenarios.evaluation_under_no_grad(kept=True))))
+    assert "graph_kept_alive" not in found(collected)
+    assert "leak" in found(collected)
+
+
+def test_an_evaluation_of_a_history_without_training_that_collects_outputs_is_no_kept_graph(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(scenarios.evaluation_under_no_grad(steps=0, kept=True))))
+
+    assert "graph_kept_alive" not in found(report)
+
+
 def test_without_stacks_an_evaluation_is_unknown_rather_than_innocent(save: Save) -> None:
     report = check_memory(save(scenarios.snapshot_of(scenarios.evaluation_without_no_grad(), frames=False)))
 
@@ -338,6 +353,18 @@ def test_devices_that_differ_are_told_and_a_mere_context_is_not(save: Save) -> N
     context = Allocator(1)
     context.malloc(512, scenarios.LEAK)
     assert "device_imbalance" not in found(check_memory(save(scenarios.snapshot_of(big, context))))
+
+
+def test_outputs_that_data_parallel_gathers_on_one_device_are_told_as_imbalance(save: Save) -> None:
+    report = check_memory(save(scenarios.snapshot_of(*scenarios.data_parallel())))
+
+    finding = next(one for one in report.findings if one.finding == "device_imbalance")
+    assert finding.device == 0
+    assert finding.values["gathered"] == 192 * MIB
+    assert "DataParallel gathered" in finding.summary
+
+    replicas = scenarios.training(gpu=Allocator(0)), scenarios.training(gpu=Allocator(1), batch=5)
+    assert "device_imbalance" not in found(check_memory(save(scenarios.snapshot_of(*replicas))))
 
 
 def test_a_wrapped_history_is_told_and_a_late_one_is_not(save: Save) -> None:

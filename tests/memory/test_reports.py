@@ -29,6 +29,23 @@ def test_the_command_prints_what_is_seen_and_who_holds_it(save: Save, capsys: py
     assert "448.00 MiB" in printed
 
 
+def test_several_devices_are_summed_in_a_table_and_named_beside_who_holds_it(
+    save: Save, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpus = scenarios.training(gpu=Allocator(0)), scenarios.training(gpu=Allocator(1))
+    path = save(scenarios.snapshot_of(*gpus))
+
+    assert main(["memory", str(path)]) == 0
+
+    printed = capsys.readouterr().out
+    each, both = check_memory(path).devices[0], check_memory(path).snapshot
+    assert f"{both.peak_allocated_bytes / MIB / 1024:.2f} GiB" in next(
+        line for line in printed.splitlines() if line.strip().startswith("sum")
+    )
+    assert both.peak_allocated_bytes == 2 * each.peak_allocated_bytes
+    assert "device 1: me/train.py" in printed
+
+
 def test_json_is_the_librarys_answer(save: Save, capsys: pytest.CaptureFixture[str]) -> None:
     path = save(scenarios.snapshot_of(scenarios.out_of_memory()))
 

@@ -221,7 +221,6 @@ def test_frames_of_generated_code_lead_back_to_the_models_source(save: Save) -> 
 @pytest.mark.parametrize(
     "broken",
     [
-        {"segments": 7, "device_traces": "x"},
         {
             "segments": [None, 3, {"blocks": [1, {"size": "x"}]}],
             "device_traces": [[{"action": 3}, None, {"action": "alloc"}]],
@@ -251,9 +250,21 @@ def test_a_malformed_snapshot_is_answered(broken: object, save: Save) -> None:
     assert answer.snapshot.allocated_bytes >= 0
 
 
-def test_a_pickle_of_something_else_says_how_to_record_a_snapshot(save: Save) -> None:
-    with pytest.raises(InputError, match="_record_memory_history"):
-        check_memory(save({"model": [1, 2, 3]}))
+@pytest.mark.parametrize(
+    ("tree", "why"),
+    [
+        ({"model": [1, 2, 3]}, "neither segments nor device_traces"),
+        ([1, 2, 3], "neither a segment nor an event"),
+        ([{"loss": 0.3, "step": 1}], "neither a segment nor an event"),
+        ({"segments": 7, "device_traces": "x"}, "neither a segment nor an event"),
+        ({"segments": [], "device_traces": [[]]}, "neither a segment nor an event"),
+    ],
+)
+def test_a_pickle_of_something_else_is_refused_and_says_how_to_record_a_snapshot(
+    tree: object, why: str, save: Save
+) -> None:
+    with pytest.raises(InputError, match=rf"not a memory snapshot \(it .*{why}.*_record_memory_history"):
+        check_memory(save(tree))
 
 
 @pytest.mark.parametrize(

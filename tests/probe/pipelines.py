@@ -6,6 +6,7 @@ Each function is an entry as users write them. BROKEN and HEALTHY say what the p
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +100,35 @@ def labels_all_masked() -> SimpleNamespace:
 def class_labels_all_masked() -> SimpleNamespace:
     inputs, labels = data()
     return classifier(batch=(inputs, torch.full_like(labels, -100)))
+
+
+def labels_masked_with_a_loss_of_zero() -> SimpleNamespace:
+    return language(torch.full((ROWS, LENGTH), -100), loss=averaged_loss)
+
+
+def labels_masked_with_an_own_step() -> SimpleNamespace:
+    given = labels_masked_with_a_loss_of_zero()
+    return stepping(given, torch.optim.SGD(given.model.parameters(), lr=0.1))
+
+
+def labels_left_in_the_first_place_alone() -> SimpleNamespace:
+    labels = torch.full((ROWS, LENGTH), -100)
+    labels[:, 0] = text()[:, 0]
+    return language(labels)
+
+
+def loss_mask_of_zeros() -> SimpleNamespace:
+    ids = text()
+    return language(batch={"input_ids": ids, "loss_mask": torch.zeros_like(ids)}, loss=averaged_loss)
+
+
+def averaged_loss(model: nn.Module, batch: Any) -> Tensor:
+    """Return the loss over the labels that count, 0 where none does."""
+    ids: Tensor = batch["input_ids"]
+    mask: Tensor = batch["loss_mask"] if "loss_mask" in batch else batch["labels"] != -100
+    each = functional.cross_entropy(model(ids)[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+    counts = mask[:, 1:].flatten().float()
+    return (each * counts).sum() / counts.sum().clamp(min=1)
 
 
 def labels_shifted_twice() -> SimpleNamespace:
@@ -381,6 +411,24 @@ def activations_saturated() -> SimpleNamespace:
     return classifier(model=nn.Sequential(*layers[:-2], nn.Linear(48, 2), nn.Sigmoid(), nn.Linear(2, CLASSES)))
 
 
+def sigmoids_deep() -> SimpleNamespace:
+    return classifier(model=squashing(8))
+
+
+def sigmoids_deeper_and_narrow() -> SimpleNamespace:
+    return classifier(model=squashing(20, width=16))
+
+
+def tanhs_deep() -> SimpleNamespace:
+    return classifier(model=squashing(30, nn.Tanh))
+
+
+def squashing(layers: int, function: Callable[[], nn.Module] = nn.Sigmoid, width: int = 32) -> nn.Module:
+    torch.manual_seed(0)
+    hidden = [module for _ in range(layers) for module in (nn.Linear(width, width), function())]
+    return nn.Sequential(nn.Linear(FEATURES, width), function(), *hidden, nn.Linear(width, CLASSES))
+
+
 def units_dead() -> SimpleNamespace:
     given = classifier()
     nn.init.constant_(given.model[0].bias, -100.0)
@@ -659,6 +707,10 @@ def sliced_loss(model: nn.Module, ids: Tensor) -> Tensor:
 BROKEN: dict[str, tuple[str, str]] = {
     "labels_all_masked": ("cannot_learn", "all_labels_masked"),
     "class_labels_all_masked": ("cannot_learn", "all_labels_masked"),
+    "labels_masked_with_a_loss_of_zero": ("cannot_learn", "all_labels_masked"),
+    "labels_masked_with_an_own_step": ("cannot_learn", "all_labels_masked"),
+    "labels_left_in_the_first_place_alone": ("cannot_learn", "all_labels_masked"),
+    "loss_mask_of_zeros": ("cannot_learn", "all_labels_masked"),
     "labels_shifted_twice": ("memorised", "label_shift_error"),
     "labels_not_shifted": ("memorised", "label_shift_error"),
     "labels_shuffled": ("memorised", "no_signal"),
@@ -696,6 +748,9 @@ BROKEN: dict[str, tuple[str, str]] = {
     "initial_weights_huge": ("too_slow", "bad_init"),
     "head_weights_huge": ("memorised", "bad_init"),
     "activations_saturated": ("too_slow", "vanishing_gradients"),
+    "sigmoids_deep": ("cannot_learn", "vanishing_gradients"),
+    "tanhs_deep": ("cannot_learn", "vanishing_gradients"),
+    "sigmoids_deeper_and_narrow": ("cannot_learn", "vanishing_gradients"),
     "units_dead": ("cannot_learn", "dead_units"),
     "causal_mask_missing_for_ids_alone": ("memorised", "causal_mask_missing"),
     "causal_mask_missing": ("memorised", "causal_mask_missing"),

@@ -72,11 +72,11 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
     """
     if isinstance(tree, list):
         tree = {"segments": tree, "device_traces": []}
-    if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
+    why = _no_snapshot(tree)
+    if why or not isinstance(tree, Mapping):
         raise InputError(
-            f"{shorten(path, 200)}: a pickle, but not a memory snapshot (it has neither segments nor "
-            "device_traces); record one with torch.cuda.memory._record_memory_history() and "
-            "torch.cuda.memory._dump_snapshot('snapshot.pickle')"
+            f"{shorten(path, 200)}: a pickle, but not a memory snapshot ({why}); record one with "
+            "torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot('snapshot.pickle')"
         )
     segments = _dicts(tree.get("segments"))
     traces = [one if isinstance(one, list) else [] for one in _list(tree.get("device_traces"))[:MAX_DEVICES]]
@@ -94,6 +94,15 @@ def tables_of(tree: object, path: str, length: int) -> SnapshotTables:
     result.settings = _settings(tree.get("allocator_settings"))
     result.stacks.forget_objects()
     return result
+
+
+def _no_snapshot(tree: object) -> str:
+    """Say why an unpickled object is no snapshot; "" if it is one."""
+    if not isinstance(tree, Mapping) or not ("segments" in tree or "device_traces" in tree):
+        return "it has neither segments nor device_traces"
+    segment = any("total_size" in one or "blocks" in one for one in _dicts(tree.get("segments")))
+    event = any("action" in one for trace in _list(tree.get("device_traces")) for one in _dicts(trace)[:1])
+    return "" if segment or event else "it holds neither a segment nor an event"
 
 
 def _check_budget(segments: Sequence[Mapping[str, Any]], traces: Sequence[list[Any]], length: int, path: str) -> None:

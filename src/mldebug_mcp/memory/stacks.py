@@ -99,6 +99,8 @@ _RULES: tuple[tuple[Phase, re.Pattern[str]], ...] = tuple(
 _EVALUATION = re.compile(
     r":_?(?:evaluat\w*|eval|eval_\w+|validat\w*|valid|valid_\w+|val_\w+|test_step|prediction_step|prediction_loop)$"
 )
+_GATHERS = re.compile(r"/nn/parallel/\w+\.py:gather")
+"""Where `nn.DataParallel` gathers on one device what its replicas give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class Stack:
         phase: What the program was doing.
         evaluation: Whether a function named like an evaluation called it.
         recorded: False where no frame was recorded.
+        gathers: Whether `nn.DataParallel` gathers the outputs of its replicas in it.
     """
 
     site: str
@@ -120,6 +123,7 @@ class Stack:
     phase: Phase
     evaluation: bool
     recorded: bool
+    gathers: bool = False
 
 
 class Stacks:
@@ -204,9 +208,14 @@ def _stack(texts: Sequence[str]) -> Stack:
     site = _label(first) if first else NO_PYTHON
     caller = _label(own[0]) if own else ""
     places = [f"{file}:{name}" for file, _, name in parts]
-    evaluation = any(_EVALUATION.search(place) for place in places)
     return Stack(
-        site, "" if caller == site else caller, _folded(parts), _phase(places), evaluation, recorded=bool(texts)
+        site,
+        "" if caller == site else caller,
+        _folded(parts),
+        _phase(places),
+        evaluation=any(_EVALUATION.search(place) for place in places),
+        recorded=bool(texts),
+        gathers=any(_GATHERS.search(place) for place in places),
     )
 
 

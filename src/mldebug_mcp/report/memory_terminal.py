@@ -43,10 +43,12 @@ def print_memory(console: Console, report: MemoryReport) -> None:
         )
     )
     print_section(console, "Seen", [_finding(one) for one in report.findings])
+    if len(report.devices) > 1:
+        print_section(console, "Devices", [_devices(report)])
     for device in report.devices:
         _print_device(console, device)
     if report.top_allocations:
-        print_section(console, "Who holds it", [_sites(report.top_allocations)])
+        print_section(console, "Who holds it", [_sites(report.top_allocations, len(report.devices))])
     if report.levers:
         print_section(console, "What would save how much", [_levers(report.levers)])
     if report.comparison is not None:
@@ -76,6 +78,19 @@ def _finding(one: MemoryFinding) -> Text:
     return text
 
 
+def _devices(report: MemoryReport) -> Table:
+    """Return what each device holds, and all together."""
+    table = plain_table("left", "right", "right", "right", "right")
+    table.add_row("", *(Text(one, style="dim") for one in ("peak", "peak reserved", "allocated", "reserved")))
+    for one in report.devices:
+        amounts = (one.peak_allocated_bytes, one.peak_reserved_bytes, one.allocated_bytes, one.reserved_bytes)
+        table.add_row(f"device {one.device}", *map(size, amounts))
+    read = report.snapshot
+    sums = (read.peak_allocated_bytes, read.peak_reserved_bytes, read.allocated_bytes, read.reserved_bytes)
+    table.add_row("sum", *(Text(size(one), style="bold") for one in sums))
+    return table
+
+
 def _print_device(console: Console, device: DeviceSummary) -> None:
     lines: list[RenderableType] = [
         Text(
@@ -99,7 +114,8 @@ def _print_device(console: Console, device: DeviceSummary) -> None:
     print_section(console, f"Device {device.device}", lines)
 
 
-def _sites(sites: Sequence[CallSite]) -> Table:
+def _sites(sites: Sequence[CallSite], devices: int) -> Table:
+    """Return who holds how much; of several devices, where."""
     table = plain_table("right", "right", "text", "text")
     for one in sites:
         called = f"\nfrom {one.caller}" if one.caller else ""
@@ -107,7 +123,9 @@ def _sites(sites: Sequence[CallSite]) -> Table:
             size(one.bytes),
             f"{one.count}×",
             one.category,
-            Text.assemble(one.site, (called, "dim"), (f"  {one.id}", "dim")),
+            Text.assemble(
+                f"device {one.device}: " if devices > 1 else "", one.site, (called, "dim"), (f"  {one.id}", "dim")
+            ),
         )
     return table
 

@@ -11,6 +11,9 @@ from .outputs import IGNORED, token_ids
 from .subject import Subject
 from .tree import at, inputs, labels_path
 
+MASKS = ("loss_mask", "completion_mask", "assistant_masks")
+"""Columns whose zeros are not trained on: TRL's, and what most own losses call theirs."""
+
 
 def describe_batch(subject: Subject) -> dict[str, Any]:
     """Return whether the inputs are finite, how many labels are trained, and how labels and ids relate."""
@@ -18,15 +21,30 @@ def describe_batch(subject: Subject) -> dict[str, Any]:
     found: dict[str, Any] = {"inputs_finite": all(bool(torch.isfinite(one).all()) for one in given)}
     path = labels_path(subject.batch)
     if path is None:
-        return found
+        masks = _masks(subject)
+        return found | ({"trained_labels": 0} if masks and not any(bool(one.any()) for one in masks) else {})
     labels = at(subject.batch, path)
     if labels.is_floating_point():
         return found
-    found["trained_labels"] = int((labels != IGNORED).sum())
     ids = token_ids(subject)
+    found["trained_labels"] = _trained(subject, labels, ids)
     if ids is not None and ids.shape == labels.shape:
         found["labels_against_ids"] = _relation(ids, labels)
     return found
+
+
+def _trained(subject: Subject, labels: torch.Tensor, ids: torch.Tensor | None) -> int:
+    """Return how many labels are trained on; 0 too where only those are that no next id can be predicted for."""
+    trained = labels != IGNORED
+    for mask in _masks(subject):
+        if mask.shape == labels.shape:
+            trained &= mask.to(trained.device) != 0
+    of_ids = ids is not None and ids.shape == labels.shape and labels.dim() == 2
+    return int(trained.sum()) if not of_ids or bool(trained[:, 1:].any()) else 0
+
+
+def _masks(subject: Subject) -> list[torch.Tensor]:
+    return [given for path, given in inputs(subject.batch) if path and path[-1] in MASKS]
 
 
 def _relation(ids: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
-from mldebug_mcp.memory.stacks import Phase
-from mldebug_mcp.memory.survivors import of_forward
+from mldebug_mcp.memory.stacks import Phase, Stack
+from mldebug_mcp.memory.survivors import Grower, of_forward
+from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.symptoms.memory.leak import worth_telling
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
 from mldebug_mcp.symptoms.memory.sizes import percent, size
@@ -15,6 +16,11 @@ from mldebug_mcp.symptoms.registry import CannotTell
 LEAST_SITES = 3
 """Lines of the forward pass whose results stay. Chosen: a graph keeps those of nearly every layer, a list keeps one,
 and a cache of keys and values two."""
+LEAST_KEPT = 0.5
+"""Share of what forward passes make that must stay, by lines over steps, by tensors within an evaluation. Chosen: a
+graph keeps most of it; under `no_grad` only what the program itself keeps stays, its outputs."""
+SIZABLE = 0.02
+"""Of the largest, that a tensor or a line must hold to be counted. Chosen: less is a mask, a statistic or a scalar."""
 LEAST_HELD = 0.1
 """Of the peak that an evaluation's kept tensors must reach. Chosen: by hand."""
 PER_SITE = 3
@@ -35,7 +41,8 @@ def graph_kept_alive(snapshot: MemorySnapshot) -> MemoryEvidence | None:
     Two signs: tensors of several lines of the forward pass survive each step (losses accumulated as tensors), or an
     evaluation holds the activations of many layers at once (no `no_grad`).
 
-    Not this when: only one line leaves something (`leak`); keys and values are cached in generation (two lines). The
+    Not this when: only one line leaves something (`leak`); keys and values are cached in generation (two lines); most
+    of what a pass makes goes while the pass runs, as under `no_grad`, and only its outputs are kept (`leak`). The
     counts were chosen on simulated histories. Without stacks an evaluation cannot be told: tensors that go together
     without a backward may as well be gradients, cached keys and values, or a model that is deleted.
     """
@@ -53,6 +60,8 @@ def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
     graph = [one for one in found if of_forward(one) or not one.stack.recorded]
     if len(graph) < LEAST_SITES or sum(one.total for one in graph) < 0.5 * sum(one.total for one in found):
         return None
+    if not _most_lines_stay(device, graph):
+        return None
     total, rate = sum(one.total for one in graph), sum(one.per_step for one in graph)
     return MemoryEvidence(
         f"device {device.device}: results of {len(graph)} lines of the forward pass survive each step, {size(rate)} "
@@ -64,18 +73,37 @@ def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
     )
 
 
+def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
+    """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart."""
+    history = device.history
+    assert history is not None  # noqa: S101 - `recorded` devices have one
+    if not all(one.stack.recorded for one in graph):
+        return True
+    stays = {one.stack for one in graph}
+    evaluation = all(one.evaluation for one in stays)
+    made = _forward_results(history, evaluation=evaluation)
+    largest = np.zeros(len(history.stacks), np.int64)
+    np.maximum.at(largest, history.allocations.stack[made], history.allocations.size[made])
+    lines = {history.stacks[one] for one in np.flatnonzero(largest >= SIZABLE * largest.max()).tolist()}
+    return len(stays & lines) >= LEAST_KEPT * len(lines)
+
+
 def _held_by_evaluation(device: DeviceMemory) -> MemoryEvidence | None:
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
-    moment, held = _fullest_evaluation(history)
-    if moment < 0:
+    made = _forward_results(history, evaluation=True)
+    if len(made) < LEAST_SITES * PER_SITE:
         return None
+    moment, held = _fullest(history, made)
     allocations = history.allocations
     total = int(allocations.size[held].sum())
     sites = np.bincount(allocations.stack[held], allocations.size[held])
-    large = int((sites >= 0.02 * total).sum())
-    counted = int((allocations.size[held] >= 0.02 * allocations.size[held].max()).sum())
+    large = int((sites >= SIZABLE * total).sum())
+    least = SIZABLE * allocations.size[held].max()
+    counted = int((allocations.size[held] >= least).sum())
     if large < LEAST_SITES or counted < PER_SITE * large or total < LEAST_HELD * device.peak_allocated:
+        return None
+    if not _most_stay(history, made[allocations.size[made] >= least], moment):
         return None
     top = history.stacks[int(sites.argmax())]
     now = int(history.replay.allocated[moment + 1])
@@ -90,15 +118,33 @@ def _held_by_evaluation(device: DeviceMemory) -> MemoryEvidence | None:
     )
 
 
-def _fullest_evaluation(history: History) -> tuple[int, np.ndarray]:
-    """Return the moment at which forward results of an evaluation hold most, and which; -1 if none."""
+def _forward_results(history: History, *, evaluation: bool) -> Ints:
+    """Return the recorded allocations of forward passes: of evaluations alone, or of all else too."""
+
+    def is_forward(one: Stack) -> bool:
+        return one.phase in (Phase.FORWARD, Phase.LOSS) and (one.evaluation or not evaluation)
+
+    forward = np.array([is_forward(one) for one in history.stacks.all])
+    return np.flatnonzero(forward[history.allocations.stack] & (history.allocations.start >= 0))
+
+
+def _fullest(history: History, made: Ints) -> tuple[int, Ints]:
+    """Return the moment at which these allocations hold most, and which are held then."""
     allocations = history.allocations
-    evaluated = np.array([one.evaluation and one.phase in (Phase.FORWARD, Phase.LOSS) for one in history.stacks.all])
-    mine = np.flatnonzero(evaluated[allocations.stack] & (allocations.start >= 0))
-    if len(mine) < LEAST_SITES * PER_SITE:
-        return -1, mine
     delta = np.zeros(history.events + 1, np.int64)
-    np.add.at(delta, allocations.start[mine], allocations.size[mine])
-    np.subtract.at(delta, allocations.end[mine], allocations.size[mine])
+    np.add.at(delta, allocations.start[made], allocations.size[made])
+    np.subtract.at(delta, allocations.end[made], allocations.size[made])
     moment = int(np.argmax(np.cumsum(delta[:-1])))
-    return moment, mine[(allocations.start[mine] <= moment) & (allocations.end[mine] > moment)]
+    return moment, made[(allocations.start[made] <= moment) & (allocations.end[made] > moment)]
+
+
+def _most_stay(history: History, made: Ints, moment: int) -> bool:
+    """Tell whether most of what was made lately is still held.
+
+    Lately: since half of what is held was made, which lies in the last passes where a graph holds it, however many
+    outputs were kept before.
+    """
+    start, end = history.allocations.start[made], history.allocations.end[made]
+    held = (start <= moment) & (end > moment)
+    lately = (start >= np.median(start[held])) & (start <= moment)
+    return bool(held[lately].mean() >= LEAST_KEPT)

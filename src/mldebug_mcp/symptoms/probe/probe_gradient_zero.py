@@ -12,6 +12,7 @@ from mldebug_mcp.symptoms.registry import Evidence
     effects={
         "dead_units": "usually",
         "vanishing_gradients": "rarely",
+        "all_labels_masked": "often",
         "params_not_training": "sometimes",
         "double_softmax": "rarely",
     },

@@ -9,7 +9,7 @@ from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 @probe_symptom(
     needs=("dependence",),
-    effects={"no_signal": "often", "dead_units": "often"},
+    effects={"no_signal": "often", "dead_units": "often", "vanishing_gradients": "sometimes"},
     sources=("karpathy_recipe",),
 )
 def probe_input_ignored(seen: Measured) -> Evidence | None:

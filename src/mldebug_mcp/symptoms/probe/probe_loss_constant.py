@@ -13,6 +13,7 @@ from mldebug_mcp.text import figure
 @probe_symptom(
     needs=("curve",),
     effects={
+        "all_labels_masked": "often",
         "params_not_training": "often",
         "lr_too_low": "sometimes",
         "lr_schedule_bug": "rarely",

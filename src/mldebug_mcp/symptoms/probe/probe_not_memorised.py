@@ -20,7 +20,7 @@ from mldebug_mcp.text import figure
         "label_noise": "sometimes",
         "no_signal": "often",
         "missing_zero_grad": "sometimes",
-        "all_labels_masked": "sometimes",
+        "all_labels_masked": "usually",
         "vanishing_gradients": "usually",
         "dead_units": "usually",
         "too_little_capacity": "always",

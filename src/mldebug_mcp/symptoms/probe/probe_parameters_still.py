@@ -10,6 +10,7 @@ from mldebug_mcp.symptoms.registry import Evidence
 @probe_symptom(
     needs=("movement",),
     effects={
+        "all_labels_masked": "often",
         "params_not_training": "often",
         "lr_too_low": "sometimes",
         "lr_schedule_bug": "rarely",

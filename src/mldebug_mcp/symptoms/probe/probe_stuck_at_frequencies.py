@@ -15,6 +15,7 @@ from mldebug_mcp.text import figure
         "params_not_training": "sometimes",
         "rows_mixed": "rarely",
         "dead_units": "often",
+        "vanishing_gradients": "often",
         "too_little_capacity": "sometimes",
     },
     background=0.005,

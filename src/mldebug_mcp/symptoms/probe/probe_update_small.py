@@ -14,6 +14,7 @@ from mldebug_mcp.text import figure
     effects={
         "lr_too_low": "usually",
         "lr_schedule_bug": "rarely",
+        "all_labels_masked": "sometimes",
         "params_not_training": "sometimes",
         "clip_too_tight": "sometimes",
     },
