@@ -71,6 +71,15 @@ def add_estimate(verbs: Commands) -> None:
     estimate.add_argument("--accumulation", type=int, default=1, help="micro-batches per step (default 1)")
     estimate.add_argument("--devices", type=int, default=1, help="devices that --sharding splits over (default 1)")
     estimate.add_argument("--sharding", default="none", help="none, zero1, zero2 or zero3 (FSDP) (default none)")
+    estimate.add_argument(
+        "--tensor-parallel", type=int, default=1, help="devices among which each layer is split (default 1)"
+    )
+    estimate.add_argument(
+        "--pipeline-parallel", type=int, default=1, help="stages in which the layers are split (default 1)"
+    )
+    estimate.add_argument(
+        "--gpu", help="its GiB (24) or a name (H100, A100-80GB, 4090, T4): whether it fits, and what would make it"
+    )
     estimate.add_argument("--lora-rank", type=int, help="LoRA rank, if only adapters are trained")
     estimate.add_argument(
         "--frozen", help="how a LoRA's frozen base is held: 32bit, 16bit, 8bit or 4bit (QLoRA) (default 16bit)"

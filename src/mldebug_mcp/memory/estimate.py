@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 from mldebug_mcp.errors import InputError
+from mldebug_mcp.memory.fit import fit_of
 from mldebug_mcp.memory.formulas import Setup, parts_of, peak_of, trained_parameters
+from mldebug_mcp.memory.gpus import Gpu, gpu_of
 from mldebug_mcp.memory.model_shape import ModelShape, read_shape
 from mldebug_mcp.memory.read import read_memory
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.models.call import Call
 from mldebug_mcp.models.memory import Attention, Checkpointing, Frozen, MemoryEstimate, Optimizer, Precision, Sharding
 from mldebug_mcp.text import clean
@@ -26,8 +29,9 @@ _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
 """The setting that saves most of each part."""
 _SOURCES = (
     "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054: bytes of parameters, gradients and optimizer state; sharding",
-    "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations",
+    "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations, tensor parallelism",
     "Dettmers et al. 2022, 8-bit Optimizers, arXiv 2110.02861: state of 1 byte",
+    "Narayanan et al. 2021, Efficient Large-Scale Training, arXiv 2104.04473: pipelines of one forward, one backward",
     "Hu et al. 2021, LoRA, arXiv 2106.09685: rank x (inputs + outputs) trained parameters per linear layer",
     "Dettmers et al. 2023, QLoRA, arXiv 2305.14314: 4 bits and 0.127 bits of constants per frozen weight",
     "Bekman, ML Engineering: 18 bytes per parameter; CUDA's context of 0.5 to 2 GiB",
@@ -53,6 +57,9 @@ def estimate_memory(
     lora_rank: int | None = None,
     chunked_loss: bool = False,
     frozen: Frozen | None = None,
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
+    gpu: str | float | None = None,
     snapshot: str | Path | None = None,
 ) -> MemoryEstimate:
     """Estimate the peak memory of training a transformer, part by part.
@@ -72,6 +79,10 @@ def estimate_memory(
         chunked_loss: Whether the loss is computed in chunks.
         frozen: How the frozen base model of a LoRA is held: 32bit, 16bit, 8bit or 4bit (QLoRA); by default 16bit, or
             32bit with precision fp32.
+        tensor_parallel: Devices among which each layer is split, with sequence parallelism as in Megatron.
+        pipeline_parallel: Stages in which the layers are split; what is told is the fullest. In all it takes `devices`
+            times both.
+        gpu: A GPU's name (H100, A100-80GB, 4090) or its GiB, to be told whether it fits there and what would make it.
         snapshot: A memory snapshot whose peak is put beside the estimate.
 
     Raises:
@@ -91,9 +102,13 @@ def estimate_memory(
         lora_rank,
         chunked_loss,
         frozen,
+        tensor_parallel,
+        pipeline_parallel,
     )
     _check(setup)
-    return _estimate(str(config), shape, setup, None if snapshot is None else _peak_in(snapshot))
+    _check_split(shape, setup)
+    place = None if gpu is None else gpu_of(gpu)
+    return _estimate(str(config), shape, setup, None if snapshot is None else _peak_in(snapshot), place)
 
 
 def _peak_in(snapshot: str | Path) -> int:
@@ -101,9 +116,10 @@ def _peak_in(snapshot: str | Path) -> int:
     return max((one.peak_allocated for one in read_memory(snapshot).devices), default=0)
 
 
-def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None) -> MemoryEstimate:
+def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None, gpu: Gpu | None) -> MemoryEstimate:
     parts = parts_of(shape, setup)
     total = peak_of(parts, setup)
+    fit = None if gpu is None else fit_of(shape, setup, gpu)
     return MemoryEstimate(
         model=shape.name,
         parameters=shape.parameters,
@@ -112,6 +128,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
         total_bytes=total,
         settings={name: str(value) for name, value in asdict(setup).items() if value is not None},
         measured_peak_bytes=measured,
+        fit=fit,
         sources=list(_SOURCES),
         next_step=_next_call(config, setup, max(parts, key=lambda name: parts[name].bytes)),
         notes=[_in_all(total, sum(part.bytes for part in parts.values())), *_NOTES],
@@ -120,7 +137,7 @@ def _estimate(config: str, shape: ModelShape, setup: Setup, measured: int | None
 
 def _in_all(peak: int, parts: int) -> str:
     apart = "; the parts do not all peak at the same moment" if peak < parts else ""
-    return f"{peak / 2**30:.1f} GiB on each device at the peak{apart}"
+    return f"{size(peak)} on each device at the peak{apart}"
 
 
 def _next_call(config: str, setup: Setup, largest: str) -> Call:
@@ -148,10 +165,21 @@ def _check(setup: Setup) -> None:
     for name, values in allowed.items():
         if getattr(setup, name) not in values:
             raise InputError(f"{name}={getattr(setup, name)!r} is not known; use {', '.join(filter(None, values))}")
-    for name in ("batch_size", "length", "accumulation", "devices"):
+    for name in ("batch_size", "length", "accumulation", "devices", "tensor_parallel", "pipeline_parallel"):
         if not 0 < getattr(setup, name) < 1 << 40:
             raise InputError(f"{name} must be at least 1, it is {getattr(setup, name)}")
     if setup.frozen is not None and setup.lora_rank is None:
         raise InputError("frozen says how the base model of a LoRA is held; give lora_rank too")
     if setup.lora_rank is not None and setup.lora_rank < 1:
         raise InputError(f"lora_rank must be at least 1, it is {setup.lora_rank}")
+
+
+def _check_split(shape: ModelShape, setup: Setup) -> None:
+    if shape.heads % setup.tensor_parallel:
+        raise InputError(
+            f"tensor_parallel={setup.tensor_parallel} must divide the {shape.heads} attention heads of the model"
+        )
+    if setup.pipeline_parallel > shape.all_layers:
+        raise InputError(
+            f"pipeline_parallel={setup.pipeline_parallel} is more than the model's {shape.all_layers} layers"
+        )

@@ -9,6 +9,8 @@
 | activations | per token and layer, what autograd keeps (`bytes_per_token`) | Korthikanti et al. 2022, eq. 1 and 2 |
 | logits | batch x length x vocabulary: logits, float32 copy, log-probabilities, gradient | torch cross_entropy |
 | sharding | state / N; from stage 2 gradients / N; at stage 3 parameters / N | Rajbhandari et al. 2020, figure 1 |
+| tensor parallel | everything of a layer, its activations too, / T | Korthikanti et al. 2022, eq. 4 |
+| pipeline parallel | layers / P; the first of P stages holds up to P micro-batches at once | Narayanan et al. 2021 |
 
 For AdamW in mixed precision this is 4 + 2 + 4 + 8 = 18 bytes per parameter, as Bekman counts (ML Engineering, anatomy
 of a model's memory usage).
@@ -41,11 +43,14 @@ class Setup:
         checkpointing: What is recomputed in backward.
         attention: Whether scores are stored (eager).
         accumulation: Micro-batches per step; more than one keeps gradients beside activations.
-        devices: Devices that share what `sharding` splits.
+        devices: Devices that share what `sharding` splits; each holds a replica, or a part of one with `tensor` and
+            `pipeline`.
         sharding: What they share.
         lora_rank: Rank of adapters on every linear layer, if only those are trained.
         chunked_loss: Whether the loss works on an eighth of the logits at a time.
         frozen: How the frozen base model of a LoRA is held; None for 16 bits, or 32 with precision fp32.
+        tensor_parallel: Devices among which each layer is split, sequence and vocabulary included.
+        pipeline_parallel: Stages in which the layers are split, scheduled one forward, one backward.
     """
 
     batch_size: int
@@ -60,6 +65,8 @@ class Setup:
     lora_rank: int | None = None
     chunked_loss: bool = False
     frozen: Frozen | None = None
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
 
     @property
     def base(self) -> Frozen:
@@ -100,53 +107,125 @@ def trained_parameters(shape: ModelShape, setup: Setup) -> int:
 
 
 def parts_of(shape: ModelShape, setup: Setup) -> dict[str, MemoryPart]:
-    """Return what takes memory on a device, by name, each with its formula."""
-    trained = trained_parameters(shape, setup)
+    """Return what takes memory on the fullest device, by name, each with its formula."""
+    if setup.pipeline_parallel == 1:
+        return _stage(Stage(shape, setup, first=True, last=True))
+    first, last = (_stage(Stage(shape, setup, first=one, last=not one)) for one in (True, False))
+    return max(first, last, key=lambda parts: peak_of(parts, setup))
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage of a pipeline holds of a model; without a pipeline all of it.
+
+    Args:
+        shape: The model.
+        setup: How it is trained.
+        first: Whether it is the first, which holds the embedding and most micro-batches.
+        last: Whether it is the last, which holds the output layer and the loss.
+    """
+
+    shape: ModelShape
+    setup: Setup
+    first: bool
+    last: bool
+
+    @property
+    def layers(self) -> float:
+        """Share of the layers that it holds: those of the longest stage."""
+        return -(-self.shape.all_layers // self.setup.pipeline_parallel) / self.shape.all_layers
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches whose activations it holds at once."""
+        return min(self.setup.pipeline_parallel, self.setup.accumulation) if self.first else 1
+
+    @property
+    def outside(self) -> float:
+        """Share of what lies outside the layers: an untied embedding and output layer are halves of it."""
+        return 1 if (self.first and self.last) or self.shape.tied else 0.5
+
+    def held(self, in_layers: float, outside: float) -> float:
+        """Return what one device holds of something that the layers have and something outside them."""
+        return (in_layers * self.layers + outside * self.outside) / self.setup.tensor_parallel
+
+    @property
+    def told(self) -> str:
+        """How a formula ends that holds for this stage."""
+        setup = self.setup
+        tensor = f" / {setup.tensor_parallel} (tensor)" if setup.tensor_parallel > 1 else ""
+        name = "first" if self.first else "last"
+        return tensor + (f", {name} of {setup.pipeline_parallel} stages" if setup.pipeline_parallel > 1 else "")
+
+
+def _stage(stage: Stage) -> dict[str, MemoryPart]:
+    shape, setup = stage.shape, stage.setup
+    in_all = trained_parameters(shape, setup)
+    outside = 0 if setup.lora_rank is not None else _outside_layers(shape)
+    trained = stage.held(in_all - outside, outside)
     state = 1 if setup.optimizer == "adamw_8bit" else setup.weight_bytes
     numbers = _STATES[setup.optimizer]
     shards = {stage: f" / {setup.devices} devices" if setup.share(stage) > 1 else "" for stage in (1, 2, 3)}
     entries = (
-        ("parameters", *_parameters(shape, setup, trained, shards[3])),
+        ("parameters", *_parameters(stage, in_all, trained, shards[3])),
         (
             "gathered_parameters",
-            2 * shape.layer_parameters * setup.compute_bytes if setup.share(3) > 1 else 0,
+            2 * shape.layer_parameters * setup.compute_bytes // setup.tensor_parallel if setup.share(3) > 1 else 0,
             "two layers, gathered for use",
         ),
-        ("gradients", trained * setup.weight_bytes // setup.share(2), f"{trained:,} x {setup.weight_bytes}{shards[2]}"),
+        (
+            "gradients",
+            trained * setup.weight_bytes / setup.share(2),
+            f"{in_all:,} x {setup.weight_bytes}{shards[2]}{stage.told}",
+        ),
         (
             "optimizer_state",
-            int(trained * numbers * state) // setup.share(1),
-            f"{trained:,} x {numbers:g} x {state}{shards[1]}",
+            trained * numbers * state / setup.share(1),
+            f"{in_all:,} x {numbers:g} x {state}{shards[1]}{stage.told}",
         ),
-        ("activations", *_activations(shape, setup)),
-        ("logits", *_logits(shape, setup)),
+        ("activations", *_activations(stage)),
+        *([("logits", *_logits(stage))] if stage.last else []),
     )
-    return {name: MemoryPart(part=name, bytes=size, formula=text) for name, size, text in entries if size}
+    return {name: MemoryPart(part=name, bytes=int(size), formula=text) for name, size, text in entries if int(size)}
 
 
-def _parameters(shape: ModelShape, setup: Setup, trained: int, shard: str) -> tuple[int, str]:
+def _outside_layers(shape: ModelShape) -> int:
+    """Return the parameters of embeddings, output layer and last norm."""
+    embeddings = shape.vocabulary * shape.embedding * (1 if shape.tied else 2)
+    return min(shape.parameters, embeddings + shape.patch * shape.hidden)
+
+
+def _parameters(stage: Stage, in_all: int, trained: float, shard: str) -> tuple[float, str]:
     """Return the bytes of the weights: of all, or of the adapters and of the frozen base, which needs no copy."""
+    shape, setup = stage.shape, stage.setup
     each = setup.weight_bytes + (2 if setup.precision == "mixed" else 0)
     copy = " + 2 for the 16-bit copy" if setup.precision == "mixed" else ""
-    text = f"{trained:,} x {setup.weight_bytes}{copy}"
+    text = f"{in_all:,} x {setup.weight_bytes}{copy}"
     if setup.lora_rank is None:
-        return trained * each // setup.share(3), text + shard
+        return trained * each / setup.share(3), text + shard + stage.told
     linear = shape.linear_parameters
     rest = shape.parameters - linear
     of_linear, of_rest = _FROZEN_BYTES[setup.base], max(2, _FROZEN_BYTES[setup.base])
-    total = int(trained * each + linear * of_linear + rest * of_rest)
-    return total // setup.share(3), f"{text}, and frozen {linear:,} x {of_linear:.4g} + {rest:,} x {of_rest:.4g}{shard}"
+    total = trained * each + stage.held(linear * of_linear, rest * of_rest)
+    text += f", and frozen {linear:,} x {of_linear:.4g} + {rest:,} x {of_rest:.4g}{shard}{stage.told}"
+    return total / setup.share(3), text
 
 
-def _activations(shape: ModelShape, setup: Setup) -> tuple[int, str]:
+def _activations(stage: Stage) -> tuple[float, str]:
+    shape, setup = stage.shape, stage.setup
     one_layer, formula = bytes_per_token(shape, setup)
+    tokens = setup.tokens * stage.micro_batches / setup.tensor_parallel
+    layers = shape.all_layers * stage.layers
+    several = f" x {stage.micro_batches} micro-batches" if stage.micro_batches > 1 else ""
+    told = several + stage.told
     if setup.checkpointing == "full":
-        kept = setup.tokens * (shape.hidden * setup.compute_bytes * shape.all_layers + one_layer)
-        return kept, f"tokens x (layers x hidden x {setup.compute_bytes} + one layer recomputed: {one_layer:,} bytes)"
+        kept = tokens * shape.hidden * setup.compute_bytes * layers + setup.tokens / setup.tensor_parallel * one_layer
+        text = f"tokens x (layers x hidden x {setup.compute_bytes} + one layer recomputed: {one_layer:,} bytes)"
+        return kept, text + told
     # A decoder's attention to the encoder keeps what its own attention does, and one norm.
     cross = (2 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width) * setup.compute_bytes
-    kept = setup.tokens * (one_layer * shape.all_layers + cross * shape.decoder_layers)
-    return kept, f"tokens x layers x {one_layer:,} bytes ({formula})"
+    kept = tokens * (one_layer * layers + cross * shape.decoder_layers * stage.layers)
+    return kept, f"tokens x layers x {one_layer:,} bytes ({formula}){told}"
 
 
 def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
@@ -165,12 +244,13 @@ def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
     return size, f"{kept:,} numbers kept"
 
 
-def _logits(shape: ModelShape, setup: Setup) -> tuple[int, str]:
+def _logits(stage: Stage) -> tuple[float, str]:
     """Return logits, their float32 copy where they are shorter, log-probabilities and gradient."""
+    setup = stage.setup
     each = 12 if setup.compute_bytes == 4 else 14
     chunks = LOSS_CHUNKS if setup.chunked_loss else 1
-    text = f"tokens x {shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}"
-    return setup.tokens * shape.vocabulary * each // chunks, text
+    text = f"tokens x {stage.shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}{stage.told}"
+    return setup.tokens * stage.shape.vocabulary * each / chunks / setup.tensor_parallel, text
 
 
 def peak_of(parts: Mapping[str, MemoryPart], setup: Setup) -> int:

@@ -182,6 +182,36 @@ class MemoryPart(Model):
     formula: Text = Field(description="How that was computed.")
 
 
+class FitStep(Model):
+    """One change on the way to a training that fits."""
+
+    lever: str = Field(description="Its name.")
+    settings: dict[str, Text] = Field(description="Arguments of `estimate_memory` that it sets.")
+    saves_bytes: int = Field(description="What it saves after the changes before it; below 0 if it takes more.")
+    needed_bytes: int = Field(description="What is needed then on each device.")
+    costs: Text = Field(description="What it costs.")
+
+
+class MemoryFit(Model):
+    """Whether the training fits a GPU."""
+
+    gpu: Text = Field(description="The GPU, as it is known here.")
+    capacity_bytes: int = Field(description="What it holds.")
+    needed_bytes: int = Field(description="The peak, and 1 GiB for CUDA's context.")
+    verdict: Literal["fits", "tight", "does_not_fit"] = Field(
+        description="tight: a fifth more of activations and logits would be too much."
+    )
+    plan: list[FitStep] = Field(
+        default_factory=list,
+        description="The changes that make it fit, what saves most first; empty if it fits as it is.",
+    )
+    enough: bool = Field(description="Whether it fits as it is or with the plan.")
+    devices_needed: int | None = Field(
+        None, description="If not: over how many such GPUs ZeRO-3 would make it fit; null if that is not known."
+    )
+    summary: Text = Field(description="All of this in a sentence.")
+
+
 class MemoryEstimate(Model):
     """The memory that training a model takes on each device, by formula."""
 
@@ -192,6 +222,7 @@ class MemoryEstimate(Model):
     total_bytes: int = Field(description="On each device.")
     settings: dict[str, Text] = Field(description="What was assumed, by name.")
     measured_peak_bytes: int | None = Field(None, description="The peak of the snapshot given, for comparison.")
+    fit: MemoryFit | None = Field(None, description="With `gpu`: whether it fits there; null where that was not given.")
     sources: list[Text] = Field(default_factory=list, description="Where the formulas are from.")
     next_step: NextCall = None
     notes: list[Text] = Field(default_factory=list, description="What was assumed or left out.")

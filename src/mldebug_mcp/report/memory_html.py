@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.memory.timeline import Timeline, timeline
@@ -16,7 +17,6 @@ from mldebug_mcp.report.memory_plot import COLOURS
 from mldebug_mcp.report.svg import GRID
 from mldebug_mcp.report.web_page import prose, web_page
 from mldebug_mcp.report.writing import write_file
-from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 960, 300, 70, 24

@@ -10,11 +10,11 @@ import numpy as np
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.categories import Category
+from mldebug_mcp.memory.sizes import GIB, MIB, size
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.memory.timeline import Timeline, timeline
 from mldebug_mcp.report.figure import figure_class
 from mldebug_mcp.report.writing import write_file
-from mldebug_mcp.symptoms.memory.sizes import GIB, MIB, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mldebug_mcp.logs import Series
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.models.memory import (
     CallSite,
     DeviceSummary,
@@ -18,11 +19,11 @@ from mldebug_mcp.models.memory import (
     MemoryComparison,
     MemoryEstimate,
     MemoryFinding,
+    MemoryFit,
     MemoryReport,
 )
 from mldebug_mcp.report.console import bullets, plain_table, print_section
 from mldebug_mcp.report.sparkline import sparkline
-from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted, percent
 
 SHOWN_LEVERS = 6
@@ -67,8 +68,32 @@ def print_estimate(console: Console, estimate: MemoryEstimate) -> None:
     if estimate.measured_peak_bytes is not None:
         table.add_row("measured peak", size(estimate.measured_peak_bytes), "of the snapshot")
     console.print(Padding(table, (1, 0, 0, 2)))
+    if estimate.fit is not None:
+        print_section(console, "Does it fit?", _fit(estimate.fit))
     print_section(console, "Sources", bullets(estimate.sources))
     print_section(console, "Notes", bullets(estimate.notes))
+
+
+def _fit(fit: MemoryFit) -> list[RenderableType]:
+    """Return the verdict, and what to change in which order."""
+    told = fit.summary if not fit.plan else fit.summary.partition(";")[0]
+    lines: list[RenderableType] = [Text(told, style="bold" if fit.verdict == "fits" else _COLOUR["warning"])]
+    if not fit.plan:
+        return lines
+    table = plain_table("left", "right", "right", "text")
+    table.add_row("", *(Text(one, style="dim") for one in ("saves", "then needs", "costs")))
+    for one in fit.plan:
+        what = ", ".join(f"{name} {value}" for name, value in one.settings.items())
+        table.add_row(what, size(one.saves_bytes), size(one.needed_bytes), Text(one.costs, style="dim"))
+    return [*lines, table, Text(_after_plan(fit))]
+
+
+def _after_plan(fit: MemoryFit) -> str:
+    if fit.enough:
+        return "With these it fits."
+    if fit.devices_needed is not None:
+        return f"Even so it does not fit; ZeRO-3 over {fit.devices_needed} such GPUs on top would."
+    return "Even so it does not fit; use a smaller model."
 
 
 def _finding(one: MemoryFinding) -> Text:

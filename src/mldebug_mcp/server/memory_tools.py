@@ -79,6 +79,12 @@ def estimate_memory(
     frozen: Annotated[
         Frozen | None, Field(description="The frozen base of a LoRA; 4bit is QLoRA's. By default 16bit")
     ] = None,
+    tensor_parallel: Annotated[int, Field(description="Devices among which each layer is split")] = 1,
+    pipeline_parallel: Annotated[int, Field(description="Stages in which the layers are split")] = 1,
+    gpu: Annotated[
+        str | None,
+        Field(description="A GPU (H100, A100-80GB, 4090, T4) or its GiB (24): whether it fits, and what makes it fit"),
+    ] = None,
     snapshot: Annotated[
         str | None, Field(description="A memory snapshot of the run, to show its peak beside the estimate")
     ] = None,
@@ -109,6 +115,9 @@ def estimate_memory(
         lora_rank=lora_rank,
         chunked_loss=chunked_loss,
         frozen=frozen,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        gpu=gpu,
         snapshot=snapshot,
     )
     return reply(answer, detail, concise_estimate)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mldebug_mcp.memory.categories import Category
+from mldebug_mcp.memory.sizes import MIB, percent, size
 from mldebug_mcp.memory.snapshot import MemorySnapshot
 from mldebug_mcp.symptoms.memory.composition import largest_share
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.5
 """Of what is allocated at the peak."""

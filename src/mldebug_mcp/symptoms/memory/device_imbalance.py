@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.memory.sizes import MIB, size
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import MIB, size
 
 LEAST_RATIO = 1.5
 """Fullest to emptiest device. Chosen: the first and last stage of a balanced pipeline differ by less."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.memory.sizes import MIB, percent, size
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
-from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.25
 """Of reserved memory that is free in partly used segments, or reserved beyond the peak. Chosen: in simulated histories,

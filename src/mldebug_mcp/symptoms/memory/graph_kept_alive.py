@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.memory.sizes import percent, size
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.memory.stacks import Phase, Stack
 from mldebug_mcp.memory.survivors import Grower, of_forward
 from mldebug_mcp.memory.tables import Ints
 from mldebug_mcp.symptoms.memory.leak import worth_telling
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import percent, size
 from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_SITES = 3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.memory.snapshot import History, MemorySnapshot
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import size
 
 ROUND_NUMBER = 1000
 """A history of exactly so many events, or a multiple, has filled its buffer. Chosen: `max_entries` is given in round

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.memory.sizes import MIB, size
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.memory.survivors import LEAST_STEPS, Grower, growers
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import MIB, size
 from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_GROWTH = MIB

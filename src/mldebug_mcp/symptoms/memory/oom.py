@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.memory.snapshot import MemorySnapshot, OutOfMemoryEvent
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.text import counted
 
 NAMED = 256 * 1024**2

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.memory.categories import Category
+from mldebug_mcp.memory.sizes import MIB, percent, size
 from mldebug_mcp.memory.snapshot import DeviceMemory, History, MemorySnapshot
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom, on_worst_device
-from mldebug_mcp.symptoms.memory.sizes import MIB, percent, size
 
 LEAST_SHARE = 0.05
 """Of the peak that the state must reach. Chosen: less is not worth telling."""

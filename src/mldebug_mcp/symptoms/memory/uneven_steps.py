@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.memory.snapshot import DeviceMemory, MemorySnapshot
 from mldebug_mcp.symptoms.memory.registry import MemoryEvidence, memory_symptom
-from mldebug_mcp.symptoms.memory.sizes import size
 from mldebug_mcp.symptoms.registry import CannotTell
 
 LEAST_STEPS = 8

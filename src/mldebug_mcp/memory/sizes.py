@@ -1,4 +1,4 @@
-"""What memory symptoms share: sizes in words, and floors below which nothing is worth a finding."""
+"""Sizes in words."""
 
 from __future__ import annotations
 
