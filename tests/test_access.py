@@ -403,7 +403,8 @@ OPENERS = {
 }
 OWN_FILES = (
     "access.py", "folders.py", "capture.py", "clients/", "files.py", "cli/", "knowledge/", "server/", "report/",
-    "probe/worker/", "probe/host.py", "probe/supervisor.py", "diagnose/calibrate.py", "limits.py", "sandbox/",
+    "recorder/", "probe/worker/", "probe/host.py",
+    "probe/supervisor.py", "diagnose/calibrate.py", "limits.py", "sandbox/",
 )  # fmt: skip
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {

@@ -84,7 +84,7 @@ def test_units_that_are_dead_for_every_row_are_counted(tmp_path: Path) -> None:
         model[0].get_parameter("bias")[:4] = -1e3
     with Recorder(tmp_path) as recorder:
         train(recorder, model, epochs=1)
-    assert steps(recorder.path)[0]["dead_units/1"] >= 4 / 16
+    assert steps(recorder.path)[0]["units_dead/1"] >= 4 / 16
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -75,7 +75,7 @@ def _of_module(module: nn.Module, output: Tensor) -> Iterable[tuple[str, Tensor]
         yield "embedding_norm", output.norm(dim=-1).mean()
     elif kind in FLAT:
         units = output.abs().flatten(0, -2) if output.dim() != 4 else output.abs().transpose(0, 1).flatten(1).T
-        yield "dead_units", (units.amax(dim=0) < NOTHING).float().mean()
+        yield "units_dead", (units.amax(dim=0) < NOTHING).float().mean()
     else:
         low = BOUNDED[kind]
         edge = AT_A_BOUND * (1 - low)

@@ -227,7 +227,7 @@ def test_a_fault_without_a_name_is_one_of_the_device() -> None:
     ],
 )
 def test_a_label_outside_the_classes_is_told_with_its_line(line: str) -> None:
-    assert seen("label_out_of_range", _log(line)).values["line"] == 10
+    assert seen("label_out_of_range_error", _log(line)).values["line"] == 10
 
 
 @pytest.mark.parametrize(
@@ -235,4 +235,4 @@ def test_a_label_outside_the_classes_is_told_with_its_line(line: str) -> None:
     ["RuntimeError: CUDA error: device-side assert triggered", "IndexError: index out of range in self"],
 )
 def test_an_index_that_may_be_no_label_is_no_label_out_of_range(line: str) -> None:
-    assert state("label_out_of_range", _log(line)) is State.ABSENT
+    assert state("label_out_of_range_error", _log(line)) is State.ABSENT

@@ -8,7 +8,7 @@ from tests.runs import decay, run_of, seen, state
 
 
 def looked_into(shares: list[float]) -> Run:
-    curves: dict[str, Any] = {"loss": decay(len(shares)), "dead_units/1": shares}
+    curves: dict[str, Any] = {"loss": decay(len(shares)), "units_dead/1": shares}
     return run_of(**curves)
 
 

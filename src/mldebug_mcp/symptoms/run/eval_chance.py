@@ -17,6 +17,9 @@ from mldebug_mcp.text import figure
 
 LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
+MORE_CLASSES = 1.3
+"""Times the first level of the loss: the logarithm of more classes than there can be. Chosen: a first record may be a
+mean over the first epoch, in which much is learnt."""
 BELOW_CHANCE, LOW_AUC = 0.6, 0.4
 """Of 1 / classes, and an AUC, below which a model is wrong more often than a guess. Chosen: hundreds of rows bring a
 guess nearer."""
@@ -73,7 +76,7 @@ def _learnt(run: Run) -> float:
 
 
 def _below(run: Run) -> Evidence | None:
-    uniform, name, auc = uniform_loss(run), next((one for one in ACCURACIES if one in run), None), _auc(run)
+    uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), _auc(run)
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
@@ -93,6 +96,14 @@ def _below(run: Run) -> Evidence | None:
                 values={"reached": reached, "guess": guess},
             )
     return None
+
+
+def _uniform(run: Run) -> float | None:
+    """Return the loss of a uniform guess; where classes are not told, that of more than the first losses speak of."""
+    known = uniform_loss(run)
+    if known is not None or run.kind != "supervised" or "accuracy" not in run or "loss" not in run:
+        return known
+    return MORE_CLASSES * start_level(run["loss"].finite.value)
 
 
 def _nothing(run: Run) -> Evidence | None:

@@ -102,7 +102,7 @@ LEAST_SHARE = 0.07
         of="error_message",
     ),
     Outcome(
-        "label_out_of_range",
+        "label_out_of_range_error",
         """The error that ended the run says that a label is outside the classes that the model has outputs for.
 
         Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
@@ -212,5 +212,5 @@ _KINDS: Mapping[str, Callable[[Run], Evidence | None]] = {
     "memory_reserved_unused": _of_unused,
     "device_error": _of_device,
     "collective_timeout": _of_collective,
-    "label_out_of_range": _of_label,
+    "label_out_of_range_error": _of_label,
 }

@@ -7,7 +7,7 @@ from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
-PREFIX = "dead_units/"
+PREFIX = "units_dead/"
 """How a recording names the share of the units of a layer that are dead."""
 DEAD = 0.9
 """Share of the units of a layer. Chosen: sound layers of rectified units lose a half at most."""
