@@ -27,6 +27,7 @@ LAYERS = (
         "offline",
         "paths",
         "progress",
+        "suggest",
         "text",
         "yaml_text",
     },

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from mldebug_mcp.cli.data import do_probe
-from mldebug_mcp.cli.parser import make_parser
+from mldebug_mcp.cli.parser import make_parser, parsed
 from mldebug_mcp.cli.runs import with_sides_named
 from mldebug_mcp.cli.serving import do_serve
 from mldebug_mcp.cli.verbs import DONE, UNUSABLE
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # in the C locale a step's mark would end the command
             stream.reconfigure(errors="replace")
     parser = make_parser()
-    options = parser.parse_args(with_sides_named(sys.argv[1:] if arguments is None else arguments))
+    options = parsed(parser, with_sides_named(sys.argv[1:] if arguments is None else arguments))
     if options.command is not do_serve and {"server_roots", "server_pythons"} & set(vars(options)):
         parser.error(
             "--root and --python before a command are for the server only; leave them out: other commands may read "

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import contextlib
+import io
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from mldebug_mcp import __version__
 from mldebug_mcp.cli.data import add_batch, add_probe
@@ -15,14 +19,81 @@ from mldebug_mcp.cli.rows import add_rows
 from mldebug_mcp.cli.runs import add_runs
 from mldebug_mcp.cli.serving import add_access, add_install, add_serve, do_serve
 from mldebug_mcp.cli.verbs import DONE, Commands, verb
+from mldebug_mcp.suggest import did_you_mean, nearest
 from mldebug_mcp.text import LONGEST_ERROR, shorten
+
+MEANT = {
+    **dict.fromkeys(("analyse", "analyze", "check", "report", "why", "debug", "summary"), ("diagnose",)),
+    **dict.fromkeys(("show", "page", "html", "view", "plot"), ("open",)),
+    **dict.fromkeys(("list", "ls", "sweep"), ("runs",)),
+    **dict.fromkeys(("diff", "against"), ("compare",)),
+    **dict.fromkeys(("tail", "follow", "monitor", "live"), ("watch",)),
+    **dict.fromkeys(("values", "metric", "curve"), ("read",)),
+    **dict.fromkeys(("tokens", "labels", "data", "inspect"), ("batch",)),
+    **dict.fromkeys(("ask", "find", "folklore"), ("search",)),
+    **dict.fromkeys(("cause", "symptom", "what"), ("explain",)),
+    **dict.fromkeys(("traceback", "crash", "exception"), ("error",)),
+    **dict.fromkeys(("oom", "cuda", "gpu", "leak", "snapshot"), ("memory", "error")),
+    **dict.fromkeys(("vram", "fit", "fits", "size"), ("estimate",)),
+    **dict.fromkeys(("overfit", "train", "sanity"), ("probe",)),
+    **dict.fromkeys(("quote", "quotes", "cite", "sources"), ("evidence",)),
+    **dict.fromkeys(("setup", "add", "init", "configure"), ("install",)),
+    **dict.fromkeys(("server", "mcp", "start", "run"), ("serve",)),
+    **dict.fromkeys(("claude",), ("claude-code", "claude-desktop")),
+    **dict.fromkeys(("code", "copilot"), ("vscode",)),
+}
+"""What other words for commands and clients mean."""
+
+MEANT_OPTIONS = {
+    **dict.fromkeys(("gradaccum", "gradientaccumulationsteps", "accumulationsteps"), ("--accumulation",)),
+    **dict.fromkeys(("seqlen", "maxlength", "maxseqlength", "context"), ("--length",)),
+    **dict.fromkeys(("perdevicetrainbatchsize", "microbatchsize", "bs"), ("--batch-size",)),
+    **dict.fromkeys(("compare", "baseline", "before"), ("--against", "--good", "--b")),
+    **dict.fromkeys(("tp",), ("--tensor-parallel",)),
+    **dict.fromkeys(("pp",), ("--pipeline-parallel",)),
+    **dict.fromkeys(("zero", "fsdp"), ("--sharding",)),
+    **dict.fromkeys(("lora", "rank"), ("--lora-rank",)),
+    **dict.fromkeys(("vram", "device"), ("--gpu", "--devices")),
+    **dict.fromkeys(("brief", "quiet", "concise"), ("--short",)),
+}
+"""What other words for options mean."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are safe to print: a shell may have put the name of any file into its arguments."""
+    """A parser whose errors are safe to print and name what was meant.
+
+    A shell may have put the name of any file into its arguments.
+    """
 
     def error(self, message: str) -> NoReturn:
         super().error(shorten(message, LONGEST_ERROR))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - the base class's signature
+        if action.choices is None or value in action.choices:
+            return
+        choices = list(map(str, action.choices))
+        near = did_you_mean(nearest(str(value), choices, meanings=MEANT))
+        raise argparse.ArgumentError(action, f"{value!r} is not known; {near}it takes {', '.join(choices)}")
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line; end with an error that names what a mistyped option may have meant."""
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        near = did_you_mean(
+            nearest(unknown[0].partition("=")[0], _options_of(parser, arguments), meanings=MEANT_OPTIONS)
+        )
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}; {near or 'see --help of the command'}".strip())
+    return options
+
+
+def _options_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """Return the options that the help of the command names."""
+    out = io.StringIO()
+    command = next((one for one in arguments if not one.startswith("-")), "help")
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        parser.parse_args([command, "--help"])
+    return list(dict.fromkeys(re.findall(r"--[a-z][a-z-]+", out.getvalue())))
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from mldebug_mcp.errors import UnknownIdError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
 from mldebug_mcp.knowledge.errors import KnownError, known_errors
 from mldebug_mcp.models import Explanation
+from mldebug_mcp.suggest import nearest
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.batch import batch_checks
 from mldebug_mcp.symptoms.batch.registry import BatchCheck
@@ -21,6 +21,8 @@ from mldebug_mcp.text import shorten
 
 MAX_ID = 200
 SUGGESTED = 3
+NEAR = 2
+"""Ids of like spelling that are suggested before what is meant."""
 ALIKE, REMOTE = 0.8, 0.5
 """Likeness of spelling from which an id is suggested before what is meant, and after it."""
 _CHECK = re.compile(r"\.\d+$")
@@ -53,11 +55,13 @@ def _nearest(name: str, ids: Collection[str]) -> list[str]:
     """Return the ids that are spelled nearly so, then those that mean what the name says."""
     from mldebug_mcp.diagnose.search import search_folklore  # a large index, for a wrong id alone
 
-    spelled = difflib.get_close_matches(name[:100], ids, n=SUGGESTED, cutoff=ALIKE)
+    known = catalogue()
+    entries = [one for one in ids if one not in known.quotes and one not in known.sources]
+    near = nearest(name, entries, alike=ALIKE)
     words = name.replace("_", " ")
     meant = search_folklore(words, limit=SUGGESTED).entries if any(map(str.isalnum, words)) else []
-    close = difflib.get_close_matches(name[:100], ids, n=1, cutoff=REMOTE)
-    return list(dict.fromkeys([*spelled, *(one.id for one in meant), *close]))[:SUGGESTED]
+    remote = nearest(name, ids, most=1, alike=REMOTE)
+    return list(dict.fromkeys([*near[:NEAR], *(one.id for one in meant), *near, *remote]))[:SUGGESTED]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from mldebug_mcp.measure.course import course_of
 from mldebug_mcp.measure.named import named
 from mldebug_mcp.measure.thinned import thinned
 from mldebug_mcp.models.metric import MetricReading, MetricValues
+from mldebug_mcp.suggest import nearest
 from mldebug_mcp.text import figure, shorten
 
 POINTS = 60
@@ -84,16 +84,9 @@ def _found(run: Run, name: str) -> list[Series]:
     found = named(run, name)
     if found:
         return found
-    nearest = _nearest(run, name.strip().lower())
-    raise InputError(f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; the nearest: {nearest}")
-
-
-def _nearest(run: Run, wanted: str) -> str:
-    """Return the names nearest to one, those that hold it first."""
-    known = {one.lower(): one for one in (*run.series, *_names(run))}
-    holding = [known[one] for one in known if wanted in one or one in wanted]
-    close = [known[one] for one in get_close_matches(wanted, known, n=5, cutoff=CLOSE)]
-    return _listed(list(dict.fromkeys([*close, *holding])) or _names(run))
+    near = nearest(name.strip(), dict.fromkeys((*run.series, *_names(run))), most=5, alike=CLOSE)
+    hint = f"the nearest: {_listed(near)}" if near else f"in it are: {_listed(_names(run))}"
+    raise InputError(f"{shorten(run.path, 200)}: nothing called {shorten(name, 60)!r} is in it; {hint}")
 
 
 def _names(run: Run) -> list[str]:

@@ -16,7 +16,8 @@ from mldebug_mcp.memory.read import read_memory
 from mldebug_mcp.memory.sizes import size
 from mldebug_mcp.models.call import Call
 from mldebug_mcp.models.memory import Attention, Checkpointing, Frozen, MemoryEstimate, Optimizer, Precision, Sharding
-from mldebug_mcp.text import clean
+from mldebug_mcp.suggest import did_you_mean, nearest
+from mldebug_mcp.text import clean, shorten
 
 _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "parameters": ("lora_rank", 16),
@@ -27,6 +28,24 @@ _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "logits": ("chunked_loss", True),
 }
 """The setting that saves most of each part."""
+_MEANT = {
+    **dict.fromkeys(("fsdp", "deepspeed", "fullshard", "stage3", "3"), ("zero3",)),
+    **dict.fromkeys(("stage2", "2", "shardgradop"), ("zero2",)),
+    **dict.fromkeys(("stage1", "1", "distributedoptimizer"), ("zero1",)),
+    **dict.fromkeys(("adam", "adamwtorch", "adamwtorchfused", "fused"), ("adamw",)),
+    **dict.fromkeys(("8bit", "adamwbnb8bit", "adam8bit", "pagedadamw8bit", "pagedadamw"), ("adamw_8bit",)),
+    **dict.fromkeys(("momentum", "nesterov"), ("sgd_momentum",)),
+    **dict.fromkeys(("yes", "true", "on", "gradient"), ("full",)),
+    **dict.fromkeys(("sdpa", "flashattention2", "memoryefficient", "xformers"), ("flash",)),
+    **dict.fromkeys(("math", "naive", "standard"), ("eager",)),
+    **dict.fromkeys(("nf4", "qlora", "int4", "fp4", "4"), ("4bit",)),
+    **dict.fromkeys(("int8", "fp8", "8"), ("8bit",)),
+    **dict.fromkeys(("bfloat16", "half"), ("bf16", "16bit")),
+    **dict.fromkeys(("float16",), ("fp16", "16bit")),
+    **dict.fromkeys(("float32", "float", "full", "32"), ("fp32", "32bit")),
+    **dict.fromkeys(("amp", "autocast"), ("mixed",)),
+}
+"""What frameworks call the same settings."""
 _SOURCES = (
     "Rajbhandari et al. 2020, ZeRO, arXiv 1910.02054: bytes of parameters, gradients and optimizer state; sharding",
     "Korthikanti et al. 2022, Reducing Activation Recomputation, arXiv 2205.05198: activations, tensor parallelism",
@@ -164,7 +183,9 @@ def _check(setup: Setup) -> None:
     }
     for name, values in allowed.items():
         if getattr(setup, name) not in values:
-            raise InputError(f"{name}={getattr(setup, name)!r} is not known; use {', '.join(filter(None, values))}")
+            given, known = getattr(setup, name), list(filter(None, values))
+            near = did_you_mean(nearest(str(given), known, meanings=_MEANT))
+            raise InputError(f"{name}={shorten(str(given), 60)!r} is not known; {near}use {', '.join(known)}")
     for name in ("batch_size", "length", "accumulation", "devices", "tensor_parallel", "pipeline_parallel"):
         if not 0 < getattr(setup, name) < 1 << 40:
             raise InputError(f"{name} must be at least 1, it is {getattr(setup, name)}")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.memory.sizes import GIB
+from mldebug_mcp.suggest import did_you_mean, nearest
 from mldebug_mcp.text import shorten
 
 CAPACITY: Mapping[str, float] = {
@@ -98,8 +98,8 @@ def gpu_of(text: str | float) -> Gpu:
         return Gpu(name, int(CAPACITY[name] * GIB))
     if number and 0 < float(number["number"]) <= LARGEST:
         return Gpu(f"{float(number['number']):g} GiB", int(float(number["number"]) * GIB))
-    close = [known[one] for one in get_close_matches(_plain(str(text)[:60]), known, n=3, cutoff=0.6)]
-    guess = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    near = [known[one] for one in nearest(_plain(str(text)[:60]), known)]
+    guess = did_you_mean(list(dict.fromkeys(near)))
     raise InputError(
         f"gpu={shorten(str(text), 60)!r} is not known; {guess}give its memory in GiB (24), or one of "
         f"{', '.join(CAPACITY)}"

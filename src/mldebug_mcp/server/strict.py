@@ -27,6 +27,7 @@ from mldebug_mcp.server.calls import CALLS
 from mldebug_mcp.server.isolated import helped_by, isolated
 from mldebug_mcp.server.progress import reporting
 from mldebug_mcp.server.reply import answering
+from mldebug_mcp.suggest import did_you_mean, nearest
 from mldebug_mcp.text import shorten
 
 SCHEMAS = Path(__file__).parent / "schemas.json"
@@ -113,7 +114,8 @@ class StrictTool(Tool):
         name = shorten(".".join(map(str, problem["loc"])), 60)
         allowed = ", ".join(self.parameters["properties"])
         if problem["type"] == "extra_forbidden":
-            return f"{self.name} has no argument {name!r}; it takes: {allowed}"
+            near = did_you_mean(nearest(name, list(self.parameters["properties"])))
+            return f"{self.name} has no argument {name!r}; {near}it takes: {allowed}"
         return f"{self.name}: argument {name!r}: {shorten(problem['msg'], 160).lower()}; it takes: {allowed}"
 
 
