@@ -54,8 +54,9 @@ CAPACITY: Mapping[str, float] = {
     "V100-16GB": 15.7,
     "V100-32GB": 31.7,
 }
-"""GiB, approximately. Those of the RTX 4090, L40S, A30, A4000, A6000, H100 and B200 are the `total capacity` of PyTorch's
-out-of-memory messages; the others are chosen a little below the nominal size. An MI250X is two devices of 64 GiB."""
+"""GiB, approximately. Those of the RTX 4090, L40S, A30, A4000, A6000, H100 and B200 are the `total capacity` of
+PyTorch's out-of-memory messages; the others are chosen a little below the nominal size. An MI250X is two devices of 64
+GiB."""
 SMALLEST_FIRST: Mapping[str, str] = {
     "a100": "A100-40GB",
     "v100": "V100-16GB",
