@@ -93,10 +93,11 @@ def estimate_memory(
     """Estimate how much GPU memory (VRAM) training needs: will the model fit, on how many GPUs, with what batch size?
 
     Use it before you train or fine-tune a 7B, 13B or 70B model (Llama 3 8B, Qwen, GPT) on a 24 GB GPU or an A100 80GB,
-    as a memory calculator, and to compare: how much memory LoRA, gradient checkpointing, ZeRO-3 or FSDP sharding save,
-    AdamW or 8-bit optimizer states, the biggest batch size or sequence length that fits. Calculates from the model's
-    config.json what parameters, gradients, optimizer states, activations and logits need on each device, in bytes, each
-    with its formula, and the peak in `total_bytes`. Call it again to see what a change saves.
+    as a memory calculator: is there enough VRAM for full fine-tuning? And to compare: how much memory LoRA, gradient
+    checkpointing, ZeRO-3 or FSDP sharding save, AdamW or 8-bit optimizer states, the biggest batch size or sequence
+    length that fits. Calculates from the model's config.json what parameters, gradients, optimizer states, activations
+    and logits need on each device, in bytes, each with its formula, and the peak in `total_bytes`. Call it again to
+    see what a change saves.
     """
     from mldebug_mcp.memory.estimate import estimate_memory as estimate
     from mldebug_mcp.report.memory_concise import concise_estimate

@@ -46,13 +46,13 @@ def diagnose_run(  # noqa: PLR0917 - MCP calls by name
     """Diagnose a training run from its log: why did my loss spike, diverge, go to NaN or not go down, what went wrong?
 
     Use it first for any question about a run, to analyze or debug training logs and metrics, to find out why, or
-    whether a loss curve is normal and the run healthy or converged: the training loss has a spike or jumps, is NaN or
-    Inf after some steps, won't decrease, dropped to zero, is stuck or on a plateau; the model is not learning, stopped
-    learning, is not improving or predicts one class; training is slow, unstable or diverged after warmup or resuming
-    from a checkpoint; learning rate too high or too low; grad norm exploded around some step, or vanished; overfitting
-    (validation or eval loss goes up while training loss keeps falling); RL rewards collapsed, flat or hacked, KL rising
-    (RLHF, PPO, GRPO, DPO rewards/accuracies). Reads trainer_state.json, TensorBoard logs, wandb runs, MLflow, JSONL,
-    CSV, text logs or a run folder such as runs/7; compares a run with one that worked.
+    whether a loss curve is normal, the run healthy, and did it converge: the training loss has a spike or jumps, is
+    NaN or Inf after some steps, won't decrease, dropped to zero, is stuck or on a plateau; the model is not learning,
+    stopped learning, is not improving or predicts one class; training is slow, unstable or diverged after warmup or
+    resuming from a checkpoint; learning rate too high or too low; grad norm exploded around some step, or vanished;
+    overfitting (validation or eval loss goes up while training loss keeps falling); RL rewards collapsed, flat or
+    hacked, KL rising (RLHF, PPO, GRPO, DPO rewards/accuracies). Reads trainer_state.json, TensorBoard logs, wandb
+    runs, MLflow, JSONL, CSV, text logs or a run folder such as runs/7; compares a run with one that worked.
 
     Returns what is seen (each symptom, such as a loss spike or a NaN loss: present, absent, or unknown because it was
     not logged), causes ranked with probabilities, `healthy` and `unknown` among them, and the cheapest checks to make
