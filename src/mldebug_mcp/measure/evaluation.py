@@ -10,7 +10,7 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS
-from mldebug_mcp.measure.statistics import median, noise, row_medians, start_level
+from mldebug_mcp.measure.statistics import MEDIAN_ERROR, median, noise, row_medians, start_level
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
@@ -59,9 +59,9 @@ def _of_whole_sets(run: Run, *quantities: Quantity) -> list[Series]:
     return sorted(found, key=lambda one: (one.name != "eval_loss", one.name))
 
 
-LEAST_THIRD, SURE, MEDIAN_ERROR, RESTS = 5, 2.0, 1.25, 0.05
-"""Values of a third, standard errors of what it may be apart from another, that of a median, and the share of the level
-that this may come to. Chosen: 1 in 40, sqrt(pi / 2), and what a run that learns gains at least."""
+LEAST_THIRD, SURE, RESTS = 5, 2.0, 0.05
+"""Values of a third, standard errors of what it may be apart from another, and the share of the level that this may
+come to. Chosen: 1 in 40, and what a run that learns gains at least."""
 
 
 def evaluation_stands(run: Run) -> bool:

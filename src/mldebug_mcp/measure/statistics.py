@@ -19,6 +19,8 @@ from mldebug_mcp.logs.run import Floats, Series
 MAD_TO_STD = 1.4826
 """A normal distribution's standard deviation over its median absolute deviation. Source: 1 / 0.6745, the standard
 normal's quantile at 3/4."""
+MEDIAN_ERROR = 1.25
+"""Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 MAX_SAMPLE = 40_000
 """Values that a median over a whole curve is taken from. Chosen: its error is below 1 % of the values' spread."""
 MAX_TAIL_SAMPLE = 100_000

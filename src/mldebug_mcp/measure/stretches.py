@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Series
-from mldebug_mcp.measure.statistics import median, noise
-
-MEDIAN_ERROR = 1.25
-"""Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
+from mldebug_mcp.measure.statistics import MEDIAN_ERROR, median, noise
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,10 +77,11 @@ def _first_of(run: Run, judge: Callable[[LossBesideAccuracy], Evidence | None]) 
     if not found:
         raise CannotTell("a loss and an accuracy on the same data do not stand together at 4 steps")
     answers = [said_by(partial(judge, one)) for one in found]
-    seen = next((one for one in answers if isinstance(one, Evidence)), None)
-    if seen is None and all(isinstance(one, CannotTell) for one in answers) and isinstance(answers[0], CannotTell):
-        raise answers[0]
-    return seen
+    seen = [one for one in answers if isinstance(one, Evidence)]
+    unsure = [one for one in answers if isinstance(one, CannotTell)]
+    if len(unsure) == len(answers):
+        raise unsure[0]
+    return seen[0] if seen else None
 
 
 def _smoothed(classes: int) -> float:

@@ -14,6 +14,7 @@ from mldebug_mcp.measure.quality import ACCURACIES, as_share
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, comes_trained, uniform_loss
 from mldebug_mcp.measure.stall import HIGH_SHARE, stalled
 from mldebug_mcp.measure.statistics import (
+    MEDIAN_ERROR,
     blocks,
     edge_width,
     end_level,
@@ -39,8 +40,6 @@ LEAST_PROGRESS, PROGRESS_OF_TRAINED = 0.03, 0.015
 """Share of the first level that a run gains that learns, or comes trained. Chosen: slow pretraining passes."""
 SURE, SEEMS = 3.0, 2.0
 """Standard errors from which on progress is sure, and likely. Chosen: 1 in 700, and 1 in 40."""
-MEDIAN_ERROR = 1.25
-"""Standard error of a median of n normal values, times sqrt(n). Source: sqrt(pi / 2)."""
 FIRST = 5
 """Records that stand for the beginning of a long log. Chosen: a small model is done soon."""
 FEW_POINTS = 4
@@ -108,10 +107,11 @@ def loss_plateau(run: Run) -> Evidence | None:
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
     if start <= 0 or math.isinf(best) or best > start * RISES or float(np.ptp(loss.value)) <= EXACTLY * abs(start):
         return None
-    gained = start - (end_level(loss.value) if evaluation_stands(run) else best)
+    stands = evaluation_stands(run)
+    gained = start - (end_level(loss.value) if stands else best)
     error = math.hypot(cut.wobble, MEDIAN_ERROR * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     least, chance = max(LEAST_PROGRESS * start, SURE * error), _chance(run, best)
-    rises = end_level(loss.value) - start > least and not evaluation_stands(run)
+    rises = end_level(loss.value) - start > least and not stands
     if rises or (chance is not None and creeps_below(run, chance)):
         return None
     if gained > least:
@@ -121,7 +121,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     elif chance is None:
         if SURE * error > LEAST_PROGRESS * start and _evaluation_falls(run):
             return None
-        _refuse_to_judge(run, loss, start, gained, error)
+        _refuse_to_judge(run, loss, start, gained, error, stands=stands)
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
         f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
@@ -153,12 +153,12 @@ def _refuse_nothing_right(run: Run, loss: Series) -> None:
         raise CannotTell("the loss falls and comes to rest where no answer is right (`loss_at_chance`)")
 
 
-def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float) -> None:
+def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error: float, *, stands: bool) -> None:
     """Raise CannotTell if a flat curve proves nothing: noisy, short, from the middle of a run, or done already."""
     doubt = SURE * error / start
-    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not evaluation_stands(run):
+    if doubt > (MOST_NOISE_LONG if len(loss) >= LONG else MOST_NOISE) and not stands:
         raise CannotTell(f"the noise could hide progress by {doubt:.0%}")
-    if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and evaluation_stands(run)):
+    if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
         raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
