@@ -104,6 +104,9 @@ def prepared(folder: Path, name: str, **how: Any) -> None:
 def main(folder: Path) -> None:
     """Train with every configuration."""
     alone = "RANK" not in os.environ
+    if not alone:  # by a file: a port that was free a moment ago may be taken by now
+        world = int(os.environ["WORLD_SIZE"])
+        torch.distributed.init_process_group("gloo", f"file://{folder}/ranks", rank=RANK, world_size=world)
     for name in TRAINERS:
         train(folder, name)
     if alone:
@@ -124,6 +127,9 @@ def main(folder: Path) -> None:
     prepared(folder, "halves", split_batches=True)
     prepared(folder, "sent", dispatch_batches=True)
     prepared(folder, "sent_halves", dispatch_batches=True, split_batches=True)
+    if not alone:
+        torch.distributed.barrier()  # a rank that ends while another still waits for its last batch takes it along
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
