@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mldebug_mcp.diagnose.setting_faults import FAULTS, faults_of
 from mldebug_mcp.diagnose.sheet_quantities import is_clock
 from mldebug_mcp.logs import Run, Series
 from mldebug_mcp.logs.roles import Quantity
@@ -51,28 +52,6 @@ _NO_RESULTS = THROUGHPUTS | {
 
 _CLOCK_NAMES = ("time", "eta", "epoch", "iteration")
 
-FAULTS: Mapping[tuple[str, int], tuple[str, ...]] = {
-    ("learning_rate", +1): ("lr_too_high",),
-    ("learning_rate", -1): ("lr_too_low",),
-    ("warmup_steps", -1): ("insufficient_warmup",),
-    ("warmup_ratio", -1): ("insufficient_warmup",),
-    ("max_steps", -1): ("lr_schedule_bug",),
-    ("lr_scheduler_type", 0): ("lr_schedule_bug",),
-    ("weight_decay", +1): ("weight_decay_too_high",),
-    ("max_grad_norm", -1): ("clip_too_tight",),
-    ("max_grad_norm", +1): ("exploding_gradients",),
-    ("per_device_train_batch_size", -1): ("batch_too_small",),
-    ("gradient_accumulation_steps", -1): ("batch_too_small",),
-    ("gradient_accumulation_steps", +1): ("grad_accum_scaling",),
-    ("adam_beta2", +1): ("adam_instability",),
-    ("adam_epsilon", -1): ("adam_instability",),
-    ("fp16", 0): ("fp16_overflow",),
-    ("bf16", 0): ("fp16_overflow", "low_precision_update"),
-    ("beta", -1): ("kl_blowup", "dpo_collapse"),
-    ("num_generations", -1): ("no_reward_variance",),
-    ("max_completion_length", -1): ("completion_limit_low", "reward_broken"),
-}
-"""The causes that a setting suggests if it is higher (+1), lower (-1) or just different (0) than in the good run."""
 
 
 def compare(run: Run, reference: Run) -> Comparison:
@@ -134,7 +113,7 @@ def suspects(comparison: Comparison) -> dict[str, str]:
     """Return the causes that the differing settings suggest, each with the difference in words."""
     found: dict[str, str] = {}
     for one in comparison.settings:
-        for cause in FAULTS.get((one.setting, _direction(one)), ()) + FAULTS.get((one.setting, 0), ()):
+        for cause in faults_of(one.setting, _direction(one)):
             found.setdefault(cause, f"{one.setting} is {one.run}, in the reference run {one.reference}")
     return found
 

@@ -24,6 +24,7 @@ from mldebug_mcp.diagnose.run_summary import run_summary
 from mldebug_mcp.diagnose.separating import with_what_separates
 from mldebug_mcp.diagnose.sheet import sheet_of
 from mldebug_mcp.diagnose.ties import describe_ties
+from mldebug_mcp.diagnose.told_by_settings import told_by_settings
 from mldebug_mcp.diagnose.told_by_siblings import told_by_siblings
 from mldebug_mcp.diagnose.what_to_log import hardly_judged, what_to_log
 from mldebug_mcp.knowledge import catalogue
@@ -156,6 +157,7 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
     return [
         *told_by_errors(run),
         *told_by_needs(run),
+        *told_by_settings(run),
         *_told_by_little(findings, run),
         *_told_by_no_result(run),
         *_told_by_no_resume(run),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mldebug_mcp.diagnose.compare import FAULTS, WORSE, settings_with_rate
+from mldebug_mcp.diagnose.compare import WORSE, settings_with_rate
 from mldebug_mcp.diagnose.ranking import Evidence
+from mldebug_mcp.diagnose.setting_faults import faults_of
 from mldebug_mcp.logs import Run
 from mldebug_mcp.logs.settings import Scalar
 from mldebug_mcp.measure.among_siblings import AmongSiblings, among_siblings
@@ -27,7 +28,7 @@ def told_by_siblings(run: Run) -> list[Evidence]:
     suspects = {
         cause: f"{name} is {_shown(own)}, in {seen.count} siblings {_range(others)}"
         for name, (own, others) in _set_alone(run).items()
-        for cause in (*FAULTS.get((name, _direction(own, others)), ()), *FAULTS.get((name, 0), ()))
+        for cause in faults_of(name, _direction(own, others))
     }
     ends = f"{seen.metric} ends at {figure(seen.own)}, in {seen.count} siblings at {figure(seen.usual)}"
     told = [Evidence(cause, WORSE_BITS, said, "reference") for cause, said in suspects.items()]

@@ -17,8 +17,10 @@ LEAST_LN_OF_TEXT = math.log(30_000)
 made-up languages may hold no more than their frequencies."""
 LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
-NEAR = 0.05
-"""Within this share of ln(vocabulary) a new model guesses uniformly. Chosen: by hand."""
+NEAR, FALLEN = 0.05, 0.25
+"""Within this share of ln(vocabulary) a new model guesses uniformly, and so far below it is a first record that is the
+mean of several steps. Chosen: by hand; a model that was trained before has less than half.
+"""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""
 
@@ -54,7 +56,8 @@ class TokenLevel:
 def from_scratch(run: Run) -> float | None:
     """Return ln(vocabulary) of a model whose first loss is that of a uniform guess among tokens, None if it is not.
 
-    Where the configuration does not tell the vocabulary, a first loss between ln(30,000) and ln(262,144) does.
+    Where the configuration does not tell the vocabulary, a first loss between ln(30,000) and ln(262,144) does. A first
+    record after step 1 is a mean over steps that learnt already.
     """
     loss = run["loss"].finite if "loss" in run else None
     if loss is None or not len(loss):
@@ -62,7 +65,8 @@ def from_scratch(run: Run) -> float | None:
     first, known = float(loss.value[0]), uniform_loss(run)
     if known is None and LEAST_LN_OF_TEXT <= first <= MAX_LN_VOCABULARY:
         known = first
-    return known if known is not None and abs(first / known - 1) <= NEAR else None
+    below = NEAR if loss.step[0] <= 1 else FALLEN
+    return known if known is not None and -below <= first / known - 1 <= NEAR else None
 
 
 def token_level(run: Run, losses: list[Series]) -> TokenLevel | None:

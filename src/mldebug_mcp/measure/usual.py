@@ -65,6 +65,7 @@ USUAL: Mapping[str, tuple[Usual, ...]] = {
     "lora_r": (Usual(8, 128, (4, 512), "axolotl_stability; chosen"),),
     "lora_dropout": (Usual(0.0, 0.1, (0.0, 0.3), "axolotl_stability; chosen"),),
     "effective_batch": (Usual(8, MANY, (4, MANY), "chosen", "8 and more"),),
+    "hidden_size": (Usual(8, MANY, (4, MANY), "chosen", "8 and more"),),
     "buffer_size": (Usual(10_000, MANY, (1000, MANY), "chosen", "10,000 and more", ("rl",)),),
 }
 """What is usual, by the canonical name of a setting; learning rates stand in `usual_rates`.
@@ -77,9 +78,14 @@ WHOLE_PASS = 20.0
 """Passes over the data from which a language model is said to see it often. Chosen: fine-tuning takes up to five."""
 
 
+def usual_for(run: Run, name: str) -> Usual | None:
+    """Return what is usual for a setting of this run, None if nothing is known of it."""
+    return next((one for one in USUAL.get(name, ()) if not one.kinds or run.kind in one.kinds), None)
+
+
 def usual_instead(run: Run, name: str, value: float) -> str:
     """Return what is usual for a setting of this run, "" if its value is, or if nothing is known of it."""
-    usual = next((one for one in USUAL.get(name, ()) if not one.kinds or run.kind in one.kinds), None)
+    usual = usual_for(run, name)
     if usual is not None:
         off = name in {"max_grad_norm", "top_k"} and value <= 0
         return "" if off or usual.marked[0] <= value <= usual.marked[1] else str(usual)

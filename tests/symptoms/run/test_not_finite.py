@@ -236,6 +236,21 @@ def test_losses_that_are_lost_as_often_at_the_end_as_at_first_do_not_spread(seed
     assert state("nonfinite_spreads", run_of(loss=loss)) is State.ABSENT
 
 
+def test_losses_that_are_lost_now_and_then_all_along_recur() -> None:
+    loss = noisy(decay(400), 0.02)
+    loss[::25] = NAN
+    finding = seen("nonfinite_recurs", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.values["times"] == 16
+
+
+def test_a_batch_that_is_lost_once_in_each_of_three_passes_does_not_recur() -> None:
+    loss = noisy(decay(300), 0.02)
+    loss[50::100] = NAN
+    assert state("nonfinite_recurs", run_of(loss=loss)) is State.ABSENT
+    assert state("nonfinite_recurs", lost_at(10)) is State.UNKNOWN
+
+
 def test_a_loss_that_is_lost_for_good_does_not_spread() -> None:
     assert state("nonfinite_spreads", lost_at(10)) is State.UNKNOWN
 

@@ -54,7 +54,8 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
     first, later = float(values[0]), values[count // 3 :]
     beginning = values[1 : 1 + min(MOST_WINDOW, max(LEAST_WINDOW, count // 12))]
     top = float(beginning.max())
-    spread = relative_noise(later) if positive(values) else 0.0
+    # On the logarithm, the noise of a loss near zero is larger than that of the level where the leap is.
+    spread = min(relative_noise(later), relative_noise(values[: count // 3])) if positive(values) else 0.0
     if first <= 0 or top - first < SIGMAS * noise(later) or top < first * (1 + SIGMAS_ON_LOG * spread):
         return None
     high = np.flatnonzero(beginning > FACTOR * first)

@@ -26,6 +26,8 @@ behind it. Chosen: records need not fall on the peak.
 """
 LEAST = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
+OFTEN, OFTEN_SHARE = 5, 0.02
+"""Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
 POLICIES = ("grpo", "ppo", "rl")
@@ -114,6 +116,26 @@ def loss_nonfinite_passes(run: Run, loss: Lost) -> Evidence | None:
         lost=loss.count,
         before=before,
         last=last,
+    )
+
+
+def nonfinite_recurs(run: Run, loss: Lost) -> Evidence | None:
+    """Records whose loss is NaN or infinite come up again and again, each time with sound ones between.
+
+    Not this when: it is a batch or two in the whole run, or the same one of each pass; it is lost for good.
+    """
+    if loss.for_good:
+        raise CannotTell("no finite record follows")
+    begins = np.flatnonzero(np.diff(loss.bad.astype(int), prepend=0) == 1)
+    if len(begins) < OFTEN or loss.count < OFTEN_SHARE * len(loss.series):
+        return None
+    return _lost(
+        loss,
+        f"loss is not finite {len(begins)} times from {run.step_name} {figure(loss.step)} to "
+        f"{figure(float(loss.series.step[begins[-1]]))}, in {loss.count} of {len(loss.series)} records, and finite "
+        "between",
+        times=len(begins),
+        share=loss.count / len(loss.series),
     )
 
 
@@ -208,6 +230,7 @@ OF_A_LEVEL: tuple[Way, ...] = (
     loss_nonfinite_at_first,
     loss_nonfinite_in_warmup,
     loss_nonfinite_passes,
+    nonfinite_recurs,
     nonfinite_spreads,
     loss_nan_alone,
 )
@@ -220,6 +243,7 @@ LOST = loss_nonfinite.__name__
     outcome_of(loss_nonfinite_at_first, 0.03, of=LOST, as_chosen=True),
     outcome_of(loss_nonfinite_in_warmup, 0.1, "bekman_mle", of=LOST, as_chosen=True),
     outcome_of(loss_nonfinite_passes, 0.001, of=LOST),
+    outcome_of(nonfinite_recurs, 0.02, of=LOST),
     outcome_of(nonfinite_spreads, 0.02, of=LOST),
     outcome_of(loss_climbs_to_nan, 0.25, "axolotl_stability", of=LOST, instead=("grad_norm_growing",)),
     outcome_of(gradient_lost_first, 0.2, "axolotl_stability", of=LOST),
