@@ -1,0 +1,46 @@
+"""What settings say of causes that are unusual by themselves, and that no question asks after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mldebug_mcp.diagnose.ranking import Evidence
+from mldebug_mcp.diagnose.setting_faults import faults_of
+from mldebug_mcp.logs import Run
+from mldebug_mcp.measure.usual import USUAL, usual_for, usual_instead
+from mldebug_mcp.text import figure
+
+UNUSUAL_BITS = 2.0
+"""Bits for a cause that an unusual setting suggests: four to one. Chosen by hand: recipes that work are unusual, too."""
+_ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
+          "adam_beta2")  # fmt: skip
+"""Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""
+
+
+def told_by_settings(run: Run) -> list[Evidence]:
+    """Return the causes that unusual settings suggest."""
+    return [
+        Evidence(cause, UNUSUAL_BITS, said, "log")
+        for name, direction, said in _unusual(run)
+        for cause in faults_of(name, direction)
+    ]
+
+
+def _unusual(run: Run) -> Iterator[tuple[str, int, str]]:
+    """Yield each unusual setting, on which side of the usual it is, and both in words."""
+    for name in (*USUAL, "planned_passes"):
+        value = _value(run, name)
+        instead = "" if value is None or name in _ASKED else usual_instead(run, name, value)
+        if value is not None and instead:
+            usual = usual_for(run, name)
+            below = usual is not None and value < usual.low
+            yield name, -1 if below else +1, f"{name} is {figure(value)}; usual: {instead}"
+    if run.settings.flag("shuffle") is False:
+        yield "shuffle", -1, "the data are not shuffled, by the configuration"
+
+
+def _value(run: Run, name: str) -> float | None:
+    if name == "planned_passes":
+        plan, steps = run.facts.plan, run.facts.steps_per_pass
+        return plan / steps if plan and steps else None
+    return run.setting(name)
