@@ -53,7 +53,6 @@ _NO_RESULTS = THROUGHPUTS | {
 _CLOCK_NAMES = ("time", "eta", "epoch", "iteration")
 
 
-
 def compare(run: Run, reference: Run) -> Comparison:
     """Return how a run differs from a reference run, and the steps at which their metrics depart beyond the noise."""
     shared = [name for name in run.series if _is_compared(run[name]) and _overlap(run, reference, name)]

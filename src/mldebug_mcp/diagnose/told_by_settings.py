@@ -11,7 +11,7 @@ from mldebug_mcp.measure.usual import USUAL, usual_for, usual_instead
 from mldebug_mcp.text import figure
 
 UNUSUAL_BITS = 2.0
-"""Bits for a cause that an unusual setting suggests: four to one. Chosen by hand: recipes that work are unusual, too."""
+"""Bits for a cause that an unusual setting suggests: four to one. By hand: recipes that work are unusual, too."""
 _ASKED = ("weight_decay", "max_grad_norm", "effective_batch", "beta", "gamma", "adam_epsilon", "adam_beta1",
           "adam_beta2")  # fmt: skip
 """Settings that questions ask after: what is unusual about them is a finding, and weighed as one."""

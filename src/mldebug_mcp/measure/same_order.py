@@ -1,0 +1,66 @@
+"""Whether what single batches differ in comes again record by record: the same rows in the same order, pass after pass.
+
+A batch is harder or easier than its neighbours by chance of its rows. Where rows are drawn anew, these differences say
+nothing of those of later records; where a pass is like the one before, they come again at the distance of a pass. They
+are ranked, so that a few spikes do not decide, and compared with themselves at every distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Floats
+
+BESIDE = 2
+"""Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
+FEWEST, SHORTEST = 60, 8
+"""Records, and the least distance that is looked at. Chosen: noise with a short memory is no pass."""
+PAIRS = 30
+"""Records that have one at that distance. Chosen: a correlation of as many has an error below 0.2."""
+SIGMAS = 6.5
+"""Standard errors of a rank correlation, 1 / sqrt(pairs). Chosen: of 10,000 distances one in a million is there."""
+ALIKE = 0.5
+"""Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What comes again.
+
+    Args:
+        lag: The distance in records.
+        correlation: The rank correlation of the differences at that distance.
+        pairs: Records that are compared.
+    """
+
+    lag: int
+    correlation: float
+    pairs: int
+
+
+def comes_again(values: Floats) -> Again | None:
+    """Return the distance at which the differences from neighbours come again most clearly, None if they do not.
+
+    Args:
+        values: Evenly spaced values, in time order, shape (n,).
+    """
+    if len(values) < FEWEST:
+        return None
+    around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
+    beside = values[BESIDE:-BESIDE] - np.median(around, axis=1)
+    ranks = np.argsort(np.argsort(beside)) + 0.5
+    centred = ranks / len(ranks) - 0.5
+    if not float(np.ptp(beside)):
+        return None
+    size = 1 << (2 * len(centred)).bit_length()
+    power = np.abs(np.fft.rfft(centred, size)) ** 2
+    pairs = len(centred) - np.arange(len(centred))
+    alike = np.fft.irfft(power, size)[: len(centred)] / pairs / float(np.mean(centred**2))
+    clear = alike * np.sqrt(pairs)
+    clear[:SHORTEST] = clear[max(SHORTEST, len(clear) - PAIRS + 1) :] = 0.0
+    lag = int(np.argmax(clear))
+    if clear[lag] < SIGMAS or alike[lag] < ALIKE:
+        return None
+    return Again(lag, float(alike[lag]), int(pairs[lag]))

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import decay, noisy, run_of, seen, state
+
+
+def batches(count: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return how hard each batch of a pass is."""
+    return np.asarray(np.exp(0.05 * np.random.default_rng(seed).standard_normal(count)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("per_pass", [13, 50, 150])
+def test_batches_in_the_same_order_each_pass_come_again_at_the_distance_of_a_pass(per_pass: int, seed: int) -> None:
+    order = np.resize(batches(per_pass, seed), 400)
+    finding = seen("batches_recur", run_of(loss=noisy(decay(400) * order, 0.01, seed), every=5))
+    assert finding.state is State.PRESENT
+    assert finding.values["distance"] % (5 * per_pass) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("tails", ["normal", "t3"])
+def test_batches_that_are_drawn_anew_do_not(tails: str, seed: int) -> None:
+    assert state("batches_recur", run_of(loss=noisy(decay(400), 0.1, seed, tails))) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_spike_at_each_tenth_record_is_none(seed: int) -> None:
+    loss = noisy(decay(400), 0.02, seed)
+    loss[::10] *= 1.5
+    assert state("batches_recur", run_of(loss=loss)) is State.ABSENT
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_smooth_wave_is_none(seed: int) -> None:
+    wave = 1 + 0.1 * np.sin(np.arange(400) / 20)
+    assert state("batches_recur", run_of(loss=noisy(decay(400) * wave, 0.03, seed))) is State.ABSENT
+
+
+def test_rows_that_a_resume_feeds_again_come_again() -> None:
+    fed = batches(300)
+    loss = noisy(decay(400) * np.concatenate([fed[:200], fed[:200]]), 0.005)
+    finding = seen("batches_recur", run_of(loss=loss))
+    assert finding.state is State.PRESENT
+    assert finding.values["distance"] == 200
