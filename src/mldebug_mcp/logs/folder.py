@@ -134,7 +134,7 @@ def _read_folder(folder: Path, wanted: str, notes: list[str], read_log: ReadLog)
     with_series = [one for one in read if one.run.series] or read
     runs = [(one.name, one.run) for one in with_series]
     runs = runs if wanted else joined(runs)
-    configs = {one.name: one.place.config() for one in with_series}
+    configs = {one.name: one.place.config(refused.paths) for one in with_series}
     if wanted and not any(one.holds_runs for one in with_series):
         name = next((one.name for one in with_series if wanted in (one.name, one.place.name, *one.files)), "")
         if not name:
@@ -208,5 +208,5 @@ def runs_of(place: RunFolder) -> list[Run]:
     if not found:
         said = "; ".join((refused.of_logs or refused.reasons)[:REASONS])
         raise InputError(f"{place.name}: no training log in it{f' ({said})' if said else ''}")
-    settings = place.config()
+    settings = place.config(refused.paths)
     return [concluded(replace(_with_settings(one.run, settings), path=one.name)) for one in found]

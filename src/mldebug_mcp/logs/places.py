@@ -79,14 +79,17 @@ class Refused:
     Args:
         reasons: One for each of them.
         of_logs: Those of files whose name says that they are logs: what else is no log is passed over in silence.
+        paths: The files.
     """
 
     reasons: list[str] = field(default_factory=list)
     of_logs: list[str] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
 
     def take(self, path: Path, error: InputError) -> None:
         """Take the reason of a file."""
         self.reasons.append(str(error))
+        self.paths.append(path)
         if "tfevents" in path.name or path.suffix == ".wandb" or path.name == "trainer_state.json":
             self.of_logs.append(str(error))
 

@@ -7,6 +7,7 @@ A run is a folder with logs in it, together with what trainers put one level bel
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -77,11 +78,15 @@ class RunFolder:
     checkpoints: list[Path] = field(default_factory=list)
     ranks: dict[tuple[str, ...], list[Path]] = field(default_factory=dict)
 
-    def config(self) -> tuple[Path, ...]:
-        """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint."""
+    def config(self, texts: Sequence[Path] = ()) -> tuple[Path, ...]:
+        """Return the run's configuration: in its folder, beside one of its logs, or in its newest checkpoint.
+
+        Args:
+            texts: Files that are no logs, as they hold no metrics: what a script printed of its arguments.
+        """
         beside = [self.folder, *(file.parent for file in self.files)]
         checkpoints = sorted(self.checkpoints, key=_checkpoint_step, reverse=True)[:1]
-        return find_settings([*beside, *checkpoints], self.files)
+        return find_settings([*beside, *checkpoints], self.files, texts)
 
     def all_files(self) -> list[Path]:
         """Return its files, those of its ranks included."""

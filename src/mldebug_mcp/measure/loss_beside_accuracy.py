@@ -111,8 +111,9 @@ def _classes(run: Run, *, knows: bool) -> int:
     if knows:
         return 0
     first: Series = run["loss"].finite
-    means = run.step_name == "epoch"  # of which the first holds much of the learning already
-    start = float(first.value[0]) if means else start_level(first.value[: max(3, len(first) // 20)])
+    # The first step teaches much already, and so does a first epoch: what was before may be more, and is no less.
+    means = run.step_name == "epoch"
+    start = max(float(first.value[0]), 0.0 if means else start_level(first.value[: max(3, len(first) // 20)]))
     count = round(math.exp(min(start, math.log(2 * MOST_CLASSES))))
     near = np.abs(math.log(max(count, 2)) - start) < 0.05 * max(start, 1e-9)
     return count if 2 <= count <= MOST_CLASSES and near and _guesses(run, start, count) else 0

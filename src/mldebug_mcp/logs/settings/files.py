@@ -62,7 +62,9 @@ def read_settings(path: Path) -> Settings:
     return Settings.of(values, path.name, path.stem)
 
 
-def find_settings(places: Iterable[Path], logs: Sequence[Path] = ()) -> tuple[Path, ...]:
+def find_settings(
+    places: Iterable[Path], logs: Sequence[Path] = (), texts: Sequence[Path] = ()
+) -> tuple[Path, ...]:
     """Return the files that hold the configuration of a run, in the order in which they are believed.
 
     Those in the first folder that has some: under a usual name, else under the name of the log, else the only one with
@@ -71,9 +73,10 @@ def find_settings(places: Iterable[Path], logs: Sequence[Path] = ()) -> tuple[Pa
     Args:
         places: Folders, those nearest to the run first.
         logs: The run's own logs.
+        texts: Text that was printed beside them and holds no metrics, whatever its name ends in.
     """
     for place in dict.fromkeys(places):
-        found = tuple(place / name for name in FILE_NAMES if is_file(place / name)) or _others(place, logs)
+        found = tuple(place / name for name in FILE_NAMES if is_file(place / name)) or _others(place, logs, texts)
         if found:
             return found
     return ()
@@ -94,9 +97,9 @@ def read_found(paths: Sequence[Path]) -> tuple[Settings, tuple[str, ...]]:
     return merged, (*notes, *merged.notes)
 
 
-def _others(place: Path, logs: Sequence[Path]) -> tuple[Path, ...]:
+def _others(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> tuple[Path, ...]:
     """Return the file of a folder that is a configuration by what is in it: the log's namesake, else the only one."""
-    candidates = [] if not is_folder(place) else list(islice(_candidates(place, logs), MAX_LOOKED_AT + 1))
+    candidates = [] if not is_folder(place) else list(islice(_candidates(place, logs, texts), MAX_LOOKED_AT + 1))
     stems = {log.stem for log in logs}
     if len(candidates) > MAX_LOOKED_AT:
         candidates = [path for path in candidates if path.stem in stems]
@@ -105,13 +108,13 @@ def _others(place: Path, logs: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(namesakes[:1] or (found if len(found) == 1 else ()))
 
 
-def _candidates(place: Path, logs: Sequence[Path]) -> Iterator[Path]:
+def _candidates(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> Iterator[Path]:
     try:
         listed = entries(place)
     except (OSError, InputError):
         return
     for path in listed:
-        if (
+        if path in texts or (
             path.suffix.lower() in _SUFFIXES
             and path not in logs
             and not _NOT_SETTINGS.search(path.name.lower())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.pace import LEAST_RECORDS, PACES, step_times
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
@@ -27,6 +28,8 @@ LEAST, MOST_SHARE = 3, 0.25
 """Slow steps, and the share of all. Chosen: more are no exception."""
 LEAST_COST = 0.02
 """Of the time of the run: what the slow steps take beyond the usual. Chosen: less matters to nobody."""
+JITTER = 0.1
+"""Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
 WORKERS = 20
 """A shorter period is that of a loader with so many workers. Chosen: evaluations and checkpoints are further apart."""
 OFF, REGULAR = 0.02, 0.9
@@ -77,12 +80,14 @@ def step_time_spikes(run: Run) -> Evidence | None:
     """Several steps take at least three times as long as those around them.
 
     Not this when: it is the first steps (compilation); slow steps come at a fixed distance, as evaluations and
-    checkpoints do, or cost next to nothing of the run (remarks); all steps are slow (`step_time_grows`).
+    checkpoints do, or cost next to nothing of the run (remarks); all are slow (`step_time_grows`); it is some tens of
+    milliseconds.
     """
     times = step_times(run)
     cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
     usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
-    slow = np.flatnonzero(times.value > SLOW * usual)
+    least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
+    slow = np.flatnonzero((times.value > SLOW * usual) & (times.value > usual + least))
     if len(slow) < LEAST or len(slow) > MOST_SHARE * len(times):
         return None
     worst = int(slow[np.argmax((times.value / usual)[slow])])
