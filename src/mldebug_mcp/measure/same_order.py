@@ -24,6 +24,9 @@ SIGMAS = 6.5
 ALIKE = 0.5
 """Rank correlation. Chosen: a spike at each tenth record makes 0.4, batches that recur 0.6 and more."""
 
+SMOOTH = 0.3
+"""Rank correlation of a record with the next. Chosen: of single batches it is none, of a smooth curve nearly 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
@@ -50,10 +53,9 @@ def comes_again(values: Floats) -> Again | None:
         return None
     around = np.lib.stride_tricks.sliding_window_view(values, 2 * BESIDE + 1)
     beside = values[BESIDE:-BESIDE] - np.median(around, axis=1)
-    ranks = np.argsort(np.argsort(beside)) + 0.5
-    centred = ranks / len(ranks) - 0.5
     if not float(np.ptp(beside)):
         return None
+    centred = _ranks(beside)
     size = 1 << (2 * len(centred)).bit_length()
     power = np.abs(np.fft.rfft(centred, size)) ** 2
     pairs = len(centred) - np.arange(len(centred))
@@ -61,6 +63,13 @@ def comes_again(values: Floats) -> Again | None:
     clear = alike * np.sqrt(pairs)
     clear[:SHORTEST] = clear[max(SHORTEST, len(clear) - PAIRS + 1) :] = 0.0
     lag = int(np.argmax(clear))
-    if clear[lag] < SIGMAS or alike[lag] < ALIKE:
+    if clear[lag] < SIGMAS or alike[lag] < ALIKE or alike[1] > SMOOTH:
         return None
-    return Again(lag, float(alike[lag]), int(pairs[lag]))
+    return Again(lag, min(1.0, float(alike[lag])), int(pairs[lag]))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return ranks as shares about zero; values that are alike, as rounded ones are, share their mean rank."""
+    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    shared = np.cumsum(count) - count / 2
+    return np.asarray(shared[which] / len(values) - 0.5)

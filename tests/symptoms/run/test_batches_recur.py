@@ -46,3 +46,12 @@ def test_rows_that_a_resume_feeds_again_come_again() -> None:
     finding = seen("batches_recur", run_of(loss=loss))
     assert finding.state is State.PRESENT
     assert finding.values["distance"] == 200
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_rounding_does_not(digits: int) -> None:
+    assert state("batches_recur", run_of(loss=np.round(noisy(decay(400), 0.02), digits))) is State.ABSENT
+
+
+def test_a_curve_without_noise_does_not() -> None:
+    assert state("batches_recur", run_of(loss=decay(400))) is State.ABSENT

@@ -29,6 +29,8 @@ def batches_recur(run: Run) -> Evidence | None:
     So the batches are the same ones: of each pass, or of before a resume. Not this when: rows are drawn anew for each
     pass; records are uneven, or means over many batches.
     """
+    if run.step_name == "epoch":
+        raise CannotTell("the records are means over whole epochs")
     loss = run["loss"].finite
     values, gaps = loss.value[-MAX_POINTS:], np.diff(loss.step[-MAX_POINTS:])
     spacing = median(gaps)
