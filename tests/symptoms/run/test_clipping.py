@@ -26,6 +26,12 @@ def test_without_the_threshold_it_cannot_be_told() -> None:
     assert state("grad_clip_saturated", run_of(grad_norm=NORM)) is State.UNKNOWN
 
 
+def test_norms_that_stand_at_their_highest_value_are_clipped_there_whatever_the_configuration_tells() -> None:
+    finding = seen("grad_clip_saturated", run_of(grad_norm=np.minimum(NORM, 0.25)))
+    assert finding.state is State.PRESENT
+    assert finding.values["threshold"] == 0.25
+
+
 @pytest.mark.parametrize(("threshold", "answer"), [(0.01, State.PRESENT), (0.2, State.ABSENT)])
 def test_a_threshold_that_leaves_a_fiftieth_of_the_gradient_takes_most(threshold: float, answer: State) -> None:
     run = run_of(grad_norm=NORM, config={"max_grad_norm": threshold})

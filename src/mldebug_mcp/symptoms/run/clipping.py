@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradients import norm_of, pinned
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
@@ -57,9 +57,9 @@ LOW = 0.05
 def clipping(run: Run) -> Answers:
     """Compare the gradient norm with the threshold, then the threshold with what is usual."""
     threshold = run.setting("max_grad_norm")
-    if threshold is None:
-        raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
     norm = norm_of(run) if "grad_norm" in run else None
+    if threshold is None:
+        return _pinned(norm)
     if threshold <= 0:
         return {}
     few: dict[str, CannotTell] = {}
@@ -82,3 +82,17 @@ def clipping(run: Run) -> Answers:
         return few
     summary = f"max_grad_norm is {figure(threshold)}; most configurations have 0.1 to 1.0"
     return {**few, "grad_clip_low": Evidence(summary, values={"max_grad_norm": threshold})}
+
+
+def _pinned(norm: Series | None) -> Answers:
+    """Judge a norm without a threshold to compare it with: one that stands at its highest value is cut off there."""
+    at = None if norm is None or len(norm) < LEAST else pinned(norm)
+    if at is None or at.share < SHARE:
+        raise CannotTell("the clipping threshold (max_grad_norm) is not in the configuration")
+    said = Evidence(
+        f"grad_norm stands at {figure(at.value)} in {at.share:.0%} of {at.records} records and never goes above, as one "
+        "that is clipped there",
+        steps=(at.step,),
+        values={"share": at.share, "threshold": at.value},
+    )
+    return {"grad_clip_saturated": said, "grad_clip_low": CannotTell("the threshold is not in the configuration")}
