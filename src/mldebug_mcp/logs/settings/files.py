@@ -62,9 +62,7 @@ def read_settings(path: Path) -> Settings:
     return Settings.of(values, path.name, path.stem)
 
 
-def find_settings(
-    places: Iterable[Path], logs: Sequence[Path] = (), texts: Sequence[Path] = ()
-) -> tuple[Path, ...]:
+def find_settings(places: Iterable[Path], logs: Sequence[Path] = (), texts: Sequence[Path] = ()) -> tuple[Path, ...]:
     """Return the files that hold the configuration of a run, in the order in which they are believed.
 
     Those in the first folder that has some: under a usual name, else under the name of the log, else the only one with
