@@ -1,4 +1,4 @@
-"""`python -m benchmarks.faults train|fit|report|ablate|restyle|invariance|young|compare`."""
+"""`python -m benchmarks.faults train|fit|report|loops|ablate|restyle|invariance|young|compare`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.faults import compare, invariance
 from benchmarks.faults.ablation import ablate
 from benchmarks.faults.figures import Rows, keep, table
-from benchmarks.faults.fit import fit, write
+from benchmarks.faults.fit import fit, without_each, write
 from benchmarks.faults.report import accuracy, by_part, judge, per_cause, report
 from benchmarks.faults.restyle import restyle
 from benchmarks.faults.runs import Case, cases, make, other_cases
@@ -38,7 +38,7 @@ def main() -> None:
         prog="benchmarks.faults", description="Runs with known faults, and their diagnosis."
     )
     parser.add_argument(
-        "command", choices=["train", "fit", "report", "ablate", "restyle", "invariance", "young", "compare"]
+        "command", choices=["train", "fit", "report", "loops", "ablate", "restyle", "invariance", "young", "compare"]
     )
     parser.add_argument("--subset", action="store_true", help="one run of each fault and part: a few minutes")
     parser.add_argument("--folder", type=Path, default=FOLDER)
@@ -84,6 +84,9 @@ def main() -> None:
         _show({"invariance": invariance.by_change(found)}, save=options.save)
     elif options.command == "fit":
         write(fit([one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]))
+    elif options.command == "loops":
+        ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
+        _show({"loops": accuracy([], without_each(ones))}, save=options.save)
     elif options.command == "ablate":
         ones = [one for folder in (options.folder, *dict(options.beside).values()) for one in judge(folder)]
         _show({"ablation": ablate(ones, options.processes)}, save=options.save)

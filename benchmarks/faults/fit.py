@@ -33,8 +33,10 @@ def fit(judged: Sequence[Judged]) -> Fitted:
 
     Versions of one trained run count as one run together.
 
-    Trust and sharpness are fitted on folds: each run is judged with counts of the runs of the other
-    tasks, so that they are not chosen on the very counts that they were made with.
+    Trust and sharpness are fitted on folds: each run is judged with counts of the runs of the other tasks, or of the
+    other loops where it is of one, so that they are not chosen on the very counts that they were made with. The runs of
+    each author's loops together count as much as those of each other's: how far to trust evidence in a log of a new
+    author is what is asked.
     """
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     versions = Counter(one.trained for one in used)
@@ -43,7 +45,11 @@ def fit(judged: Sequence[Judged]) -> Fitted:
         task: Ranker(_counted([one for one in used if one.task != task], weights))
         for task in {one.task for one in used}
     }
-    runs = [_labelled(one, weights[one.name]) for one in used]
+    authors: Counter[str] = Counter()
+    for one in used:
+        authors[one.loops] += weights[one.name]  # type: ignore[assignment]  # typeshed counts integers alone
+    alike = {one.name: weights[one.name] / authors[one.loops] for one in used}
+    runs = [_labelled(one, alike[one.name]) for one in used]
     judged_as = {id(run): (one, findings(one)) for run, one in zip(runs, used, strict=True)}
 
     def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
@@ -55,10 +61,21 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     def error(sharpness: float) -> float:
         ranked = [folds[one.task].ranked(one, findings, trust, sharpness) for one, findings in judged_as.values()]
         answers = [_judged(*both) for both in zip(used, ranked, strict=True)]
-        return calibration_error(answers, weights=[weights[one.name] for one in used])
+        return calibration_error(answers, weights=[alike[one.name] for one in used])
 
     chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
     return _counted(used, weights).model_copy(update=chosen)
+
+
+def without_each(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """Return the runs of each author's loops as they are judged with numbers fitted on all runs but those."""
+    left = {}
+    for name in sorted({one.loops for one in judged} - {""}):
+        numbers = fit([one for one in judged if one.loops != name])
+        ranker, own = Ranker(numbers), [one for one in judged if one.loops == name and one.states]
+        ranked = [ranker.ranked(one, findings(one), numbers.trust, numbers.sharpness) for one in own]
+        left[name] = [_judged(*both) for both in zip(own, ranked, strict=True)]
+    return left
 
 
 class Ranker:
@@ -98,7 +115,8 @@ def findings(one: Judged) -> list[Finding]:
 
 def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
     causes, healthy = count([_labelled(one, weights[one.name]) for one in ones])
-    tasks = ", ".join(sorted({one.task for one in ones}))
+    tasks = ", ".join(sorted({one.task for one in ones if not one.loops}))
+    loops = ", ".join(sorted({one.loops for one in ones} - {""}))
     listed = {
         cause: {
             effect.symptom: seen[effect.symptom]
@@ -108,7 +126,8 @@ def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
         for cause, seen in sorted(causes.items())
     }
     return Fitted(
-        provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})",
+        provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})"
+        + (f", and of benchmarks/loops ({loops})" if loops else ""),
         causes=listed,
         healthy=dict(sorted(healthy.items())),
         among_faults=AMONG_FAULTS,

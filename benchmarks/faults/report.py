@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from benchmarks.faults.figures import Rows, calibration_error, share, table
 from benchmarks.faults.runs import Label
+from benchmarks.loops.labels import made_by
 from mldebug_mcp.diagnose import diagnose
 from mldebug_mcp.diagnose.diagnosis import told_by_run
 from mldebug_mcp.diagnose.ranking import Evidence
@@ -25,7 +26,7 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class Judged:
-    """A run, what is known of it, and what the diagnosis says."""
+    """A run, what is known of it, and what the diagnosis says; `loops` names those of other authors that trained it."""
 
     name: str
     label: Label
@@ -36,6 +37,7 @@ class Judged:
     onsets: list[float]
     interval: float
     evidence: tuple[Evidence, ...] = ()
+    loops: str = ""
 
     @property
     def task(self) -> str:
@@ -64,19 +66,28 @@ class Judged:
 
 
 def judge(folder: Path, processes: int = 2) -> list[Judged]:
-    """Diagnose every run of a folder."""
-    files = sorted(folder.glob("*.label.json"))
+    """Diagnose every run of a folder: those that `train` made, and those of other loops that `labels.jsonl` lists."""
+    own = [(file.with_name(file.name.removesuffix(".label.json")), "", _label(file)) for file in _labels(folder)]
+    loops = folder.name.replace("-", "_")
+    others = [(folder / one.run, f"{loops}-{one.label.cause}-{one.run}", one.label) for one in made_by(folder)]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return pool.map(_judged, files, chunksize=16)
+        return pool.starmap(_judged, [*own, *others], chunksize=16)
 
 
-def _judged(file: Path) -> Judged:
-    name = file.name.removesuffix(".label.json")
-    label = Label(**json.loads(file.read_text(encoding="utf-8")))
+def _labels(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.label.json"))
+
+
+def _label(file: Path) -> Label:
+    return Label(**json.loads(file.read_text(encoding="utf-8")))
+
+
+def _judged(path: Path, named: str, label: Label) -> Judged:
+    name, loops = named or path.name, named.partition("-")[0]
     try:
-        run = read_run(file.parent / name)
+        run = read_run(path)
     except InputError:
-        return Judged(name, label, [REFUSED], 0.0, {}, "unknown", [], 1.0)
+        return Judged(name, label, [REFUSED], 0.0, {}, "unknown", [], 1.0, loops=loops)
     diagnosis = diagnose(run)
     present = [finding for finding in diagnosis.findings if finding.state is State.PRESENT and finding.steps]
     return Judged(
@@ -89,6 +100,7 @@ def _judged(file: Path) -> Judged:
         [step for finding in present for step in finding.steps],
         label.steps / max(1, diagnosis.run.steps),
         tuple(told_by_run(run, diagnosis.findings)),
+        loops,
     )
 
 
