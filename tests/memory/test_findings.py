@@ -455,3 +455,16 @@ def test_the_single_event_that_is_kept_where_only_the_state_is_recorded_is_no_hi
 
     assert "history_missing" in found(report)
     assert report.snapshot.allocated_bytes > 100 * MIB
+
+
+def test_graphs_of_a_loss_that_is_followed_beside_the_training_are_told_though_the_training_frees_its_own(
+    save: Save,
+) -> None:
+    model = scenarios.Decoder(Allocator(), batch=1).build()
+    for _ in range(8):
+        model.train_step()
+        model.forward(("/home/me/train.py", 88, "follow"))
+
+    report = check_memory(save(scenarios.snapshot_of(model.gpu)))
+
+    assert "graph_kept_alive" in found(report)
