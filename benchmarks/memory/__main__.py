@@ -15,7 +15,6 @@ file has over 1 GB.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -23,48 +22,15 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.memory.large import LIBRARY_FRAMES, write_snapshot
+from benchmarks.memory.measured import PROGRAMS, work
 
 REPEAT = 3
 
-_LOAD = "import pickle\nwith open(path, 'rb') as f: tree = pickle.load(f)"
-_TORCH = """
-import importlib.util, os, pickle
-where = importlib.util.find_spec('torch').submodule_search_locations[0]
-spec = importlib.util.spec_from_file_location('viz', os.path.join(where, 'cuda', '_memory_viz.py'))
-viz = importlib.util.module_from_spec(spec); spec.loader.exec_module(viz)
-"""
-_OURS = """
-from mldebug_mcp.diagnose.memory import check_memory
-from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.symptoms.memory import memory_symptoms
-memory_symptoms(); catalogue()
-"""
-_PROGRAMS = {
-    "pickle.load": ("", _LOAD),
-    "segsum + trace": (
-        _TORCH,
-        "for verb in (viz.segsum, viz.trace):\n  with open(path, 'rb') as f: verb(pickle.load(f))",
-    ),
-    "check_memory": (_OURS, "check_memory(path)"),
-}
-"""What is done before the clock starts, and what is measured. Torch's file runs without the rest of torch."""
 _COMMANDS = {
     "_memory_viz stats": ["-m", "torch.cuda._memory_viz", "stats"],
     "_memory_viz trace": ["-m", "torch.cuda._memory_viz", "trace"],
     "mldebug-mcp memory": ["-m", "mldebug_mcp", "memory"],
 }
-
-
-def work(program: str, path: Path) -> tuple[float, float]:
-    """Return CPU seconds and peak memory in MiB of a piece of work on a snapshot, in a fresh process."""
-    before, measured = _PROGRAMS[program]
-    code = (
-        f"import json, resource, time\npath = {str(path)!r}\n{before}\nstart = time.process_time()\n{measured}\n"
-        "print(json.dumps([time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    seconds, mebibytes = json.loads(done.stdout.splitlines()[-1])
-    return float(seconds), float(mebibytes)
 
 
 def command(name: str, path: Path) -> float:
@@ -84,7 +50,7 @@ def compare(path: Path) -> None:
     print(f"  the command takes {commands['mldebug-mcp memory'] / torch:.2f} of the time of stats + trace")
     best: dict[str, tuple[float, float]] = {}
     for _ in range(REPEAT):
-        for program in _PROGRAMS:
+        for program in PROGRAMS:
             known, new = best.get(program, (float("inf"), float("inf"))), work(program, path)
             best[program] = (min(known[0], new[0]), min(known[1], new[1]))
     for program, (seconds, mebibytes) in best.items():

@@ -54,10 +54,18 @@ class Allocator:
     """One device's allocator with its history."""
 
     def __init__(
-        self, device: int = 0, capacity: int = 1 << 40, *, expandable: bool = False, max_entries: int = 0
+        self,
+        device: int = 0,
+        capacity: int = 1 << 40,
+        *,
+        expandable: bool = False,
+        max_entries: int = 0,
+        beyond: int = 0,
     ) -> None:
         self.device = device
         self.capacity = capacity
+        self.beyond = beyond
+        """Bytes that the device has and the process may not take: set_per_process_memory_fraction."""
         self.expandable = expandable
         self.max_entries = max_entries
         self.segments: list[Segment] = []
@@ -72,6 +80,14 @@ class Allocator:
     @property
     def reserved(self) -> int:
         return sum(segment.size for segment in self.segments)
+
+    @property
+    def requested(self) -> int:
+        return sum(block.requested for segment in self.segments for block in segment.blocks)
+
+    def size_of(self, address: int) -> int:
+        """Return the bytes of the block that an allocation got."""
+        return next(block.size for block in self._where[address].blocks if block.address == address)
 
     def _record(self, action: str, address: int, size: int, stream: int, frames: list[Frame]) -> None:
         if not self.recording:
@@ -102,7 +118,7 @@ class Allocator:
             self._release_cached()
             found = self._grow(rounded, small, stream, frames)
         if found is None:
-            self._record("oom", self.capacity - self.reserved, size, stream, frames)
+            self._record("oom", self.capacity - self.reserved + self.beyond, size, stream, frames)
             raise OutOfMemory
         segment, block = found
         self._split(segment, block, rounded)

@@ -428,3 +428,43 @@ def test_the_steps_are_those_of_the_loop(save: Save) -> None:
 def test_the_answer_stays_short(save: Save) -> None:
     for workload in (scenarios.leak, scenarios.graph_kept, scenarios.out_of_memory, scenarios.fragmented):
         assert len(check_memory(save(scenarios.snapshot_of(workload()))).to_json()) < 12_000
+
+
+def test_a_process_that_may_take_a_share_of_its_device_is_told_as_out_of_memory_alone(save: Save) -> None:
+    gpu = Allocator(capacity=800 * MIB, beyond=64 << 30)
+    model = scenarios.Decoder(gpu).build()
+    with contextlib.suppress(OutOfMemory):
+        for _ in range(4):
+            model.train_step()
+            model.batch *= 2
+
+    report = check_memory(save(scenarios.snapshot_of(gpu)))
+
+    assert "oom" in found(report)
+    assert "fragmentation" not in found(report)
+    assert report.oom is not None
+    assert report.oom.missing_bytes == report.oom.requested_bytes
+    assert report.devices[0].capacity_bytes == report.oom.reserved_bytes
+
+
+def test_the_single_event_that_is_kept_where_only_the_state_is_recorded_is_no_history(save: Save) -> None:
+    tree: dict[str, Any] = scenarios.snapshot_of(scenarios.training())
+    tree["device_traces"] = [[tree["device_traces"][0][-1]]]
+
+    report = check_memory(save(tree))
+
+    assert "history_missing" in found(report)
+    assert report.snapshot.allocated_bytes > 100 * MIB
+
+
+def test_graphs_of_a_loss_that_is_followed_beside_the_training_are_told_though_the_training_frees_its_own(
+    save: Save,
+) -> None:
+    model = scenarios.Decoder(Allocator(), batch=1).build()
+    for _ in range(8):
+        model.train_step()
+        model.forward(("/home/me/train.py", 88, "follow"))
+
+    report = check_memory(save(scenarios.snapshot_of(model.gpu)))
+
+    assert "graph_kept_alive" in found(report)

@@ -29,8 +29,10 @@ class TinyLM(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         length = ids.shape[1]
-        mask = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
-        return self.head(self.body(self.tokens(ids) + self.places[:length], mask=mask))  # type: ignore[no-any-return]
+        mask = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1) if self.causal else None
+        places = self.places[:length]
+        body = self.body(self.tokens(ids) + places, mask=mask, is_causal=self.causal)
+        return self.head(body)  # type: ignore[no-any-return]
 
 
 def text(rows: int = ROWS) -> Tensor:
@@ -229,7 +231,8 @@ class DetachedBody(nn.Module):
         self.head = nn.Linear(1, CLASSES)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.head(torch.tensor(self.body(inputs).detach().numpy()))  # type: ignore[no-any-return]
+        body = self.body(inputs).detach().cpu().numpy()
+        return self.head(torch.tensor(body, device=inputs.device))  # type: ignore[no-any-return]
 
 
 def body_detached() -> SimpleNamespace:
@@ -370,7 +373,7 @@ def overflow_under_autocast() -> SimpleNamespace:
     inputs, labels = given.batch
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
-        with torch.autocast("cpu", dtype=torch.float16):
+        with torch.autocast(batch[0].device.type, dtype=torch.float16):
             value = model(batch[0])
             return functional.cross_entropy((value * 1e3) ** 2 / 1e6, batch[1])
 
@@ -648,7 +651,7 @@ def healthy_bfloat16() -> SimpleNamespace:
     given = classifier()
 
     def loss(model: nn.Module, batch: Any) -> Tensor:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(batch[0].device.type, dtype=torch.bfloat16):
             return class_loss(model, batch)
 
     given.loss = loss
@@ -667,10 +670,12 @@ def healthy_contrastive() -> SimpleNamespace:
 
     torch.manual_seed(0)
     batch = {"left": torch.randn(12, FEATURES), "right": torch.randn(12, FEATURES)}
-    loss = functional.cross_entropy
-    return SimpleNamespace(
-        model=Towers(), batch=batch, loss=lambda m, b: loss(m(b["left"], b["right"]), torch.arange(12))
-    )
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        pairs = model(batch["left"], batch["right"])
+        return functional.cross_entropy(pairs, torch.arange(12, device=pairs.device))
+
+    return SimpleNamespace(model=Towers(), batch=batch, loss=loss)
 
 
 def values_broadcast() -> SimpleNamespace:

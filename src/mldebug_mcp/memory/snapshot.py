@@ -48,9 +48,18 @@ class OutOfMemoryEvent:
     limited: bool = False
 
     @property
+    def room(self) -> int:
+        """Bytes that the process could still get from the device.
+
+        None where the device had enough for the request: the process may take only a share of it
+        (`set_per_process_memory_fraction`), which the allocator does not record.
+        """
+        return self.device_free if self.device_free < self.requested else 0
+
+    @property
     def short(self) -> int:
-        """Bytes that were missing."""
-        return max(0, self.requested - self.device_free)
+        """Bytes that were missing, at most."""
+        return max(0, self.requested - self.room)
 
 
 class History:
@@ -213,7 +222,7 @@ def _device(device: DeviceTables, tables: SnapshotTables) -> DeviceMemory:
     history = History(device, tables)
     live = device.blocks.live
     allocated = int(device.blocks.size[live].sum())
-    recorded = len(device.events) > 0
+    recorded = _is_history(device)
     oom = _last_failure(history) if recorded else None
     return DeviceMemory(
         device=device.device,
@@ -223,13 +232,18 @@ def _device(device: DeviceTables, tables: SnapshotTables) -> DeviceMemory:
         peak_allocated=max(history.replay.peak, allocated),
         peak_reserved=int(history.replay.reserved.max()),
         free=free_at_end(device),
-        capacity=oom.reserved + oom.device_free if oom else None,
+        capacity=oom.reserved + oom.room if oom else None,
         oom=oom,
         history=history if recorded else None,
         blocks=None if recorded else history,
         segments=len(device.segments.size),
         expandable=bool(device.segments.expandable.any()),
     )
+
+
+def _is_history(device: DeviceTables) -> bool:
+    """Say whether events were recorded: `_record_memory_history("state")` keeps one alone, the last."""
+    return int((device.events.action != Action.SNAPSHOT).sum()) > 1
 
 
 def _last_failure(history: History) -> OutOfMemoryEvent | None:

@@ -173,6 +173,15 @@ class Stacks:
         parting = {_function(one[len(same)]) for one in outermost_first if len(one) > len(same)}
         return (*map(_function, same), *(parting if len(parting) == 1 else ()))
 
+    def within(self, functions: Sequence[str]) -> list[int]:
+        """Return the stacks that run in these functions, outermost first, as `shared` gives them."""
+        depth = len(functions)
+        return [
+            number
+            for number, texts in enumerate(self._texts)
+            if len(texts) >= depth and all(map(str.__eq__, functions, map(_function, texts[::-1][:depth])))
+        ]
+
     def forget_objects(self) -> None:
         """Forget the identities: the objects behind them are about to go."""
         self._by_objects = {(): 0}

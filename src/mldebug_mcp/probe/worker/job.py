@@ -93,6 +93,9 @@ def _build(job: dict[str, Any], report: Report, device: Any) -> Subject:
     subject.build_seconds = time.monotonic() - begun
     subject.dtype = DTYPES[job["dtype"]]
     subject.hidden = hidden_parameters(subject.model)
+    for _, one in subject.hidden:
+        # `model.to` does not find them; the fault to tell is that no optimizer does, not where they lie.
+        one.data = one.data.to(subject.device)
     return subject
 
 

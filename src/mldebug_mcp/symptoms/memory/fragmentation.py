@@ -59,13 +59,13 @@ def _at_failure(device: DeviceMemory, event: OutOfMemoryEvent) -> MemoryEvidence
     if event.device_free >= event.requested + ROOM and not event.limited and not event.pieces_known:
         return _although_free(device, event)
     free = event.free.total
-    fits_in_pieces = free + event.device_free >= event.requested
+    fits_in_pieces = free + event.room >= event.requested
     if not fits_in_pieces or free < max(LEAST_AT_FAILURE * event.reserved, LEAST_OF_REQUEST * event.requested):
         return None
     largest = f", the largest piece {size(event.free.largest)}" if event.pieces_known else ""
     return _evidence(
         device,
-        f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.device_free)} "
+        f"{size(free)} are free inside {size(event.reserved)} reserved{largest}, and {size(event.room)} "
         f"on the device: enough for the {size(event.requested)} that failed, but not in one piece",
         free,
         event.free.largest,

@@ -74,7 +74,10 @@ def _left_by_steps(device: DeviceMemory) -> MemoryEvidence | None:
 
 
 def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
-    """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart."""
+    """Tell whether most lines of the forward passes leave something; true where no stacks tell lines apart.
+
+    Of the passes that are made where those are that leave something: the training beside them frees its own.
+    """
     history = device.history
     assert history is not None  # noqa: S101 - `recorded` devices have one
     if not all(one.stack.recorded for one in graph):
@@ -84,7 +87,9 @@ def _most_lines_stay(device: DeviceMemory, graph: list[Grower]) -> bool:
     made = _forward_results(history, evaluation=evaluation)
     largest = np.zeros(len(history.stacks), np.int64)
     np.maximum.at(largest, history.allocations.stack[made], history.allocations.size[made])
-    lines = {history.stacks[one] for one in np.flatnonzero(largest >= SIZABLE * largest.max()).tolist()}
+    callers = history.stacks.shared(number for number, one in enumerate(history.stacks.all) if one in stays)
+    beside = history.stacks.within(callers)
+    lines = {history.stacks[one] for one in beside if largest[one] >= SIZABLE * largest.max()}
     return len(stays & lines) >= LEAST_KEPT * len(lines)
 
 
