@@ -5,16 +5,59 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import jsonschema
 import pytest
 
 from mldebug_mcp import __version__
 from mldebug_mcp.clients.table import CLIENTS
 
 ROOT = Path(__file__).parent.parent.parent
+REGISTRY_ENTRY: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["$schema", "name", "title", "description", "version", "packages"],
+    "properties": {
+        "$schema": {"const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"},
+        "name": {"type": "string", "minLength": 3, "maxLength": 200, "pattern": r"^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+        "title": {"type": "string", "minLength": 1, "maxLength": 100},
+        "description": {"type": "string", "minLength": 1, "maxLength": 100},
+        "version": {"type": "string", "maxLength": 255, "pattern": r"^\d+\.\d+\.\d+$"},
+        "packages": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/package"}},
+    },
+    "$defs": {
+        "package": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["registryType", "identifier", "version", "transport"],
+            "properties": {
+                "registryType": {"const": "pypi"},
+                "identifier": {"const": "mldebug-mcp"},
+                "version": {"type": "string", "pattern": r"^\d+\.\d+\.\d+$"},
+                "runtimeHint": {"const": "uvx"},
+                "transport": {"const": {"type": "stdio"}},
+                "environmentVariables": {"type": "array", "items": {"$ref": "#/$defs/variable"}},
+            },
+        },
+        "variable": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name", "description"],
+            "properties": {
+                "name": {"type": "string", "pattern": "^[A-Z][A-Z0-9_]*$"},
+                "description": {"type": "string", "minLength": 1},
+                "format": {"enum": ["string", "number", "boolean", "filepath"]},
+                "isRequired": {"type": "boolean"},
+                "isSecret": {"type": "boolean"},
+            },
+        },
+    },
+}
+"""What the documentation of the MCP registry says of the fields that our entry has."""
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "clients").glob("*.md")}
 
 
@@ -80,14 +123,16 @@ def test_every_manifest_has_the_version_of_the_package() -> None:
 
 def test_the_registry_entry_has_the_form_that_the_registry_asks_for() -> None:
     entry = manifest("server.json")
-    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
-    assert 1 <= len(entry["description"]) <= 100
-    assert len(entry["title"]) <= 100
-    [package] = entry["packages"]
-    assert (package["registryType"], package["identifier"]) == ("pypi", "mldebug-mcp")
-    assert package["transport"] == {"type": "stdio"}
+    jsonschema.validate(entry, REGISTRY_ENTRY)
     # The registry looks for this line in the package's description.
     assert f"<!-- mcp-name: {entry['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_newest_version_of_the_changelog_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == project["version"] == __version__
 
 
 def test_the_plugin_is_the_repository_with_its_skill_and_server() -> None:
