@@ -43,7 +43,14 @@ def test_a_url_is_named_as_it_was_written_and_not_fetched(path: str) -> None:
     assert path in str(problem.value)
 
 
-@pytest.mark.parametrize("text", ["{'loss': 2.31, 'epoch': 0.1}", "step 1 loss 2.3\nstep 2 loss nan"])
+@pytest.mark.parametrize("path", ["zip://x::file://[a/runs.zip", "https://[a/log.jsonl", "file://\u2100/a.jsonl"])
+def test_a_url_that_cannot_be_taken_apart_is_refused_in_one_line(path: str) -> None:
+    with pytest.raises(InputError, match="not a usable URL") as problem:
+        diagnose_run(path)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("text", ["{'loss: 2.31, 'epoch': 0.1}", "step 1 loss 2.3\nstep 2 loss nan"])
 def test_a_log_pasted_in_place_of_its_path_is_to_be_saved_first(text: str) -> None:
     with pytest.raises(InputError, match="that is text and no path: save it to a file first"):
         diagnose_run(text)

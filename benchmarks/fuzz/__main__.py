@@ -3,12 +3,12 @@
     python -m benchmarks.fuzz [--inputs 1000000] [--seed 1] [--jobs 1] [--minutes N] [--only NAME] [--keep FOLDER]
                               [--served N] [--save-corpus]
 
-Each target runs in a process of its own on inputs that are made from real ones (`mutate.py`) or by a grammar; an input
-that leads somewhere new is changed further. What is promised of each input: an answer, or an error of ours, in at
-most five seconds of processor time and a gibibyte of resident memory beyond the start (`meter.py`); all text in the
-answer clean and bounded, all numbers finite or tagged (`oracle.py`). Whatever breaks the promise is printed, and the
-input kept in the folder. So are the results of each of the rounds that the inputs are given in: a run that was ended,
-or had no `--minutes` left, goes on there.
+Each target runs in a process of its own, forked from one that has imported the verbs (`warm.py`), on inputs that are
+made from real ones (`mutate.py`) or by a grammar; an input that leads somewhere new is changed further. What is
+promised of each input: an answer, or an error of ours, in at most five seconds of processor time and a gibibyte of
+resident memory beyond the start (`meter.py`); all text in the answer clean and bounded, all numbers finite or tagged
+(`oracle.py`). Whatever breaks the promise is printed, and the input kept in the folder. So are the results of each of
+the rounds that the inputs are given in: a run that was ended, or had no `--minutes` left, goes on there.
 
 `--served N` gives a sample of the inputs to the stdio server too, see `served.py`. `--save-corpus` keeps the inputs
 that led somewhere new, see `corpus.py`.
@@ -20,8 +20,8 @@ import argparse
 import heapq
 import json
 import math
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,22 +31,21 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.fuzz import corpus
-from benchmarks.fuzz.engine import LISTED, Extreme, Fuzzer, Outcome, last_of
+from benchmarks.fuzz.engine import LISTED, Extreme, Outcome, last_of, run_round
 from benchmarks.fuzz.served import serve
-from benchmarks.fuzz.targets import TARGETS, Target, by_name
+from benchmarks.fuzz.targets import TARGETS, Target
 
 ROUNDS = 2
 """Parts that the inputs of a target are given in, so that all targets have had some when the time is up."""
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["benchmarks.fuzz.warm"])
 
 
 def main() -> int:
     """Fuzz, print the tables, and return 1 if a promise was broken."""
     options = _options()
     options.keep.mkdir(parents=True, exist_ok=True)
-    if options.round:
-        done = Fuzzer(by_name(options.only), options.keep).run(options.inputs, f"{options.seed} {options.round}")
-        print(json.dumps(asdict(done)))
-        return 0
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # as helpers have it: its own claims a gigabyte
     chosen = [target for target in TARGETS if options.only in (None, target.name)]
     outcomes = _all(chosen, options)
     if options.save_corpus:
@@ -69,7 +68,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "fuzz", help="where inputs are kept")
     parser.add_argument("--served", type=int, default=0, help="how many inputs to give the stdio server, too")
     parser.add_argument("--save-corpus", action="store_true", help="keep inputs that led somewhere new")
-    parser.add_argument("--round", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -97,19 +95,16 @@ def _apart(target: Target, number: int, inputs: int, options: argparse.Namespace
         return Outcome(**json.loads(kept.read_text(encoding="utf-8")))
     if time.monotonic() > until:
         return None
-    command = [sys.executable, "-m", "benchmarks.fuzz", "--round", str(number), "--only", target.name]
-    command += ["--inputs", str(inputs), "--seed", options.seed, "--keep", str(options.keep)]
     begun = time.monotonic()
-    environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # as helpers have it: its own claims a gigabyte
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or [f"ended with {done.returncode}"]
+    child = _FORKS.Process(target=run_round, args=(target.name, inputs, f"{options.seed} {number}", options.keep, kept))
+    child.start()
+    child.join()
+    if child.exitcode:
         lost = last_of(options.keep, target).rename(options.keep / f"{corpus.slug(target.name)}_died_{number}")
-        broken = {f"died ({done.returncode})": f"{lost}: {why[0][:300]}"}
-        outcome = Outcome(target.name, seconds=time.monotonic() - begun, broken=broken)
+        outcome = Outcome(target.name, seconds=time.monotonic() - begun, broken={f"died ({child.exitcode})": str(lost)})
+        kept.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
     else:
-        outcome = Outcome(**json.loads(done.stdout.strip().splitlines()[-1]))
-    kept.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+        outcome = Outcome(**json.loads(kept.read_text(encoding="utf-8")))
     print(f"{target.name} {number}: {outcome.inputs:,} inputs, {outcome.seconds:.0f} s", file=sys.stderr)
     for what, told in outcome.broken.items():
         print(f"    {what}: {told}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 import mmap
 import re
 import resource
@@ -11,14 +12,14 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.fuzz import corpus
 from benchmarks.fuzz.meter import Cost, TooLargeError, TooSlowError, bound_memory, metered
 from benchmarks.fuzz.mutate import LONGEST, Mutator
 from benchmarks.fuzz.oracle import check_error
-from benchmarks.fuzz.targets import Target, inside
+from benchmarks.fuzz.targets import Target, by_name, inside
 from benchmarks.fuzz.verbs import Parse
 from mldebug_mcp.errors import MLDebugError
 
@@ -148,6 +149,12 @@ class Fuzzer:
             file.write_bytes(data)
             self.outcome.broken[what] = f"{file}: {' '.join(str(error).split())[:300]}"
         return what
+
+
+def run_round(name: str, inputs: int, seed: str, keep: Path, result: Path) -> None:
+    """Give a target, named, that many inputs in this process, and leave what came of it in a file."""
+    done = Fuzzer(by_name(name), keep).run(inputs, seed)
+    result.write_text(json.dumps(asdict(done)), encoding="utf-8")
 
 
 def last_of(keep: Path, target: Target) -> Path:

@@ -46,12 +46,15 @@ class Verb:
         (folder / self.file).write_bytes(data)
         text = data.decode(errors="replace")
         special = {"FILE": str(folder / self.file), "TEXT": text, "FOLDER": str(folder)}
-        return {
-            name: special.get(value, str(folder / value) if name in _PATHS else value)
-            if isinstance(value, str)
-            else value
-            for name, value in self.arguments.items()
-        }
+
+        def value(name: str, given: Any) -> Any:  # noqa: ANN401 - JSON
+            if isinstance(given, list):
+                return [value(name, one) for one in given]
+            if not isinstance(given, str):
+                return given
+            return special.get(given, str(folder / given) if name in _PATHS else given)
+
+        return {name: value(name, given) for name, given in self.arguments.items()}
 
     def __call__(self, folder: Path) -> Parse:
         """Return the function that does the call on an input in this process, and checks the reply."""
@@ -69,7 +72,7 @@ class Verb:
         return parse
 
 
-_PATHS = ("path", "config", "reference", "against", "tokenizer", "model", "snapshot")
+_PATHS = ("path", "config", "reference", "against", "tokenizer", "model", "snapshot", "data", "a", "b")
 
 
 def check_reply(reply: Any) -> Signature:  # noqa: ANN401 - JSON
@@ -85,7 +88,9 @@ def check_reply(reply: Any) -> Signature:  # noqa: ANN401 - JSON
         check_text(text)
     told = [str(one.get("symptom", one.get("check", one.get("finding")))) for one in answer.get("findings", ())]
     matches = [str(one.get("id")) for one in answer.get("matches", ())]
-    return tuple(sorted(told)), tuple(matches), len(answer.get("notes", ())), reply.get("isError")
+    rows = {(one.get("ending"), str(one.get("cause"))) for one in answer.get("rows", ())}
+    whole = (answer.get("source"), answer.get("row_count"), str(answer.get("verdict"))[:20], reply.get("isError"))
+    return tuple(sorted(told)), tuple(matches), frozenset(rows), len(answer.get("notes", ())), whole
 
 
 def _tokenizer() -> bytes:

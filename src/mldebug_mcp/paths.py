@@ -25,18 +25,24 @@ def expanded(path: str | Path) -> Path:
     if not text.strip():
         raise InputError("the path is empty; name a file or folder, or '.' for the working directory")
     if _URL.match(text):
-        url = urlsplit(text)
-        if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
-            raise InputError(
-                f"{shorten(text, 200)}: a URL; nothing is fetched from the network: save it and name the file"
-            )
-        path = unquote(url.path)
+        path = _of_url(text)
     if "\0" in str(path):
         raise InputError(f"{shorten(text, 200)}: not a usable path (it holds a NUL byte); name a file or folder")
     try:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def _of_url(text: str) -> str:
+    """Return the path that a file: URL names on this machine."""
+    try:
+        url = urlsplit(text)
+    except ValueError as error:  # brackets where a host stands
+        raise InputError(f"{shorten(text, 200)}: not a usable URL ({error}); name a file or folder") from None
+    if url.scheme.lower() != "file" or url.netloc not in ("", "localhost"):
+        raise InputError(f"{shorten(text, 200)}: a URL; nothing is fetched from the network: save it and name the file")
+    return unquote(url.path)
 
 
 def unreadable(path: str | Path, error: OSError) -> str:
