@@ -74,14 +74,17 @@ class Batches:
             self._told.add("batch")
             self._describe({"settings": {"batch_size": len(column)}})
 
-    def counted(self, step: Step) -> dict[str, Value]:
-        """Return what is recorded of the batches of a step, and begin with the next."""
-        found: dict[str, Value] = {"time/data_s": self.waited} if self.waited else {}
-        self.waited = 0.0
+    def count(self, step: Step) -> None:
+        """Put into the record of a step what is known of its batches, and begin with the next."""
+        values = step.draft.values
+        if self.waited:
+            values["time/data_s"] = self.waited
+            self.waited = 0.0
         if step.tokens:
             self._tokens += step.tokens
-            found["num_tokens"] = self._tokens
-        return found | ({"rows": Rows(step.rows)} if any(step.rows) else {})
+            values["num_tokens"] = self._tokens
+        if any(step.rows):
+            values["rows"] = Rows(step.rows)
 
 
 def _tokens_of(batch: Value, column: Value) -> int:

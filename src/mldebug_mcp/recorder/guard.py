@@ -18,13 +18,12 @@ def guarded(function: Callable[Concatenate[Owner, P], None]) -> Callable[Concate
 
     @wraps(function)
     def call(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        key = (id(owner), function.__name__)
-        if key in _FAILED:
+        if _FAILED and (id(owner), function.__name__) in _FAILED:
             return
         try:
             function(owner, *args, **kwargs)
         except Exception as error:  # noqa: BLE001 - models, optimizers and loaders can be anything
-            _FAILED.add(key)
+            _FAILED.add((id(owner), function.__name__))
             where = function.__name__.strip("_").replace("_", " ")
             sys.stderr.write(
                 f"mldebug_mcp.recorder: {where}: {type(error).__name__}: {error}; "

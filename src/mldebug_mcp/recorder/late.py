@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mldebug_mcp.recorder.clock import Stamp, seconds
-from mldebug_mcp.recorder.rows import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,29 +28,57 @@ class Vector:
     tensor: Tensor
 
 
+def number_of(value: Value) -> Value:
+    """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph."""
+    if not hasattr(value, "detach"):
+        return value
+    return value.item() if value.device.type == "cpu" else value.detach()
+
+
+def is_finite(value: Value) -> bool:
+    """Say whether a number is finite; of a tensor on a device it is not asked, which would wait for it."""
+    return not isinstance(value, float | int) or math.isfinite(value)
+
+
 @dataclass(slots=True)
 class Draft:
     """A record some of whose values are still on their way.
 
     Args:
         values: By name: numbers, tensors of one number, text and lists; a `Vector` under any name.
-        spans: By name, from where to where time is taken.
+        spans: Names of times, and from where to where each is taken; those of one name are summed.
         batch: What the step was made of, kept until its loss is known.
         max_norm: The norm to which gradients are clipped, 0 where they are not.
         origin: Where values that are not finite began, where that was looked for.
+        away: Whether some values, or the times, are still on a device.
     """
 
     values: dict[str, Value]
-    spans: dict[str, list[tuple[Stamp, Stamp]]] = field(default_factory=dict)
+    spans: list[tuple[str, Stamp, Stamp]] = field(default_factory=list)
     batch: Value = None
     max_norm: float = 0.0
     origin: dict[str, list[str]] | None = None
+    away: bool = False
+
+    def put(self, name: str, value: Value) -> None:
+        """Take a value: of a tensor on the CPU its number at once, which may be another one soon."""
+        self.values[name] = number = number_of(value)
+        self.away = self.away or hasattr(number, "detach")
+
+    def put_all(self, vector: Vector | None) -> None:
+        """Take several values of one tensor."""
+        if vector is None:
+            return
+        if vector.tensor.device.type == "cpu":
+            self.values |= dict(zip(vector.names, vector.tensor.tolist(), strict=True))
+        else:
+            self.values[vector.names[0]], self.away = vector, True
 
 
 @dataclass(slots=True)
 class _Sent:
     draft: Draft
-    names: list[str]
+    names: Sequence[str] = ()
     numbers: Value = None
     arrived: Value = None
     since: float = 0.0
@@ -65,27 +92,7 @@ class Late:
 
     def put(self, draft: Draft, now: float) -> None:
         """Take a draft; its tensors are copied without waiting for the device."""
-        names: list[str] = []
-        tensors: list[Tensor] = []
-        for name, value in list(draft.values.items()):
-            if isinstance(value, float | int | Rows):
-                continue
-            told, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
-            if not hasattr(tensor, "device"):
-                continue
-            del draft.values[name]
-            if tensor.device.type == "cpu":
-                draft.values |= dict(zip(told, tensor.reshape(-1).tolist(), strict=True))
-            else:
-                names += told
-                tensors.append(tensor.detach().reshape(-1))
-        sent = _Sent(draft, names, since=now)
-        if tensors:
-            sent.numbers, sent.arrived = _sent_off(tensors)
-        elif any(span[0].event is not None for spans in draft.spans.values() for span in spans):
-            sent.arrived = sys.modules["torch"].cuda.Event()
-            sent.arrived.record()
-        self._sent.append(sent)
+        self._sent.append(_sent(draft, now) if draft.away else _Sent(draft))
 
     def arrived(self, now: float, *, wait: bool = False) -> Iterator[Draft]:
         """Yield the drafts whose values are there, in order.
@@ -104,15 +111,30 @@ class Late:
                 return
             self._sent.popleft()
             if there:
-                first.draft.values |= dict(zip(first.names, _listed(first.numbers), strict=True))
-                first.draft.values |= {
-                    name: sum(seconds(*span) for span in spans) for name, spans in first.draft.spans.items()
-                }
+                if first.numbers is not None:
+                    first.draft.values |= dict(zip(first.names, map(float, first.numbers.tolist()), strict=True))
+                for name, began, ended in first.draft.spans:
+                    first.draft.values[name] = first.draft.values.get(name, 0.0) + seconds(began, ended)
             yield first.draft
 
 
-def _listed(numbers: Value) -> list[float]:
-    return [] if numbers is None else [float(one) for one in numbers.tolist()]
+def _sent(draft: Draft, now: float) -> _Sent:
+    """Send the tensors of a draft on their way, or ask when its times are known."""
+    names: list[str] = []
+    tensors: list[Tensor] = []
+    for name, value in list(draft.values.items()):
+        told, tensor = (value.names, value.tensor) if isinstance(value, Vector) else ([name], value)
+        if hasattr(tensor, "device"):
+            del draft.values[name]
+            names += told
+            tensors.append(tensor.reshape(-1))
+    sent = _Sent(draft, names, since=now)
+    if tensors:
+        sent.numbers, sent.arrived = _sent_off(tensors)
+    else:
+        sent.arrived = sys.modules["torch"].cuda.Event()
+        sent.arrived.record()
+    return sent
 
 
 def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
@@ -127,11 +149,3 @@ def _sent_off(tensors: list[Tensor]) -> tuple[Value, Value]:
     event = torch.cuda.Event()
     event.record()
     return here, event
-
-
-def is_finite(value: Value) -> bool:
-    """Say whether a number is finite; of a tensor on a device it is not asked, which would wait for it."""
-    if hasattr(value, "detach"):
-        value = value.detach()
-        return value.device.type != "cpu" or bool(math.isfinite(float(value)))
-    return not isinstance(value, float | int) or math.isfinite(value)

@@ -20,19 +20,16 @@ class Memory:
         self._next = 0.0
         self._is_there = _STATM.exists()
 
-    def read(self, *, on_gpu: bool) -> dict[str, float]:
-        """Return the memory in GiB by name; empty where it was read a moment ago."""
+    def read(self, into: dict[str, object], *, on_gpu: bool) -> None:
+        """Put the memory in GiB into a record, by name, unless it was read a moment ago."""
         now = time.monotonic()
         if now < self._next:
-            return {}
+            return
         self._next = now + EVERY
         if on_gpu:
             cuda = sys.modules["torch"].cuda
-            return {
-                "memory/allocated_gib": cuda.memory_allocated() / GIB,
-                "memory/reserved_gib": cuda.memory_reserved() / GIB,
-            }
-        if not self._is_there:
-            return {}
-        pages = int(_STATM.read_text(encoding="ascii").split()[1])
-        return {"host_memory_gib": pages * os.sysconf("SC_PAGE_SIZE") / GIB}
+            into["memory/allocated_gib"] = cuda.memory_allocated() / GIB
+            into["memory/reserved_gib"] = cuda.memory_reserved() / GIB
+        elif self._is_there:
+            pages = int(_STATM.read_text(encoding="ascii").split()[1])
+            into["host_memory_gib"] = pages * os.sysconf("SC_PAGE_SIZE") / GIB

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import sys
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 Value: TypeAlias = Any
@@ -20,14 +18,6 @@ TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
 """Columns whose rows are told apart, the first that a batch has."""
 
 
-def row_key(values: Iterable[int]) -> str:
-    """Return the key of a row: BLAKE2b of its tokens as 64-bit little-endian numbers, in 16 hexadecimal digits."""
-    whole = array("q", values)
-    if sys.byteorder == "big":
-        whole.byteswap()
-    return _digest(whole.tobytes())
-
-
 class RowKeys:
     """The keys of the rows of a batch, worked out when they are written: many together cost a third of one by one.
 
@@ -35,17 +25,22 @@ class RowKeys:
     that are no whole numbers, such as images, are known by some of their values.
 
     Args:
-        rows: The rows, which stay as they are now.
-        mask: Which of their tokens count.
+        rows: An array of numpy, of shape (rows,) or (rows, values), whose values are taken now.
+        mask: Which of its values count, of the same shape; None for all.
     """
 
-    def __init__(self, rows: Value, mask: Value) -> None:
-        self._rows, self._mask = rows, mask
+    def __init__(self, rows: Value, mask: Value = None) -> None:
+        self._kind = "<i8" if rows.dtype.kind in "iub" else "<f8"
+        self._rows = rows.astype(self._kind)  # a copy: what the loop does with its batch changes no key
+        self._mask = mask.astype(bool) if mask is not None and mask.shape == rows.shape else None
 
     def listed(self) -> list[str]:
         """Return the keys."""
-        masks = self._mask.tolist() if self._mask is not None and self._mask.shape == self._rows.shape else None
-        return [_key(row, masks[at] if masks else None) for at, row in enumerate(self._rows.tolist())]
+        if self._mask is not None:
+            return [_digest(row[counts].tobytes()) for row, counts in zip(self._rows, self._mask, strict=True)]
+        whole = self._rows.tobytes()
+        size = len(whole) // max(1, len(self._rows))
+        return [_digest(whole[at * size : (at + 1) * size]) for at in range(len(self._rows))]
 
 
 class Rows:
@@ -67,22 +62,20 @@ def keys_of(batch: Value) -> RowKeys | None:
     rows = column[:MAX_ROWS]
     if rows.ndim > 2 or not is_whole(rows):
         flat = rows.reshape(len(rows), -1)
-        return RowKeys(_copy(flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)]), None)
+        return RowKeys(_array(flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)]))
     mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    return RowKeys(_copy(rows), None if mask is None else _copy(mask[:MAX_ROWS]))
+    return RowKeys(_array(rows), None if mask is None else _array(mask[:MAX_ROWS]))
 
 
-def _copy(rows: Value) -> Value:
-    return rows.detach().clone() if hasattr(rows, "detach") else rows.copy()
-
-
-def _key(row: Value, mask: Sequence[int] | None) -> str:
-    listed = row if isinstance(row, list) else [row]
-    kept = listed if mask is None else [one for one, counts in zip(listed, mask, strict=True) if counts]
-    return _digest(array("d", kept).tobytes()) if any(isinstance(one, float) for one in kept[:1]) else row_key(kept)
+def _array(values: Value) -> Value:
+    """Return numbers as an array of numpy, which lacks some of the floats of torch."""
+    if not hasattr(values, "detach"):
+        return values
+    return values.detach().numpy() if is_whole(values) else values.detach().double().numpy()
 
 
 def _digest(whole: bytes) -> str:
+    """Return the key of a row, of its values as 64-bit little-endian numbers, in 16 hexadecimal digits."""
     return hashlib.blake2b(whole, digest_size=8).hexdigest()
 
 

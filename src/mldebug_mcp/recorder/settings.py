@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mldebug_mcp.recorder.late import Value
 
@@ -41,13 +41,25 @@ def _plain(value: object) -> object:
     return float(value) if hasattr(value, "item") else value  # type: ignore[arg-type]
 
 
-def place_in_world() -> tuple[int, int]:
-    """Return the rank of this process and the number of processes: of torch.distributed, else of the environment."""
+class Place(NamedTuple):
+    """The rank of a process, and how many there are."""
+
+    rank: int
+    world: int
+
+    @property
+    def mark(self) -> str:
+        """What stands in the names of its files; nothing where it is alone."""
+        return f".rank{self.rank}" if self.world > 1 else ""
+
+
+def place_in_world() -> Place:
+    """Return the place of this process: of torch.distributed, else of the environment."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
+        return Place(distributed.get_rank(), distributed.get_world_size())
     world = _number("WORLD_SIZE", 1)
-    return (_number("RANK", 0), world) if world > 1 else (0, 1)
+    return Place(_number("RANK", 0), world) if world > 1 else Place(0, 1)
 
 
 def _number(variable: str, other: int) -> int:

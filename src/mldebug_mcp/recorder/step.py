@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mldebug_mcp.recorder.clock import Stamp, now
-from mldebug_mcp.recorder.late import Draft, Value, Vector
+from mldebug_mcp.recorder.late import Draft, Value
 from mldebug_mcp.recorder.rows import RowKeys
 
 
@@ -16,27 +16,24 @@ class Step:
     Args:
         number: Which one it is, counted from 1.
         began: When.
+        draft: Its record.
         on_gpu: Whether times are those of a GPU.
         deep: Whether the model is looked into.
-        batch: The batch, as the loop has it.
         rows: The rows of each of its batches, as far as they are known.
     """
 
     number: int
     began: Stamp
+    draft: Draft
     on_gpu: bool = False
     deep: bool = False
-    batch: Value = None
     rows: list[list[int] | RowKeys] = field(default_factory=list)
-    draft: Draft = field(default_factory=lambda: Draft({}))
     losses: list[Value] = field(default_factory=list)
     model_losses: list[Value] = field(default_factory=list)
     summed: bool = False
     tokens: int = 0
-    max_norm: float = 0.0
     cost: float = 0.0
     has_gradients: bool = False
-    origin: dict[str, list[str]] | None = None
     _backward_from: Stamp | None = None
 
     def now(self) -> Stamp:
@@ -45,16 +42,7 @@ class Step:
 
     def took(self, name: str, first: Stamp, last: Stamp) -> None:
         """Add to the time of a part of the step."""
-        self.draft.spans.setdefault(name, []).append((first, last))
-
-    def put(self, name: str, value: Value) -> None:
-        """Take a value; a tensor of one number is read once it has arrived."""
-        self.draft.values[name] = value.detach() if hasattr(value, "detach") else value
-
-    def put_all(self, vector: Vector | None) -> None:
-        """Take several values of one tensor."""
-        if vector is not None:
-            self.draft.values[vector.names[0]] = vector
+        self.draft.spans.append((name, first, last))
 
     def forward(self, first: Stamp, last: Stamp) -> None:
         """Take the time of a forward pass; what follows up to the next or to the optimizer is the backward pass."""

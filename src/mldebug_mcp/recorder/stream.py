@@ -51,12 +51,16 @@ class Stream:
         self._ticker: threading.Thread | None = None
 
     def put(self, draft: Draft) -> None:
-        """Take a draft; what has arrived is followed now, and written with what comes in the next moment."""
+        """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
         now = time.monotonic()
         with self._lock:
+            what = "" if draft.away else self._follow(draft)
             self._late.put(draft, now)
-            self._settle(now)
-            if now - self._flushed >= FLUSH:
+            if draft.away or what or now - self._flushed >= FLUSH:
+                self._settle(now)
+            if what:
+                self._tell(what, draft)
+            elif now - self._flushed >= FLUSH:
                 self._flush(now)
 
     def write(self, record: Record) -> None:
@@ -98,10 +102,10 @@ class Stream:
         self.recording.write(*records)
 
     def _settle(self, now: float, *, wait: bool = False) -> None:
-        """Take the drafts whose values have arrived, and follow their loss."""
+        """Take the drafts whose values have arrived, and follow the loss of those that came from a device."""
         for draft in self._late.arrived(now, wait=wait):
             values = draft.values
-            norm, scale, loss = values.get("grad_norm"), values.get("loss_scale"), values.get(LOSS)
+            norm, scale = values.get("grad_norm"), values.get("loss_scale")
             if norm is not None and draft.max_norm:
                 values["clip_factor"] = min(1.0, draft.max_norm / (norm + 1e-6))  # as torch works it out
             if scale is not None:
@@ -109,13 +113,22 @@ class Stream:
                 self._scale = scale
                 values["skipped_steps"] = self._skipped
             self._ready.append(values)
-            if draft.origin and not self._lost:
-                self._lost = True  # gradients are lost a step before the loss is
-                self._tell("nonfinite", draft)
-            what = self._course.take(loss) if isinstance(loss, float) else ""
-            self._lost = self._lost and not (isinstance(loss, float) and math.isfinite(loss) and not draft.origin)
-            if what == "spike" or (what and not self._lost):
+            if draft.away and (what := self._follow(draft)):
                 self._tell(what, draft)
+
+    def _follow(self, draft: Draft) -> str:
+        """Return what a draft tells of the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""
+        loss = draft.values.get(LOSS)
+        what = self._course.take(loss) if isinstance(loss, float) else ""
+        if draft.origin and not self._lost:
+            self._lost = True  # gradients are lost a step before the loss is
+            return "nonfinite"
+        if self._lost:
+            what = "spike" if what == "spike" else ""
+            self._lost = bool(draft.origin) or not isinstance(loss, float) or not math.isfinite(loss)
+        if not what:
+            draft.batch = None
+        return what
 
     @guarded
     def _tell(self, what: str, draft: Draft) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from mldebug_mcp.recorder import clipping
 from mldebug_mcp.recorder.activations import Activations, logits_of, of_outputs
 from mldebug_mcp.recorder.budget import Budget
 from mldebug_mcp.recorder.guard import guarded
-from mldebug_mcp.recorder.late import Value, is_finite
+from mldebug_mcp.recorder.late import Value, is_finite, number_of
 from mldebug_mcp.recorder.layers import Layers
 from mldebug_mcp.recorder.origin import origin_of
 from mldebug_mcp.recorder.step import Step, numbered
@@ -27,7 +28,6 @@ class Watched:
         model: The model; its forward pass is seen while it trains, not while it is evaluated.
         optimizer: Its optimizer, or what wraps it.
         scaler: The loss scaler of mixed precision.
-        current: Returns the step that is being made, None between steps.
         settings: Gets what becomes known of the run.
     """
 
@@ -36,19 +36,19 @@ class Watched:
         model: nn.Module,
         optimizer: Value,
         scaler: Value,
-        current: Callable[[], Step | None],
         settings: Callable[[dict[str, object]], None],
     ) -> None:
         self.model = model
         self.scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         self.optimizer = _unwrapped(optimizer)
-        self.current, self._settings = current, settings
+        self._settings = settings
+        self._step: Step | None = None
         self.on_gpu = any(one.device.type == "cuda" for one in model.parameters())
         self.inputs: tuple[Value, Value] | None = None
         self._ids = {id(one) for one in model.parameters()}
         self._layers = Layers(model)
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
-        self._norms = Budget(every=1)
+        self._norms, self._normed = Budget(every=1), time.perf_counter()
         self._forward_began: Value = None
         self._optimizer_began: Value = None
         self._told: set[str] = set()
@@ -74,6 +74,7 @@ class Watched:
 
     def begin(self, step: Step) -> None:
         """Begin a step: one that is looked into gets hooks on its modules."""
+        self._step = step
         if step.deep and self._activations is not None:
             began = time.perf_counter()
             self._activations.begin()
@@ -81,6 +82,7 @@ class Watched:
 
     def end(self, step: Step) -> None:
         """End a step: take what only its end tells."""
+        self._step = None
         if step.deep and self._activations is not None:
             self._activations.end()
             step.cost += self._activations.seconds
@@ -88,12 +90,11 @@ class Watched:
             self._rates(step)
         if self.scaler is not None and self.scaler.is_enabled():
             scale = getattr(self.scaler, "_scale", None)
-            step.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
-        self._norms.step(time.perf_counter() - step.began.wall)
+            step.draft.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
 
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
         """Take the norm that clipping worked out, before it scales the gradients."""
-        step = self.current()
+        step = self._step
         if step is None or not parameters or id(parameters[0]) not in self._ids:
             return
         self._clipped(step, max_norm, norm)
@@ -101,9 +102,9 @@ class Watched:
     @guarded
     def _clipped(self, step: Step, max_norm: float, norm: Tensor) -> None:
         step.backward_until(step.now())
-        step.put("grad_norm", norm)
-        step.max_norm = max_norm
-        if max_norm != float("inf"):
+        step.draft.put("grad_norm", norm)
+        if max_norm != math.inf:
+            step.draft.max_norm = max_norm
             self._tell("max_grad_norm", max_norm)
         self._gradients(step)
         if self.scaler is None:
@@ -111,25 +112,25 @@ class Watched:
 
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
-        step = self.current()
+        step = self._step
         if step is not None and model.training:
             self.inputs = (args, kwargs)
             self._forward_began = step.now()
 
     @guarded
     def _after_forward(self, model: nn.Module, _args: Value, kwargs: Mapping[str, Value], output: Value) -> None:
-        step = self.current()
+        step = self._step
         if step is None or not model.training or self._forward_began is None:
             return
         step.forward(self._forward_began, step.now())
         self._forward_began = None
         loss = None if hasattr(output, "dtype") else _loss_of(output)
         if loss is not None and loss.numel() == 1:
-            step.model_losses.append(loss.detach())
+            step.model_losses.append(number_of(loss))
             step.summed = kwargs.get("num_items_in_batch") is not None
         if step.deep:
             began = time.perf_counter()
-            of_outputs(output, step.put)
+            of_outputs(output, step.draft.put)
             step.cost += time.perf_counter() - began
         if "output" not in self._told:
             self._told.add("output")
@@ -137,17 +138,13 @@ class Watched:
 
     @guarded
     def _before_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step = self.current()
+        step = self._step
         if step is None:
             return
         step.backward_until(step.now())
         self._gradients(step)
-        if not step.has("grad_norm") and self._norms.allows(step.number):
-            began = time.perf_counter()
-            gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
-            if gradients:
-                step.put("grad_norm", _total_norm(gradients))
-            self._norms.spent(step.number, time.perf_counter() - began)
+        if not step.has("grad_norm"):
+            self._norm(step)
         self._rates(step)
         if self.scaler is None:
             self.look_for_origin(step)
@@ -159,41 +156,53 @@ class Watched:
 
     @guarded
     def _after_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
-        step = self.current()
+        step = self._step
         if step is None or self._optimizer_began is None:
             return
         step.took("time/optimizer_s", self._optimizer_began, step.now())
         self._optimizer_began = None
         if step.deep:
             began = time.perf_counter()
-            step.put_all(self._layers.moved())
-            step.put_all(self._layers.weights())
+            step.draft.put_all(self._layers.moved())
+            step.draft.put_all(self._layers.weights())
             step.cost += time.perf_counter() - began
 
     def look_for_origin(self, step: Step) -> None:
         """Look where values that are not finite began, if there are some."""
         values = (*step.losses, *step.model_losses, step.draft.values.get("grad_norm", 0.0))
-        if step.origin is None and not all(map(is_finite, values)):
-            step.origin = {}
-            step.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+        if step.draft.origin is None and not all(map(is_finite, values)):
+            step.draft.origin = {}
+            step.draft.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+
+    def _norm(self, step: Step) -> None:
+        """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
+        began = time.perf_counter()
+        self._norms.step(began - self._normed)
+        self._normed = began
+        if not self._norms.allows(step.number):
+            return
+        gradients = [one.grad for one in self.model.parameters() if one.grad is not None]
+        if gradients:
+            step.draft.put("grad_norm", _total_norm(gradients))
+        self._norms.spent(step.number, time.perf_counter() - began)
 
     def _gradients(self, step: Step) -> None:
         """Take the gradients by layer, before they are clipped, of a step that is looked into."""
         if step.deep and not step.has_gradients:
             began = time.perf_counter()
-            step.put_all(self._layers.gradients())
+            step.draft.put_all(self._layers.gradients())
             step.has_gradients = True
             step.cost += time.perf_counter() - began
 
     def _rates(self, step: Step) -> None:
         groups = getattr(self.optimizer, "param_groups", None) or ()
         for name, rate in numbered([group["lr"] for group in groups if "lr" in group]).items():
-            step.put(name, rate)
+            step.draft.values[name] = rate
 
     def _take(self, name: str, value: Value) -> None:
-        step = self.current()
+        step = self._step
         if step is not None:
-            step.put(name, value)
+            step.draft.put(name, value)
 
     def _tell(self, name: str, value: object) -> None:
         if name not in self._told:
