@@ -54,10 +54,9 @@ def search_folklore(
     Raises:
         InputError: the query is empty, or the domain, topic or kind does not exist; the message lists those that do.
     """
-    known = catalogue()
-    _check(domain, {name for quote in known.quotes.values() for name in quote.domains}, "domain")
-    _check(topic, {name for quote in known.quotes.values() for name in quote.topics}, "topic")
-    _check(kind, set(get_args(Kind)), "kind")
+    _check(domain, _domains(), "domain")
+    _check(topic, _topics(), "topic")
+    _check(kind, frozenset(get_args(Kind)), "kind")
     if not any(character.isalnum() for character in query[:MAX_QUERY]):
         raise InputError("the query is empty; ask in a few words, for example 'loss spike after warmup'")
     answer = _index().find(
@@ -78,7 +77,17 @@ def search_folklore(
     return result if whole else within_size(result)
 
 
-def _check(value: str | None, allowed: set[str], name: str) -> None:
+@lru_cache(maxsize=1)
+def _domains() -> frozenset[str]:
+    return frozenset(name for quote in catalogue().quotes.values() for name in quote.domains)
+
+
+@lru_cache(maxsize=1)
+def _topics() -> frozenset[str]:
+    return frozenset(name for quote in catalogue().quotes.values() for name in quote.topics)
+
+
+def _check(value: str | None, allowed: frozenset[str], name: str) -> None:
     if value is not None and value not in allowed:
         raise InputError(f"{name} {shorten(value, 60)!r} does not exist; use one of: {', '.join(sorted(allowed))}")
 
@@ -238,7 +247,7 @@ def _of_error(error: KnownError) -> Document:
         title=error.id,
         summary=f"{error.cause} {error.fix}",
         text=f"{error.message} {error.cause}",
-        tags=(error.id, *error.causes),
+        tags=(error.id,),
         generality=5,
         leads_to=error.causes,
     )

@@ -25,6 +25,6 @@ def asked() -> Mapping[str, tuple[str, ...]]:
     return {tag: tuple(said) for tag, said in phrases.items()}
 
 
-def asked_for(tags: Iterable[str]) -> str:
+def asked_for(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the phrases for any of some tags and ids, each once."""
-    return ". ".join(dict.fromkeys(phrase for tag in tags for phrase in asked().get(tag, ())))
+    return tuple(dict.fromkeys(phrase for tag in tags for phrase in asked().get(tag, ())))

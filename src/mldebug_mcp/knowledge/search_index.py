@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mldebug_mcp.knowledge.asked import asked_for
 from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
 from mldebug_mcp.knowledge.numbers import Meaning, meanings
+from mldebug_mcp.knowledge.phrases import Phrases, sentences
 from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
@@ -25,11 +26,15 @@ COVERED = 0.12
 """Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
+LEAST = 6.0
+"""A best score below this is of an entry that shares a word by chance: no question of the first halves has so little."""
 SPEAKS = 0.2
 """Share of the score of an entry that goes to the causes it speaks for (fitted on half of the plain questions)."""
+NEAREST = 0.3
+"""Of the score of the best cause: what the cause gets that has the nearest phrase (fitted as `SPEAKS`)."""
 FURTHER = 0.5
 """What each further entry that speaks for a cause counts of the one before (chosen)."""
-OF_KIND = {"cause": 1.7, "menu": 1.7}
+OF_KIND = {"cause": 1.2, "menu": 1.7}
 """A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
 COMMON = 0.1
 """Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
@@ -109,6 +114,9 @@ class Index:
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
         self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
+        self._phrases = Phrases(
+            (key, said) for key, one in self.documents.items() if one.kind == "cause" for said in _ways(one)
+        )
         self._lock = threading.Lock()
         self._held: dict[str, frozenset[str]] = {}
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
@@ -148,10 +156,11 @@ class Index:
                 fitness *= SHOWN if key in shown else 1.0
                 fitness *= NAMED if _is_named(document, words, tags) else 1.0
                 found.append(Found(document, -rank * fitness))
-        return Answer(_ordered(_varied(_ordered(self._with_causes(found)))), unknown, numbers)
+        answers = _ordered(_varied(_ordered(self._with_causes(found, words))))
+        return Answer(answers if answers and answers[0].score >= LEAST else [], unknown, numbers)
 
-    def _with_causes(self, found: list[Found]) -> list[Found]:
-        """Add to each cause a share of what speaks for it, each further entry counting less than the one before."""
+    def _with_causes(self, found: list[Found], words: list[str]) -> list[Found]:
+        """Add to each cause a share of what speaks for it, each further entry counting less, and its nearest phrase."""
         speaking: dict[str, list[float]] = {}
         for one in found:
             for cause in one.document.leads_to:
@@ -160,6 +169,9 @@ class Index:
         for key, each in speaking.items():
             told = sum(score * FURTHER**place for place, score in enumerate(sorted(each, reverse=True)))
             scores[key] = scores.get(key, 0.0) + SPEAKS * told
+        best = max((score for key, score in scores.items() if key.startswith("cause:")), default=0.0)
+        for key, share in self._phrases.nearest(words).items() if best else ():
+            scores[key] = scores.get(key, 0.0) + NEAREST * share * best
         return [
             Found(document, score * OF_KIND.get(document.kind, 1.0) * document.common**COMMON)
             for key, score in scores.items()
@@ -236,7 +248,15 @@ def _row(document: Document) -> tuple[str, str, str, str, str, str, str]:
 
 
 def _asked(document: Document) -> str:
-    return ". ".join(filter(None, (asked_for((*document.tags, document.id)), *document.asked)))
+    return ". ".join((*asked_for((*document.tags, document.id)), *document.asked))
+
+
+def _ways(document: Document) -> Iterator[str]:
+    """Yield each way to ask for a document, and its own sentences."""
+    yield document.title.replace("_", " ")
+    yield from asked_for((*document.tags, document.id))
+    yield from document.asked
+    yield from sentences(document.text)
 
 
 def _said(document: Document) -> str:
