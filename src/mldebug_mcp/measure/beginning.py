@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mldebug_mcp.logs.run import Run
 
 PASSES = 1.5
@@ -12,16 +14,29 @@ FIRST_STEPS = 40
 Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`).
 """
 
+LEAST_RATES, CLIMBS = 4, 1.05
+"""Records of a rate that climbs, and times that of a quarter of the log before. Chosen: a constant one is rounded."""
+
 
 def is_young(run: Run) -> bool:
-    """Say whether a log holds no more than the first steps of a run.
+    """Say whether a log holds no more than the first steps of a run, or ends while its learning rate warms up.
 
     Where half the records or more have an evaluation, a step is no step of the optimizer but a round of many.
     """
+    if warms_up(run) and not has_finished(run):
+        return True
     if run.step_name != "step" or run.last_step + 1 >= FIRST_STEPS or "loss" not in run:
         return False
     evaluations = max((len(one) for name, one in run.series.items() if name.startswith("eval_")), default=0)
     return 2 * evaluations < len(run["loss"])
+
+
+def warms_up(run: Run) -> bool:
+    """Say whether the learning rate still climbs where the log ends: it has been lower all along, and lately, too."""
+    rate = run["learning_rate"].finite.value if "learning_rate" in run else np.empty(0)
+    if len(rate) < LEAST_RATES:
+        return False
+    return bool(rate[-1] == rate.max() and rate[-1] > CLIMBS * rate[len(rate) * 3 // 4] > CLIMBS * rate[len(rate) // 2])
 
 
 def has_finished(run: Run) -> bool:

@@ -145,6 +145,14 @@ def test_of_the_first_steps_of_a_run_it_is_too_early_to_speak(symptom: str) -> N
     assert state(symptom, run_of(loss=flat, kind="supervised", config=config, every=10)) is State.PRESENT
 
 
+def test_while_the_learning_rate_warms_up_it_is_too_early_to_speak() -> None:
+    flat = noisy(np.full(100, 2.303), 0.01)
+    climbing = run_of(loss=flat, learning_rate=np.linspace(0.01, 1, 100), kind="supervised", config={"num_labels": 10})
+    assert state("loss_plateau", climbing) is State.UNKNOWN
+    peak = run_of(loss=flat, learning_rate=np.minimum(np.linspace(0.01, 2, 100), 1), kind="supervised")
+    assert state("loss_plateau", peak) is State.PRESENT
+
+
 def test_rounds_that_are_evaluated_each_are_no_first_steps() -> None:
     flat = noisy(np.full(20, 2.303), 0.01)
     run = run_of(loss=flat, eval_loss=flat, kind="supervised", config={"num_labels": 10})

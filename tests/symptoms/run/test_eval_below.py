@@ -27,6 +27,12 @@ def test_an_evaluation_that_comes_to_lie_below_training_is_present() -> None:
     assert state("eval_below_grows", run) is State.PRESENT
 
 
+def test_an_evaluation_after_a_steep_fall_is_beside_what_training_has_come_to_by_then() -> None:
+    loss = np.concatenate([np.full(10, 9.0), np.linspace(9, 3, 10)])
+    assert state("eval_below_train", run_of(loss=loss, eval_loss={10: 9.0, 20: 2.9})) is State.ABSENT
+    assert state("eval_below_train", run_of(loss=loss, eval_loss={10: 9.0, 20: 0.9})) is State.PRESENT
+
+
 def test_one_that_lay_below_from_the_first_evaluation_on_has_not_come_there() -> None:
     run = run_of(loss=decay(100, 3, 2), eval_loss=dict.fromkeys((25, 50, 75, 100), 0.4))
     assert state("eval_below_grows", run) is State.ABSENT

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.evaluation import Compared, compared, refuse_sums_of_epochs
 from mldebug_mcp.measure.quality import all_zero
@@ -124,7 +126,12 @@ def _below(run: Run, both: Compared) -> Evidence | None:
         limit = FAR_BELOW_OF_TOKENS
     if not 0 <= median(ratio) < limit or gap < max(LEAST_GAP, SHARE_OF_START * both.start):
         return None
-    return _evidence(both, "", float(both.steps[both.later][0])) if (ratio < 1).mean() >= OFTEN else None
+    # Where training still falls fast, what it has come to by an evaluation is below its mean since the one before.
+    loss = run["loss"].finite
+    nearest = loss.value[np.searchsorted(loss.step, both.steps[both.later], side="right") - 1]
+    if (ratio < 1).mean() < OFTEN or median(both.evaluation[both.later] / nearest) >= limit:
+        return None
+    return _evidence(both, "", float(both.steps[both.later][0]))
 
 
 def _grows(both: Compared) -> Evidence | None:
