@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -22,7 +23,7 @@ from mldebug_mcp.measure.evaluation import (
 from mldebug_mcp.measure.fresh_gap import FIRST_PASS, fresh_gap
 from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.scale import predicts_tokens
-from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.measure.statistics import median, noise
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.symptoms.telling import first_seen
 from mldebug_mcp.text import figure
@@ -32,6 +33,8 @@ LEAST = 4
 AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
 """Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
 just begun to generalise worse is some per cent off."""
+NOISES = 2.0
+"""Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
 NATS_OF_TOKENS, STEADY = 0.5, 0.35
 """Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
 Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
@@ -127,6 +130,8 @@ def _bad(run: Run) -> Evidence | None:
     refuse_another_scale(train, evaluation)
     if not (_far_at_first(train, evaluation) or _alike_in_tokens(run, train, evaluation)):
         return None
+    if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
+        raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     _refuse_if_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
     return Evidence(
         f"at the first evaluation ({run.step_name} {figure(float(steps[0]))}) the evaluation loss is "

@@ -31,7 +31,9 @@ LEAST_OF_WARMUP, LAST = 8, 3
 HIGH, LEAST_HIGH = 1.4, 3
 """Times the first level, and records that lie there. Chosen: an untrained model guesses; far worse is wrong."""
 QUIET, FIRST = 0.15, 5
-"""Share to within which the first records agree, and how many they are. Chosen: else their level is not known."""
+"""Share to within which twice as many records agree, and how many are the first. Chosen: else their level is not
+known.
+"""
 MIDDLE, WIDE, STRETCH = 0.2, 8, 1.15
 """Share of the steps after which a log begins trained, stretches that it is cut into, and times the start that one lies
 at. Chosen: single batches are no trend.
@@ -116,7 +118,7 @@ def loss_above_start(run: Run) -> Evidence | None:
     if len(loss) < SHORT // 4 or start <= 0:
         raise CannotTell(f"loss has {len(loss)} finite values here; {SHORT // 4} are needed")
     # A falling start is not noise: the noise is what is left of a straight line.
-    if noise(loss.value[:FIRST]) > QUIET * start or float(np.ptp(loss.value[:FIRST])) > start:
+    if noise(loss.value[: 2 * FIRST]) > QUIET * start or float(np.ptp(loss.value[:FIRST])) > start:
         raise CannotTell("the first records of the loss vary too widely to be a level")
     high = np.flatnonzero(loss.value[FIRST:] > HIGH * start) + FIRST
     if len(high) < LEAST_HIGH:
