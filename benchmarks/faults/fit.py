@@ -17,6 +17,7 @@ from mldebug_mcp.diagnose.calibrate import (
     Fitted,
     LabelledRun,
     count,
+    fingerprint,
     fit_sharpness,
     fit_trust,
 )
@@ -128,6 +129,7 @@ def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
     return Fitted(
         provenance=f"counted on {_runs(ones)} of benchmarks/faults, tuning part (tasks: {tasks})"
         + (f", and of benchmarks/loops ({loops})" if loops else ""),
+        links=fingerprint(catalogue().causes.values()),
         causes=listed,
         healthy=dict(sorted(healthy.items())),
         among_faults=AMONG_FAULTS,
@@ -151,7 +153,7 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
     without = _plain(numbers.healthy)
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
-    fitted = ("provenance", "weight", "missed", "unlisted", "sharpness", "among_faults")
+    fitted = ("provenance", "links", "weight", "missed", "unlisted", "sharpness", "among_faults")
     head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
         f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"

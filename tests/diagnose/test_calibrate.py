@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mldebug_mcp.diagnose.calibrate import Fitted, LabelledRun, count, fit_sharpness, fit_trust, fitted, moved
+from mldebug_mcp.diagnose.calibrate import (
+    Fitted,
+    LabelledRun,
+    count,
+    fingerprint,
+    fit_sharpness,
+    fit_trust,
+    fitted,
+    moved,
+)
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
 from mldebug_mcp.diagnose.weighing import Trust
 from mldebug_mcp.knowledge import catalogue
@@ -66,3 +75,16 @@ def test_the_numbers_that_ship_name_only_causes_and_symptoms_that_exist_and_wher
     assert numbers.provenance
     assert numbers.causes.keys() <= catalogue().causes.keys()
     assert {symptom for seen in (*numbers.causes.values(), numbers.healthy) for symptom in seen} <= symptoms().keys()
+
+
+def test_the_numbers_that_ship_were_counted_with_the_links_that_ship() -> None:
+    links = fingerprint(catalogue().causes.values())
+    assert fitted().links == links, "PLAYBOOK.md has other links: count anew with `python -m benchmarks.faults fit`"
+
+
+def test_a_link_more_or_another_word_makes_counted_numbers_stale() -> None:
+    causes = list(catalogue().causes.values())
+    first = causes[0]
+    fewer = first.model_copy(update={"effects": first.effects[1:]})
+    assert fingerprint([fewer, *causes[1:]]) != fingerprint(causes)
+    assert fingerprint(reversed(causes)) == fingerprint(causes)

@@ -13,7 +13,8 @@ closest to how often they are right. `fitted.json` holds what was counted, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mldebug_mcp.diagnose.weighing import WEIGHT, Trust
+from mldebug_mcp.knowledge.entries import Cause
 from mldebug_mcp.models import State
 from mldebug_mcp.models.base import SOUND
 
@@ -43,11 +45,12 @@ Counts = dict[str, tuple[float, float]]
 
 
 class Fitted(BaseModel):
-    """What was counted, on what, and the weight and sharpness that were fitted."""
+    """What was counted, on what, with which links, and the weight and sharpness that were fitted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     provenance: str
+    links: str = ""
     weight: float = WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
@@ -136,6 +139,15 @@ def fit_sharpness(error: Callable[[float], float]) -> float:
         error: The calibration error of labelled runs under a sharpness, with numbers counted on other runs than these.
     """
     return min(SHARPNESSES, key=error)
+
+
+def fingerprint(causes: Iterable[Cause]) -> str:
+    """Return what tells one table of links from another: which symptoms each cause shows, and how often by its word.
+
+    Numbers that were counted with one table are stale for another.
+    """
+    links = sorted(f"{cause.id} {one.symptom} {one.frequency.value}" for cause in causes for one in cause.effects)
+    return hashlib.sha256("\n".join(links).encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
