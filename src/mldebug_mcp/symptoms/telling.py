@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVarTuple
 
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 
 Teller = Callable[[], Evidence | None]
+Given = TypeVarTuple("Given")
+
+
+def by_outcome(judges: Iterable[Callable[[*Given], Evidence | None]], *given: *Given) -> dict[str, Teller]:
+    """Return what each judge says of the same things, by the outcome that it is named after."""
+    return {judge.__name__: partial(judge, *given) for judge in judges}
 
 
 def said_by(teller: Teller) -> Evidence | CannotTell | None:

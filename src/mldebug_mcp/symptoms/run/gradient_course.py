@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from mldebug_mcp.measure.spikes import Spike, baseline, spikes
 from mldebug_mcp.measure.statistics import mad, median, start_level
 from mldebug_mcp.measure.stretches import stretches_of
 from mldebug_mcp.measure.turning import fails_at
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 GROWS, SIGMAS = 4.0, 6.0
@@ -36,42 +36,12 @@ USUAL_SHARE, USUAL = 0.02, 5
 POLICIES = ("rl", "ppo", "grpo")
 
 
-@question(
-    Outcome(
-        "grad_norm_growing",
-        """The gradient norm grows over the run to several times its early level.
+def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm grows over the run to several times its early level.
 
-        Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
-        it grows only once the loss rises, which is no more than the loss says, and for agents.
-        """,
-        background=0.03,
-        sources=("axolotl_stability",),
-    ),
-    Outcome(
-        "grad_norm_spike",
-        """The gradient norm jumps to many times its recent level.
-
-        Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
-        learn meets a surprise, and its norm is still no larger than in the first records.
-        """,
-        background=0.02,
-        sources=("axolotl_stability",),
-        as_chosen=True,
-        follows=("loss_spike",),
-    ),
-    needs=("grad_norm",),
-    points=FEWEST,
-)
-def gradient_course(run: Run) -> Answers:
-    """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
-    norm = run["grad_norm"].finite
-    norm = norm.where(norm.value > 0)
-    if len(norm) < FEWEST:
-        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
-    return first_seen({"grad_norm_growing": partial(_growing, run, norm), "grad_norm_spike": partial(_jump, run, norm)})
-
-
-def _growing(run: Run, norm: Series) -> Evidence | None:
+    Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
+    it grows only once the loss rises, which is no more than the loss says, and for agents.
+    """
     if run.kind == "rl":
         raise CannotTell("not judged for a run of kind rl")
     found = _growth(run, norm)
@@ -102,7 +72,12 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     )
 
 
-def _jump(run: Run, norm: Series) -> Evidence | None:
+def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm jumps to many times its recent level.
+
+    Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
+    learn meets a surprise, and its norm is still no larger than in the first records.
+    """
     found = _jumps(norm)
     if run.kind in POLICIES:
         found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
@@ -127,3 +102,18 @@ def _jumps(norm: Series) -> list[Spike]:
     spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
     threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
     return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
+
+
+@question(
+    outcome_of(grad_norm_growing, 0.03, "axolotl_stability"),
+    outcome_of(grad_norm_spike, 0.02, "axolotl_stability", as_chosen=True, follows=("loss_spike",)),
+    needs=("grad_norm",),
+    points=FEWEST,
+)
+def gradient_course(run: Run) -> Answers:
+    """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if len(norm) < FEWEST:
+        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
+    return first_seen(by_outcome((grad_norm_growing, grad_norm_spike), run, norm))

@@ -11,9 +11,11 @@ from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy
 from mldebug_mcp.measure.reward_course import EXPLORATION
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, most_earned, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
+from mldebug_mcp.measure.unknown import require_values
+from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
+from mldebug_mcp.text import figure
 
 COLLAPSED, SHARE_OF_START = 0.01, 0.1
 """Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
@@ -44,63 +46,13 @@ RANDOM = 0.5
 Chosen: by hand."""
 
 
-@question(
-    Outcome(
-        "entropy_low",
-        """The policy is nearly deterministic at the end of the log: its entropy is near zero.
+def entropy_low(run: Run) -> Evidence | None:
+    """The policy is nearly deterministic at the end of the log: its entropy is near zero.
 
-        Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
-        return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).""",
-        background=0.006,
-        sources=("axolotl_stability", "rahtz_reproducing"),
-    ),
-    Outcome(
-        "entropy_high",
-        """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
-
-        Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
-        while the reward rises.""",
-        background=0.012,
-        sources=("axolotl_stability", "rahtz_reproducing"),
-    ),
-    Outcome(
-        "entropy_grows",
-        """The entropy of the policy grows far above its lowest level.
-
-        Not this when: it is as high as it was at the start, which tells of the model or its temperature.""",
-        background=0.004,
-        sources=("axolotl_stability",),
-        of="entropy_high",
-    ),
-    Outcome(
-        "exploration_ends_early",
-        """Hardly any action is random from the first records on, and the reward does not rise.
-
-        Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.""",
-        background=0.005,
-    ),
-    any_of=(*ENTROPIES, *EXPLORATION),
-    not_for=NOT_POLICY,
-)
-def policy_entropy(run: Run) -> Answers:
-    """Of a policy network its entropy, of an agent without one the share of random actions."""
-    if not any(name in run for name in ENTROPIES):
-        early = {"exploration_ends_early": partial(_never_explores, run)}
-        return first_seen({"entropy_high": partial(_at_random, run), **early})
-    answers = first_seen({"entropy_low": partial(_low, run), "entropy_high": partial(_high, run)})
-    high = answers.get("entropy_high")
-    grows = isinstance(high, Evidence) and high.values["grows"]
-    return {**answers, "entropy_grows": high} if grows and high is not None else answers
-
-
-def _long(series: Series, least: int) -> Series:
-    if len(series) < least:
-        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {least} are needed")
-    return series
-
-
-def _low(run: Run) -> Evidence | None:
-    series = _long(entropy(run), LEAST)
+    Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
+    return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).
+    """
+    series = require_values(entropy(run), LEAST)
     value = series.value
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
@@ -158,8 +110,13 @@ def _earns_all_first(rewards: Series, chance: Series) -> bool:
     return then is not None and then >= (1 - NEARLY_THEN) * most > float(rewards.value[0])
 
 
-def _high(run: Run) -> Evidence | None:
-    series = _long(entropy(run), LEAST_TO_STAY)
+def entropy_high(run: Run) -> Evidence | None:
+    """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
+
+    Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
+    while the reward rises.
+    """
+    series = require_values(entropy(run), LEAST_TO_STAY)
     value = series.value
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
     lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
@@ -193,7 +150,7 @@ def _at_random(run: Run) -> Evidence | None:
     """Return what is seen of a share of random actions that never comes down."""
     if run.kind != "rl":
         raise CannotTell("it is not known whether this run trains an agent")
-    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
     highest = float(share.value.max())
     if highest < RANDOM or float(np.ptp(share.value)) > 0:
         return None
@@ -205,9 +162,12 @@ def _at_random(run: Run) -> Evidence | None:
     )
 
 
-def _never_explores(run: Run) -> Evidence | None:
-    """Return what is seen of a share of random actions that is small from the first record on."""
-    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
+def exploration_ends_early(run: Run) -> Evidence | None:
+    """Hardly any action is random from the first records on, and the reward does not rise.
+
+    Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.
+    """
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
     if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
         return None
     return Evidence(
@@ -216,3 +176,29 @@ def _never_explores(run: Run) -> Evidence | None:
         steps=(float(share.step[0]),),
         values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
     )
+
+
+@question(
+    outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing"),
+    outcome_of(entropy_high, 0.012, "axolotl_stability", "rahtz_reproducing"),
+    Outcome(
+        "entropy_grows",
+        """The entropy of the policy grows far above its lowest level.
+
+        Not this when: it is as high as it was at the start, which tells of the model or its temperature.""",
+        background=0.004,
+        sources=("axolotl_stability",),
+        of="entropy_high",
+    ),
+    outcome_of(exploration_ends_early, 0.005),
+    any_of=(*ENTROPIES, *EXPLORATION),
+    not_for=NOT_POLICY,
+)
+def policy_entropy(run: Run) -> Answers:
+    """Of a policy network its entropy, of an agent without one the share of random actions."""
+    if not any(name in run for name in ENTROPIES):
+        return first_seen({"entropy_high": partial(_at_random, run), **by_outcome((exploration_ends_early,), run)})
+    answers = first_seen(by_outcome((entropy_low, entropy_high), run))
+    high = answers.get("entropy_high")
+    grows = isinstance(high, Evidence) and high.values["grows"]
+    return {**answers, "entropy_grows": high} if grows and high is not None else answers
