@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.run import Series
+from collections.abc import Callable
+
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.text import counted
 
 
@@ -15,3 +17,11 @@ def require_values(series: Series, least: int, name: str = "") -> Series:
     if len(series) < least:
         raise CannotTell(f"{name or series.name} has {counted(len(series), 'finite value')} here; {least} are needed")
     return series
+
+
+def all_known(find: Callable[[Run], list[Series]], run: Run) -> list[Series]:
+    """Return the series that are found in a run, none where that cannot be told."""
+    try:
+        return find(run)
+    except CannotTell:
+        return []

@@ -13,6 +13,7 @@ from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import end_level, median
+from mldebug_mcp.measure.unknown import all_known
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import by_outcome, first_seen
@@ -84,7 +85,7 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     level = float(evaluation.value[0])
     if float(np.ptp(evaluation.value)) > SAME * abs(level) or all_zero(evaluation):
         return None
-    others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
+    others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= LEAST]
     still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
     digits = sum(_digits(float(one.value[0])) for one in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + LEAST - len(evaluation)):  # each further evaluation is a witness
@@ -96,13 +97,6 @@ def _digits(value: float) -> int:
     return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
 
 
-def _metrics(run: Run) -> list[Series]:
-    try:
-        return quality_metrics(run)
-    except CannotTell:
-        return []
-
-
 def eval_metric_zero(run: Run) -> Evidence | None:
     """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
 
@@ -110,7 +104,7 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     loss is still on its way, for scores of whole texts.
     """
     least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, BOXES)
-    shares = [one.finite for one in _metrics(run) if one.name in least]
+    shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
         shares.append(run["eval_loss"].finite)
     shares = [one for one in shares if len(one) >= least[one.name]]

@@ -9,7 +9,7 @@ from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.measure.allocation import GIB, failed_allocation
 from mldebug_mcp.symptoms.messages import matching, quoted
 from mldebug_mcp.symptoms.readings import outcome_of
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
@@ -52,7 +52,12 @@ def _is_known(one: Message) -> bool:
     return of_a_kind or bool(match(one.text, code=one.code))
 
 
-def _message(run: Run, shown: Message, kind: str, *, known: int) -> Evidence:
+def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
+    """A known error message ended the run.
+
+    Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
+    a warning or a retry; the log is in a format that holds no messages (then it is unknown).
+    """
     more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
     went_on = "" if known or shown in run.fatal else "; training went on after it"
     return Evidence(
@@ -123,19 +128,24 @@ def memory_reserved_unused(run: Run) -> Evidence | None:
     )
 
 
+def ends_in_error(run: Run, last: Message) -> Evidence:
+    """The last thing in the log is an exception or error that no known message explains.
+
+    Not this when: training went on after it; a known message says more; the user interrupted the run.
+    """
+    values = {"line": last.line, "records_after": run.records - last.records}
+    return Evidence(f"the log ends in an error, in {quoted(last)}", steps=(run.last_step,), values=values)
+
+
 _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_timeout, label_out_of_range_error)
 
 
 @question(
-    Outcome(
-        "error_message",
-        """A known error message ended the run.
-
-        Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
-        a warning or a retry; the log is in a format that holds no messages (then it is unknown).
-        """,
-        background=0.006,
-        sources=("axolotl_stability", "nccl_troubleshooting"),
+    outcome_of(
+        error_message,
+        0.006,
+        "axolotl_stability",
+        "nccl_troubleshooting",
         follows=("out_of_memory_error", "collective_timeout", "device_error"),
     ),
     outcome_of(out_of_memory_error, 0.001, "axolotl_stability", of="error_message"),
@@ -145,14 +155,7 @@ _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_
     outcome_of(
         label_out_of_range_error, 0.0005, "detectron2_issue_2365", "supergradients_issue_1307", of="error_message"
     ),
-    Outcome(
-        "ends_in_error",
-        """The last thing in the log is an exception or error that no known message explains.
-
-        Not this when: training went on after it; a known message says more; the user interrupted the run.
-        """,
-        background=0.01,
-    ),
+    outcome_of(ends_in_error, 0.01),
     whole_run=True,
 )
 def failure(run: Run) -> Answers:
@@ -160,13 +163,11 @@ def failure(run: Run) -> Answers:
     matching(run, _ANY)
     known = [one for one in run.fatal if _is_known(one)]
     if known:
-        message = _message(run, known[0], "a known error message", known=len(known))
+        message = error_message(run, known[0], "a known error message", len(known))
         return {"error_message": message, **told(by_outcome(_KINDS, run))}
     ended = [one for one in run.fatal if _EXCEPTION.search(one.text)]
     if ended:
-        said = f"the log ends in an error, in {quoted(ended[-1])}"
-        values = {"line": ended[-1].line, "records_after": run.records - ended[-1].records}
-        return {"ends_in_error": Evidence(said, steps=(run.last_step,), values=values)}
+        return {"ends_in_error": ends_in_error(run, ended[-1])}
     if not run.messages:
         return {}
-    return {"error_message": _message(run, run.messages[0], "a line that reads like an error", known=0)}
+    return {"error_message": error_message(run, run.messages[0], "a line that reads like an error", 0)}

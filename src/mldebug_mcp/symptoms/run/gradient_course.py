@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.spikes import Spike, baseline, spikes
-from mldebug_mcp.measure.statistics import mad, median, start_level
+from mldebug_mcp.measure.gradients import jumps_of
+from mldebug_mcp.measure.statistics import median, start_level
 from mldebug_mcp.measure.stretches import stretches_of
 from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.readings import outcome_of
@@ -25,12 +25,8 @@ norms settle in a twentieth of a run; a level of two stretches outlives an outli
 RISING, STILL = 0.8, 0.25
 """Share of pairs of stretches of which the later is the higher, and of the growth that the later half makes: a trend,
 not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
-JUMPS, SPREADS = 10.0, 8.0
-"""Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
-logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
-FEWEST, WINDOWS, WIDEST, NARROWEST = 12, 20, 50, 6
-"""Norms that are needed; the part of them that is the window before a jump, at most and at least. Chosen: six before
-it, and some behind."""
+FEWEST = 12
+"""Norms that are needed. Chosen: six before a jump, and some behind."""
 USUAL_SHARE, USUAL = 0.02, 5
 """Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
 POLICIES = ("rl", "ppo", "grpo")
@@ -78,7 +74,7 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
     learn meets a surprise, and its norm is still no larger than in the first records.
     """
-    found = _jumps(norm)
+    found = jumps_of(norm)
     if run.kind in POLICIES:
         found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
     if not found or len(found) > max(USUAL, USUAL_SHARE * len(norm)):
@@ -91,17 +87,6 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
         steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
         values={"level_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
     )
-
-
-def _jumps(norm: Series) -> list[Spike]:
-    """Return where the logarithm of the norm stands far above its level, in units of its own scatter."""
-    log = np.log(norm.value)
-    width = int(np.clip(len(log) // WINDOWS, NARROWEST, WIDEST))
-    base = baseline(log, width)
-    overall = mad(base.rest(log))
-    spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
-    threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
-    return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
 
 
 @question(

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy, is_solved
 from mldebug_mcp.measure.reward_course import EXPLORATION
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, most_earned, rewards_of, seems_to_learn
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
 from mldebug_mcp.measure.unknown import require_values
 from mldebug_mcp.symptoms.readings import outcome_of
@@ -25,11 +25,6 @@ LEAST, LEAST_TO_STAY = 5, 20
 course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
-NEAR_BEST = 0.05
-"""Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
-NEARLY_THEN = 0.1
-"""Below the most that can be earned: where the reward had come to when entropy was gone. Chosen: a wrong answer in
-ten."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
 GROWTH, SHARE_OF_GROWTH, SIGMAS = 2.0, 0.25, 6.0
@@ -64,7 +59,7 @@ def entropy_low(run: Run) -> Evidence | None:
     below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
     fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
-    onset, solved = min(float(series.step[fall]), below), _is_solved(run)
+    onset, solved = min(float(series.step[fall]), below), is_solved(run)
     beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
         f"entropy is below {figure(limit)} from {run.step_name} {figure(below)} on and ends at {figure(end)}; "
@@ -82,32 +77,6 @@ def _reward_by(run: Run, step: float) -> str:
         return ""
     start, end = start_level(rewards.value), end_level(rewards.value)
     return f"; the reward was {figure(start)} at first, {figure(then)} by then and is {figure(end)} at the end"
-
-
-def _is_solved(run: Run) -> bool:
-    """Say whether the agent of a game has come to its best return, and stays there."""
-    rewards = rewards_of(run)
-    if rewards is None:
-        return False
-    if run.kind in TEXT_POLICIES:
-        return _earns_all_first(rewards, entropy(run))
-    if not seems_to_learn(run):
-        return False
-    level = blocks(averaged(run, rewards).value, 10).level
-    return float(level[-1]) >= float(level.max()) - NEAR_BEST * float(np.ptp(level))
-
-
-def _earns_all_first(rewards: Series, chance: Series) -> bool:
-    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
-
-    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
-    """
-    most = most_earned(rewards)
-    if most is None:
-        return False
-    gone = np.flatnonzero(chance.value < SHARE_OF_START * start_level(chance.value))
-    then = rewards.at(float(chance.step[gone[0]])) if len(gone) else None
-    return then is not None and then >= (1 - NEARLY_THEN) * most > float(rewards.value[0])
 
 
 def entropy_high(run: Run) -> Evidence | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.beginning import epoch_at
+from mldebug_mcp.measure.rate import still_rising
 from mldebug_mcp.measure.usual_rates import (
     GENEROUS_ABOVE,
     GENEROUS_BELOW,
@@ -21,8 +21,6 @@ EXTREME = 15.0
 """Times the upper end of what is usual. Chosen: three times the margin that makes a rate high."""
 SMALLEST_MODELS = 3e-3
 """... and above this. Chosen: a model of a few layers, trained from scratch, takes it."""
-WARMUP = 0.1
-"""Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
 _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playbook", "karpathy_recipe")
 
 
@@ -51,7 +49,7 @@ def lr_low(run: Run, peak: float, step: float) -> Evidence | None:
     Not this when: the log ends within the warmup; the optimizer is of a family whose rates have other scales.
     """
     ranges = usual_rates(run)
-    if run.setting("learning_rate") is None and _still_rising(run):
+    if run.setting("learning_rate") is None and still_rising(run):
         raise CannotTell("the log may end within the warmup of the learning rate, whose peak is not configured")
     low = [one for one in ranges if 0 < peak < one.low / GENEROUS_BELOW]
     return _outside(run, ranges, low, peak, step)
@@ -76,15 +74,6 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
         steps=(step,),
         values={"peak": peak, "usual_low": far.low, "usual_high": far.high, "factor": factor},
     )
-
-
-def _still_rising(run: Run) -> bool:
-    if "learning_rate" not in run or not len(rate := run["learning_rate"].finite):
-        return False
-    if len(rate) == 1:
-        epoch = epoch_at(run, float(rate.step[0]))
-        return epoch is not None and epoch < WARMUP
-    return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])
 
 
 @question(
