@@ -11,8 +11,8 @@ from mldebug_mcp.measure.rewards import held_out_scores, rewards_of, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, monotone, start_level
 from mldebug_mcp.measure.unknown import require_values
 from mldebug_mcp.symptoms.readings import outcome_of
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import by_outcome, first_seen
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import figure
 
 SHARE = "completions/clipped_ratio"
@@ -99,6 +99,15 @@ def completions_truncated(run: Run, share: Series) -> Evidence | None:
     return _at_limit(run, share)
 
 
+def completions_never_end(truncated: Evidence, share: Series) -> Evidence | None:
+    """No completion ends by itself, in nearly every record from the first on.
+
+    Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.
+    """
+    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
+    return truncated if always else None
+
+
 def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
     """Most completions ended by themselves at first, and more than 80 % run into the length limit later.
 
@@ -140,17 +149,7 @@ def _reward_beside(run: Run) -> str:
     outcome_of(completion_length_grows, 0.025, "axolotl_stability", needs=("completion_length",)),
     outcome_of(completion_length_shrinks, 0.01, needs=("completion_length",)),
     outcome_of(completions_truncated, 0.01, "axolotl_stability", needs=(SHARE,)),
-    Outcome(
-        "completions_never_end",
-        """No completion ends by itself, in nearly every record from the first on.
-
-        Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.""",
-        background=0.05,
-        sources=("axolotl_faq",),
-        needs=(SHARE,),
-        as_chosen=True,
-        of="completions_truncated",
-    ),
+    outcome_of(completions_never_end, 0.05, "axolotl_faq", needs=(SHARE,), as_chosen=True, of="completions_truncated"),
     outcome_of(completions_reach_limit, 0.01, "axolotl_stability", needs=(SHARE,)),
     any_of=("completion_length", SHARE),
     not_for=NOT_POLICY,
@@ -162,6 +161,4 @@ def completions(run: Run) -> Answers:
     at_limit = completions_truncated if at_first >= CUT else completions_reach_limit
     of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()
     answers = first_seen(by_outcome((*of_length, at_limit), run, share))
-    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
-    truncated = answers.get("completions_truncated")
-    return {**answers, "completions_never_end": truncated} if always and isinstance(truncated, Evidence) else answers
+    return with_attribute(answers, "completions_truncated", completions_never_end, share)

@@ -22,7 +22,7 @@ from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.telling import by_outcome, first_seen
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -163,13 +163,13 @@ def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
     )
 
 
-def eval_above_start(run: Run, wide: Evidence) -> Evidence | CannotTell | None:
+def eval_above_start(wide: Evidence, run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss, and above what the training loss was at first.
 
     Not this when: the training loss is near zero; the evaluation loss stays below where training began.
     """
     if run.kind == "sft":
-        return CannotTell("a model that is fine-tuned knows something already, and may forget it")
+        raise CannotTell("a model that is fine-tuned knows something already, and may forget it")
     return wide if wide.values["eval"] >= ABOVE * wide.values["start"] else None
 
 
@@ -206,7 +206,4 @@ def eval_gap_at_zero(run: Run) -> Evidence | None:
 def eval_gap(run: Run) -> Answers:
     """Look at the first evaluations, then at the first pass, then at the later half."""
     judges = (eval_bad_from_start, eval_gap_in_first_pass, eval_gap_wide, eval_gap_at_zero)
-    answers = first_seen(by_outcome(judges, run))
-    wide = answers.get("eval_gap_wide")
-    above = eval_above_start(run, wide) if isinstance(wide, Evidence) else None
-    return answers if above is None else {**answers, "eval_above_start": above}
+    return with_attribute(first_seen(by_outcome(judges, run)), "eval_gap_wide", eval_above_start, run)

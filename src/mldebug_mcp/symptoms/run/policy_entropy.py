@@ -13,8 +13,8 @@ from mldebug_mcp.measure.rewards import TEXT_POLICIES, rewards_of, seems_to_lear
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
 from mldebug_mcp.measure.unknown import require_values
 from mldebug_mcp.symptoms.readings import outcome_of
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import by_outcome, first_seen
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import figure
 
 COLLAPSED, SHARE_OF_START = 0.01, 0.1
@@ -100,6 +100,14 @@ def entropy_high(run: Run) -> Evidence | None:
     )
 
 
+def entropy_grows(high: Evidence) -> Evidence | None:
+    """The entropy of the policy grows far above its lowest level.
+
+    Not this when: it is as high as it was at the start, which tells of the model or its temperature.
+    """
+    return high if high.values["grows"] else None
+
+
 def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
     lowest = float(cut.level.min())
     if run.kind in TEXT_POLICIES:
@@ -150,15 +158,7 @@ def exploration_ends_early(run: Run) -> Evidence | None:
 @question(
     outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing"),
     outcome_of(entropy_high, 0.012, "axolotl_stability", "rahtz_reproducing"),
-    Outcome(
-        "entropy_grows",
-        """The entropy of the policy grows far above its lowest level.
-
-        Not this when: it is as high as it was at the start, which tells of the model or its temperature.""",
-        background=0.004,
-        sources=("axolotl_stability",),
-        of="entropy_high",
-    ),
+    outcome_of(entropy_grows, 0.004, "axolotl_stability", of="entropy_high"),
     outcome_of(exploration_ends_early, 0.005),
     any_of=(*ENTROPIES, *EXPLORATION),
     not_for=NOT_POLICY,
@@ -168,6 +168,4 @@ def policy_entropy(run: Run) -> Answers:
     if not any(name in run for name in ENTROPIES):
         return first_seen({"entropy_high": partial(_at_random, run), **by_outcome((exploration_ends_early,), run)})
     answers = first_seen(by_outcome((entropy_low, entropy_high), run))
-    high = answers.get("entropy_high")
-    grows = isinstance(high, Evidence) and high.values["grows"]
-    return {**answers, "entropy_grows": high} if grows and high is not None else answers
+    return with_attribute(answers, "entropy_high", entropy_grows)

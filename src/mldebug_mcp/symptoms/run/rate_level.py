@@ -14,7 +14,7 @@ from mldebug_mcp.measure.usual_rates import (
 )
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.telling import by_outcome, first_seen, told
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import figure
 
 EXTREME = 15.0
@@ -85,5 +85,4 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
 def rate_level(run: Run) -> Answers:
     """Compare the peak rate with the ranges that are usual for such a run, on both sides."""
     answers = first_seen(by_outcome((lr_high, lr_low), run, *peak_rate(run)))
-    high = answers.get("lr_high")
-    return {**answers, **told(by_outcome((lr_extreme,), high))} if isinstance(high, Evidence) else answers
+    return with_attribute(answers, "lr_high", lr_extreme)

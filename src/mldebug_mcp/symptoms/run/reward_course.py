@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
-from mldebug_mcp.measure.reward_course import Standing, floor, standing, swings
+from mldebug_mcp.measure.reward_course import AT_ONCE, HALF, Standing, floor, lost_at_once, standing, swings
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, components, from_the_start
 from mldebug_mcp.measure.statistics import blocks, departure, drift, end_level, median, noise, start_level
 from mldebug_mcp.measure.unknown import require_values
@@ -29,9 +29,6 @@ something by luck."""
 SHARE_OF_RISE, SHARE_OF_LEVEL, SIGMAS = 0.5, 0.3, 6.0
 """Of what was gained that is lost again; of the best level of a language model that never rose; times the noise of
 block medians. Chosen: on simulated curves."""
-AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
-"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
-at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
 
 
 def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
@@ -133,7 +130,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
     first and learns later.
     """
     value = rewards.value
-    if _lost_at_once(run, rewards):
+    if lost_at_once(run, rewards):
         onset = float(rewards.step[int(np.argmax(value < HALF * value[0]))])
         return _fallen(run, float(value[0]), end_level(value), onset, "without having risen before")
     cut = blocks(value, 20)
@@ -160,14 +157,6 @@ def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evid
         steps=(onset,),
         values={"best": top, "end": end, "fall": top - end},
     )
-
-
-def _lost_at_once(run: Run, rewards: Series) -> bool:
-    """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
-    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
-    first, rest = float(rewards.value[0]), rewards.value[AT_ONCE:]
-    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
-    return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first
 
 
 def _spread(run: Run) -> float:
