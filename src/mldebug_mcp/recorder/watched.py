@@ -92,15 +92,12 @@ class Watched:
             scale = getattr(self.scaler, "_scale", None)
             step.draft.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
 
+    @guarded
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
         """Take the norm that clipping worked out, before it scales the gradients."""
         step = self._step
         if step is None or not parameters or id(parameters[0]) not in self._ids:
             return
-        self._clipped(step, max_norm, norm)
-
-    @guarded
-    def _clipped(self, step: Step, max_norm: float, norm: Tensor) -> None:
         step.backward_until(step.now())
         step.draft.put("grad_norm", norm)
         if max_norm != math.inf:
