@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.faults.__main__ import FOLDER
-from benchmarks.faults.figures import table
+from benchmarks.faults.figures import keep, table
 from benchmarks.recorder.beside import beside, record_made
 from benchmarks.recorder.kills import kills
 from benchmarks.recorder.overhead import overhead
@@ -23,15 +23,20 @@ def main() -> None:
         "--made", type=Path, default=FOLDER, help="record: a folder of benchmarks.faults train, whose runs are recorded"
     )
     parser.add_argument("--count", type=int, default=0, help="faults, record: runs, 300; kills: trainings, 100")
+    parser.add_argument("--save", action="store_true", help="keep the figures for the pages; not for record")
     options = parser.parse_args()
-    if options.command == "overhead":
-        print(table(overhead()))
-    elif options.command == "kills":
-        print(table(kills(options.count or 100)))
-    elif options.command == "record":
+    if options.command == "record":
         record_made(options.made, options.folder, options.count or 300)
+        return
+    if options.command == "overhead":
+        rows = overhead()
+    elif options.command == "kills":
+        rows = kills(options.count or 100)
     else:
-        print(table(beside(options.folder, options.count or 300)))
+        rows = beside(options.folder, options.count or 300)
+    print(table(rows))
+    if options.save:
+        keep(f"recorder_{options.command}", rows)
 
 
 if __name__ == "__main__":
