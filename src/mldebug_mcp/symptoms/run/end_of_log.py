@@ -15,11 +15,7 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, questio
 from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
-_SAID = {
-    "error": "it ends in an error",
-    "interrupted": "it was interrupted",
-    "cut": "its last line is cut off",
-}
+_SAID = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
 
 

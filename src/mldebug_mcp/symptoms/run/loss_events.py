@@ -62,7 +62,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
             "count": len(jumps.found),
             "recovered": float(bool(worst.recovered)),
             **spacing,
-            **_numbers(others),
+            **{name: number for one in others for name, number in one.numbers.items()},
         },
     )
 
@@ -211,15 +211,6 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     if norm is not None:
         said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
     return "".join(f"; {part}" for part in said.values())
-
-
-def _numbers(others: list[Moved]) -> dict[str, float]:
-    numbers = {}
-    for one in others:
-        numbers[f"{one.metric}_before"], numbers[f"{one.metric}_there"] = one.before, one.there
-        if one.since is not None:
-            numbers[f"{one.metric}_moved_since"] = one.since
-    return numbers
 
 
 def _said(spike: Spike, loss: Series) -> str:

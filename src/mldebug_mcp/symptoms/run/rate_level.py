@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.rate import still_rising
-from mldebug_mcp.measure.usual_rates import (
-    GENEROUS_ABOVE,
-    GENEROUS_BELOW,
-    Range,
-    peak_rate,
-    refuse_wide,
-    usual_rates,
-)
+from mldebug_mcp.measure.usual_rates import GENEROUS_ABOVE, GENEROUS_BELOW, Range, peak_rate, refuse_wide, usual_rates
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
