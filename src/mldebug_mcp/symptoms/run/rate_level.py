@@ -71,7 +71,7 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
 
 @question(
     outcome_of(lr_high, 0.05, *_SOURCES, as_chosen=True),
-    outcome_of(lr_extreme, 0.004, *_SOURCES, of="lr_high", as_chosen=True),
+    outcome_of(lr_extreme, 0.02, *_SOURCES, of="lr_high", as_chosen=True),
     outcome_of(lr_low, 0.02, *_SOURCES, as_chosen=True),
     not_for=("diffusion",),
 )
