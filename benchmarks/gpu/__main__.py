@@ -2,15 +2,16 @@
 
     python -m benchmarks.gpu [--into FOLDER] [--dry] [--only PART ...] [--seconds 520]
 
-It needs torch for CUDA and, for the estimates, transformers; bitsandbytes is measured where it is installed. A case
-that breaks is recorded and stops no other. Without `--into` the figures stand in benchmarks/gpu/figures.json and
-docs/gpu.md; with it the same two files, and a few of the snapshots, in that folder. `--dry` does it all on a CPU, as
-far as one can.
+It needs torch for CUDA, numpy, pydantic and, for the estimates, transformers; where this package is not installed, also
+PYTHONPATH=src:. from the root of the repository. bitsandbytes is measured where it is installed. A case that breaks is
+recorded and stops no other. Without `--into` the figures stand in benchmarks/gpu/figures.json and docs/gpu.md; with it
+the same two files, and a few of the snapshots, in that folder. `--dry` does it all on a CPU, as far as one can.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import sys
@@ -67,6 +68,8 @@ def measured(folder: Path, parts: Sequence[str], seconds: float, *, dry: bool) -
                     f"{one.part:10} {one.case:34} {one.state:8} {one.seconds:7.1f} s  {one.why[:200]}", file=sys.stderr
                 )
                 outcomes.append(one)
+            gc.collect()
+            torch.cuda.empty_cache()  # processes that later parts start need the room
     return {
         "machine": described(),
         "dry": dry,

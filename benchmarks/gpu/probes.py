@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,20 +59,22 @@ def run(clock: Clock, *, dry: bool) -> Iterator[Outcome]:
     device = "cpu" if dry else "cuda"
     for_verdicts = clock.share(FOR_VERDICTS)
     with _neighbour(device) as neighbour:
-        yield run_case(PART, "a process of its own", clock, lambda: _own_process(device))
-        yield run_case(PART, "out of memory", clock, lambda: _out_of_memory(device))
-        yield run_case(PART, "cancelled", clock, lambda: _cancelled(device))
+        for asked in (device, "auto"):
+            yield run_case(PART, f"device {asked}", clock, partial(_own_process, asked, device))
+        yield run_case(PART, "out of memory", clock, partial(_out_of_memory, device))
+        yield run_case(PART, "cancelled", clock, partial(_cancelled, device))
         for name in SUBJECTS:
-            yield run_case(PART, f"time of {name}", clock, lambda name=name: _time(name, device))  # type: ignore[misc]
+            yield run_case(PART, f"time of {name}", clock, partial(_time, name, device))
         for left, dtype in zip((3, 2, 1), DTYPES[:1] if dry else DTYPES, strict=False):
             own = for_verdicts.share(1 / left)
             names = list(FEW if dry else EXPECTED)
-            yield run_case(PART, f"verdicts in {dtype}", own, lambda: _verdicts(names, dtype, device, own))  # noqa: B023
-        yield run_case(PART, "another process on the device", clock, lambda: _still_whole(neighbour))
+            yield run_case(PART, f"verdicts in {dtype}", own, partial(_verdicts, names, dtype, device, own))
+        yield run_case(PART, "another process on the device", clock, partial(_still_whole, neighbour))
 
 
-def _own_process(device: str) -> Told:
-    result = probe_overfit(entry=f"{PIPELINES}:healthy_classifier", device=device)
+def _own_process(asked: str, device: str) -> Told:
+    """Probe as users do, on a device that they name or leave to the probe."""
+    result = probe_overfit(entry=f"{PIPELINES}:healthy_classifier", device=asked)
     right = result.verdict == "memorised" and result.device.startswith(device)
     return Told(right, {"verdict": result.verdict, "device": result.device, "seconds": round(result.seconds, 1)})
 
@@ -178,7 +181,7 @@ def _pool(clock: Clock) -> Iterator[ProcessPoolExecutor]:
         processes = list((pool._processes or {}).values())
         pool.shutdown(wait=False, cancel_futures=True)
         for one in processes:
-            one.join(min(5.0, clock.left))
+            one.join(min(1.0, clock.left))
             one.kill()
             one.join()
 
