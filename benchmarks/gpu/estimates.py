@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,7 +24,7 @@ def run(clock: Clock, folder: Path, names: list[str] | None = None, *, dry: bool
     measure = _simulated_peak if dry else measured_peak
     for one in CONFIGURATIONS:
         if names is None or one.name in names:
-            yield run_case(PART, one.name, clock, lambda one=one: _compared(one, folder, measure))  # type: ignore[misc]
+            yield run_case(PART, one.name, clock, partial(_compared, one, folder, measure))
 
 
 def _compared(configuration: Configuration, folder: Path, measure: Callable[[Configuration], int]) -> Told:

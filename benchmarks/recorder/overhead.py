@@ -68,9 +68,9 @@ class Model(nn.Module):
 class Loop:
     """A training loop, recorded or bare."""
 
-    def __init__(self, size: Size, path: Path | None) -> None:
+    def __init__(self, size: Size, path: Path | None, device: str = "cpu") -> None:
         torch.manual_seed(0)
-        self.model = Model(size)
+        self.model = Model(size).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
         self.recorder = Recorder(path).watch(self.model, self.optimizer) if path is not None else None
 
