@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mldebug_mcp.batch.tokenizer_files import ADDED, CONFIG, SPECIAL, TEMPLATE, TEMPLATES, WHOLE
+from mldebug_mcp.limits import unhurried
 
 if TYPE_CHECKING:
     from tokenizers import AddedToken
@@ -99,7 +100,8 @@ def load_fast(folder: Path) -> FastTokenizer:
     Raises:
         Exception: whatever the package raises that reads it.
     """
-    from tokenizers import Tokenizer as Backend
+    with unhurried():
+        from tokenizers import Tokenizer as Backend
 
     backend = Backend.from_file(str(folder / WHOLE))
     settings = _settings(folder, backend)
