@@ -89,6 +89,13 @@ def test_a_hostile_file_is_refused_within_its_limits_while_the_server_answers_ot
 
 
 @linux
+def test_a_small_batch_in_json_is_read_within_the_limits(server: Process, folder: Path) -> None:
+    (folder / "batch.json").write_text(json.dumps({"input_ids": [[1, 5, 6]], "labels": [[-100, 5, 6]]}))
+    failed, said = call(server, "inspect_batch", path=str(folder / "batch.json"))
+    assert not failed, said
+
+
+@linux
 def test_no_configuration_in_yaml_holds_up_a_diagnosis(server: Process, folder: Path) -> None:
     for name, text in TEXTS.items():
         (folder / "args.yaml").write_text(text)
