@@ -132,13 +132,12 @@ def open_input(path: Path, buffering: int = -1) -> BinaryIO:
 def read_bytes(path: Path, limit: int, instead: str = "name another file") -> bytes:
     """Return the content of a file; raises InputError if it has more bytes than `limit`, and as `open_input` does."""
     with open_input(path) as file:
-        # Python claims as many bytes as are asked for, and a helper may not claim what a limit of a gigabyte allows.
-        data = file.read(min(limit + 1, os.fstat(file.fileno()).st_size))
-    if len(data) > limit:
-        raise InputError(
-            f"{shorten(str(path), 200)}: too large to read whole, with more than {limit:,} bytes; {instead}"
-        )
-    return data
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise InputError(
+                f"{shorten(str(path), 200)}: too large to read whole, with more than {limit:,} bytes; {instead}"
+            )
+        return file.read(size)  # no more: memory is claimed for all that is asked for, before anything is read
 
 
 def library_path(file: BinaryIO) -> str:
