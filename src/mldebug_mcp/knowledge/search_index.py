@@ -34,7 +34,7 @@ NEAREST = 0.3
 """Of the score of the best cause: what the cause gets that has the nearest phrase (fitted as `SPEAKS`)."""
 FURTHER = 0.5
 """What each further entry that speaks for a cause counts of the one before (chosen)."""
-OF_KIND = {"cause": 1.2, "menu": 1.7}
+OF_KIND = {"cause": 1.2, "menu": 1.9}
 """A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
 COMMON = 0.1
 """Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
