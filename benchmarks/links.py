@@ -3,23 +3,18 @@
     python -m benchmarks.links [--list]
 
 A link is a row of PLAYBOOK.md. It is quoted where the row cites a quote, and counted where runs of `benchmarks/faults`
-with that cause, in which the symptom can be judged, are in the fit. With `--list` the links with neither are printed,
-by cause: find a source for them, or inject the cause.
+with that cause, in which the symptom can be judged, are in the fit. A link with neither does not weigh in the ranking.
+With `--list` these are printed, by cause: find a source for them, or inject the cause and fit anew.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from mldebug_mcp.diagnose.calibrate import fitted
 from mldebug_mcp.knowledge import catalogue
-
-FITTED = Path(__file__).parents[1] / "src" / "mldebug_mcp" / "diagnose" / "fitted.json"
-LEAST = 1.0
-"""Runs, weighted, in which a symptom could be judged, from which a link counts as counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +25,16 @@ class Link:
     symptom: str
     frequency: str
     quotes: tuple[str, ...]
-    runs: float
+    counted: bool
 
 
 def links() -> Iterator[Link]:
     """Yield the links of all causes in file order."""
-    counted: dict[str, dict[str, list[float]]] = json.loads(FITTED.read_text(encoding="utf-8"))["causes"]
+    numbers = fitted()
     for cause in catalogue().causes.values():
         for effect in cause.effects:
-            _, runs = counted.get(cause.id, {}).get(effect.symptom, (0.0, 0.0))
-            yield Link(cause.id, effect.symptom, effect.frequency.value, effect.quotes, runs)
+            counted = numbers.counted(cause.id, effect.symptom)
+            yield Link(cause.id, effect.symptom, effect.frequency.value, effect.quotes, counted)
 
 
 def main() -> None:
@@ -48,12 +43,10 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="list the links with neither a quote nor a count")
     listed = parser.parse_args().list
     found = list(links())
-    neither = [one for one in found if not one.quotes and one.runs < LEAST]
+    neither = [one for one in found if not one.quotes and not one.counted]
     print("| links | quoted | counted | both | neither |\n| --- | --- | --- | --- | --- |")
-    quoted, counted = (
-        sum(map(bool, each)) for each in zip(*((one.quotes, one.runs >= LEAST) for one in found), strict=True)
-    )
-    both = sum(bool(one.quotes) and one.runs >= LEAST for one in found)
+    quoted, counted = (sum(map(bool, each)) for each in zip(*((one.quotes, one.counted) for one in found), strict=True))
+    both = sum(bool(one.quotes) and one.counted for one in found)
     print(f"| {len(found)} | {quoted} | {counted} | {both} | {len(neither)} |")
     if listed:
         print("\n| cause | links with neither |\n| --- | --- |")

@@ -16,13 +16,14 @@ class Process:
 
     Args:
         root: The one folder that it may read; where None, those of the environment.
+        options: Of the command line.
         variables: Further ones of its environment.
     """
 
-    def __init__(self, root: Path | None = None, **variables: str) -> None:
+    def __init__(self, root: Path | None = None, *options: str, **variables: str) -> None:
         roots = {} if root is None else {"MLDEBUG_MCP_ROOTS": str(root)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mldebug_mcp"],
+            [sys.executable, "-m", "mldebug_mcp", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

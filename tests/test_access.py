@@ -22,6 +22,7 @@ from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.probe.job import check_entry, check_interpreter
 from mldebug_mcp.server import make_server
+from tests.stdio_process import Process
 
 pytestmark = pytest.mark.anyio
 SOURCE = Path(access.__file__).parent
@@ -361,6 +362,34 @@ def test_the_command_takes_roots_with_and_without_serve_and_only_for_the_server(
     assert "no such folder" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--root", str(root), "explain", "loss_spike"])
+
+
+def told_by_a_probe(root: Path, *options: str, **variables: str) -> str:
+    server = Process(root, *options, **variables)
+    with server.process:
+        server.start()
+        answer = server.ask("tools/call", name="probe_overfit", arguments={"batch": str(root / "batch.json")})
+        server.process.kill()
+    return json.dumps(answer)
+
+
+@pytest.mark.parametrize("named", ["by its path", "auto"])
+def test_a_probe_runs_in_the_environment_that_the_server_was_started_with_though_it_lies_outside(
+    tmp_path: Path, named: str
+) -> None:
+    root, training = tmp_path / "root", tmp_path / "training"
+    (training / "bin").mkdir(parents=True)
+    (training / "bin" / "python").write_text("#!/bin/sh\nexit 9\n")
+    (training / "bin" / "python").chmod(0o755)
+    (training / "lib" / "python3.12" / "site-packages" / "torch").mkdir(parents=True)
+    (training / "lib" / "python3.12" / "site-packages" / "torch" / "__init__.py").touch()
+    root.mkdir()
+    (root / "batch.json").write_text(json.dumps({"input_ids": [[1, 2, 3]], "labels": [[1, 2, 3]]}))
+    if named == "auto":
+        told = told_by_a_probe(root, "--python", "auto", VIRTUAL_ENV=str(training))
+    else:
+        told = told_by_a_probe(root, "--python", str(training))
+    assert f"{training}/bin/python did not run the probe (exit code 9)" in told
 
 
 @pytest.mark.usefixtures("only")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -84,6 +86,13 @@ def test_a_hostile_file_is_refused_within_its_limits_while_the_server_answers_ot
     for one in children(server.process.pid):
         assert peak_mib(one) <= max(MOST_MIB, before.get(one, 0))
     assert not call(server, "diagnose_run", path=log(folder))[0]
+
+
+@linux
+def test_a_small_batch_in_json_is_read_within_the_limits(server: Process, folder: Path) -> None:
+    (folder / "batch.json").write_text(json.dumps({"input_ids": [[1, 5, 6]], "labels": [[-100, 5, 6]]}))
+    failed, said = call(server, "inspect_batch", path=str(folder / "batch.json"))
+    assert not failed, said
 
 
 @linux
@@ -247,6 +256,32 @@ async def test_a_helper_that_nothing_calls_ends_and_the_next_call_gets_another(
             assert not Path(helper.scratch).exists()
     finally:
         helpers.close()
+
+
+@pytest.mark.anyio
+async def test_the_server_answers_others_while_it_removes_what_a_helper_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, waited = threading.Event(), []
+
+    def slow(folder: str, *, ignore_errors: bool) -> None:
+        waited.append(answered.wait(20))
+        rmtree(folder, ignore_errors=ignore_errors)
+
+    rmtree = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)
+    helpers = pool.Pool("mldebug_mcp.server.calls", roots=[str(tmp_path)])
+    await helpers.warm()
+    (helper,) = helpers.idle
+    while helper in helpers.idle:
+        await anyio.sleep(0.05)
+    answered.set()
+    assert helper.retirement is not None
+    with anyio.fail_after(30):
+        await helper.retirement
+    assert waited == [True]
+    assert not Path(helper.scratch).exists()
 
 
 @pytest.mark.anyio

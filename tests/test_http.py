@@ -305,7 +305,7 @@ def test_a_token_that_is_made_is_shown_once_and_opens_the_door() -> None:
 
 
 def test_the_token_can_be_given_as_an_option_and_a_short_one_is_warned_of() -> None:
-    with http_server("--token", "short", token="of-the-environment") as server:  # noqa: S106 - of the test
+    with http_server("--token", "short", token="of-the-environment") as server:
         assert hello(server, Authorization="Bearer short").status_code == 200
         assert hello(server, Authorization="Bearer of-the-environment").status_code == 401
         assert "shorter than 16" in server.end()

@@ -7,13 +7,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("transformers")
-from transformers import AutoTokenizer
 
 from mldebug_mcp.access import Access, confined
 from mldebug_mcp.batch import tokenizer_files
@@ -21,7 +19,6 @@ from mldebug_mcp.batch.tokenizer import load_tokenizer
 from mldebug_mcp.batch.tokenizer_files import copied
 from mldebug_mcp.diagnose.batch import inspect_batch
 from mldebug_mcp.errors import InputError
-from tests.batch.kit import FAMILIES, make_hf
 from tests.hostile.tokenizers import SECRET, batch_of_ids, naming_a_file
 from tests.stdio_process import Process
 
@@ -72,16 +69,19 @@ def told(root: Path, tokenizer: Path) -> str:
 
 
 @pytest.mark.parametrize("roots", [True, False], ids=["roots", "no roots"])
+@pytest.mark.parametrize("whole", [True, False], ids=["tokenizer.json", "vocabulary files"])
 @pytest.mark.parametrize("key", KEYS)
-def test_no_key_of_a_tokenizer_opens_a_file_elsewhere(root: Path, key: str, roots: bool) -> None:
-    tokenizer = naming_a_file(root / "tokenizer", key, root.parent / "secret.txt")
-    with confined(Access((str(root),) if roots else None)):
+def test_no_key_of_a_tokenizer_opens_a_file_elsewhere(root: Path, key: str, whole: bool, roots: bool) -> None:
+    tokenizer = naming_a_file(root / "tokenizer", key, root.parent / "secret.txt", whole=whole)
+    opened: list[str] = []
+    with confined(Access((str(root),) if roots else None)), watched(opened):
         assert "hunter" not in told(root, tokenizer)
+    assert str(root.parent / "secret.txt") not in opened
 
 
 def test_no_tokenizer_shows_a_client_a_file_outside_the_roots(root: Path, server: Process) -> None:
-    for key in KEYS:
-        tokenizer = naming_a_file(root / f"tokenizer {key}", key, root.parent / "secret.txt")
+    for key, whole in product(KEYS, (True, False)):
+        tokenizer = naming_a_file(root / f"tokenizer {key} {whole}", key, root.parent / "secret.txt", whole=whole)
         arguments = {"path": str(root / "batch.json"), "tokenizer": str(tokenizer), "detail": "full"}
         answer = server.ask("tools/call", name="inspect_batch", arguments=arguments)["result"]
         assert "hunter" not in json.dumps(answer), key
@@ -122,24 +122,17 @@ def test_a_key_of_a_tokenizer_that_is_not_what_it_should_be_is_named(
         inspect_batch(root / "batch.json", tokenizer)
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_a_tokenizer_is_loaded_as_transformers_itself_does(tmp_path: Path, family: str) -> None:
-    make_hf(family).save_pretrained(tmp_path / "tokenizer")
-    theirs = AutoTokenizer.from_pretrained(str(tmp_path / "tokenizer"))
-    ours = load_tokenizer(tmp_path / "tokenizer").hf
-    text = "What is <|im_start|> the </s>capital of France?"
-    assert ours(text)["input_ids"] == theirs(text)["input_ids"]
-    assert ours.special_tokens_map == theirs.special_tokens_map
-    assert ours.chat_template == theirs.chat_template
-    assert (ours.model_max_length, ours.padding_side) == (theirs.model_max_length, theirs.padding_side)
+def of_vocabulary_files(folder: Path) -> Path:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "paris", "is", "##sh", "red"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
 
 
 def test_a_tokenizer_of_vocabulary_files_alone_is_loaded_by_its_class(tmp_path: Path) -> None:
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "paris", "is", "##sh", "red"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    loaded = load_tokenizer(tmp_path)
+    pytest.importorskip("transformers")
+    loaded = load_tokenizer(of_vocabulary_files(tmp_path))
     assert loaded.hf.convert_ids_to_tokens(loaded.encode("Paris is reddish")) == [
         "[CLS]",
         "paris",
@@ -148,6 +141,29 @@ def test_a_tokenizer_of_vocabulary_files_alone_is_loaded_by_its_class(tmp_path: 
         "[SEP]",
     ]
     assert loaded.hf.model_max_length == 512
+
+
+def test_where_a_class_of_transformers_is_needed_and_not_there_the_error_says_how_to_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(InputError, match=r"no tokenizer.json.*save_pretrained.*mldebug-mcp\[batch\]"):
+        load_tokenizer(of_vocabulary_files(tmp_path))
+
+
+def test_a_tokenizer_json_is_loaded_and_its_template_rendered_without_transformers(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    tokenizer = naming_a_file(root / "tokenizer", "vocab", root / "none", whole=True)
+    (tokenizer / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    )
+    rows = [{"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hello"}]}] * 3
+    (root / "chats.json").write_text(json.dumps(rows))
+    summary = inspect_batch(root / "chats.json", tokenizer).batch
+    assert (summary.unit, summary.rows, summary.vocabulary_size) == ("tokens", 3, 28)
+    assert summary.trained_tokens
 
 
 def test_a_tokenizer_of_two_thousand_links_is_copied_up_to_a_bound(root: Path) -> None:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import mldebug_mcp
-from mldebug_mcp import Diagnosis, InputError, diagnose_run, read_run
+from mldebug_mcp import Diagnosis, InputError, MissingExtraError, diagnose_run, read_run
 from mldebug_mcp.models.base import LONGEST_REPR
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -214,6 +214,14 @@ def test_the_hypotheses_and_the_metrics_come_as_data_frames() -> None:
     assert causes["probability"].sum() == pytest.approx(1)
     assert metrics.index.name == "step"
     assert metrics.loc[250, "loss"] == pytest.approx(6.616, abs=1e-3)
+
+
+def test_without_pandas_a_data_frame_is_refused_with_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = diagnose_run(EXAMPLES / "loss_spike")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for to_frame in (answer.to_frame, answer.log.to_frame):
+        with pytest.raises(MissingExtraError, match=r"pandas: pip install 'mldebug-mcp\[pandas\]'"):
+            to_frame()
 
 
 def test_the_curves_come_as_a_figure_that_a_notebook_shows() -> None:

@@ -95,7 +95,7 @@ def programs(watched: dict[str, Path]) -> set[str]:
 def tokenizer(folder: Path) -> Path:
     """Write a tokenizer of a few words."""
     tokenizers = pytest.importorskip("tokenizers")
-    words = tokenizers.models.WordLevel({"<pad>": 0, "</s>": 1, "a": 2, "b": 3}, unk_token="<pad>")  # noqa: S106
+    words = tokenizers.models.WordLevel({"<pad>": 0, "</s>": 1, "a": 2, "b": 3}, unk_token="<pad>")
     folder.mkdir()
     tokenizers.Tokenizer(words).save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(

@@ -8,8 +8,6 @@ import time
 
 import torch
 
-from benchmarks.gpu.running import Skip
-
 PACKAGES = ("torch", "transformers", "bitsandbytes", "numpy")
 
 
@@ -28,9 +26,3 @@ def described() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
-
-
-def needs_gpu(what: str) -> None:
-    """Skip a case where there is no GPU."""
-    if not torch.cuda.is_available():
-        raise Skip(f"{what} needs a GPU")

@@ -84,4 +84,4 @@ def run_case(part: str, case: str, clock: Clock, work: Callable[[], Told]) -> Ou
     except Exception as error:  # noqa: BLE001 - a case that breaks is an outcome, and the next is run
         last = "".join(traceback.format_exception(error)).strip().splitlines()[-LAST_LINES:]
         return outcome("error", {}, "\n".join(last))
-    return outcome("passed" if told.passed else "failed", told.figures, told.why)
+    return outcome("passed" if told.passed else "failed", told.figures, "" if told.passed else told.why)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import torch
 from tests.memory.allocator import Allocator, Frame, OutOfMemory, snapshot
@@ -43,7 +44,7 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, allocator: Allocator) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.allocator = allocator
-        self.held = self.peak = 0
+        self.held, self.peak = 0, 0
         self._frames: dict[tuple[str, int, str], Frame] = {}
         self._known: dict[int, int] = {}
 
@@ -107,3 +108,15 @@ def record(workload: Workload, path: Path) -> Totals:
         tree["device_traces"] = [[]]
     path.write_bytes(pickle.dumps(tree))
     return totals
+
+
+def peak_of(work: Callable[[torch.device], object]) -> int:
+    """Return the most bytes that tensors would hold on a GPU at a time."""
+    # Transformers takes tensors without data for a trace, in which it writes out masks that a GPU's kernels do without.
+    masks = "transformers.masking_utils"
+    ledger = Ledger(Allocator())
+    traced = mock.patch(f"{masks}.is_tracing", return_value=False)
+    packed = mock.patch(f"{masks}.find_packed_sequence_indices", return_value=None)
+    with traced, packed, FakeTensorMode(), ledger:
+        work(torch.device("cpu"))
+    return ledger.peak

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -37,8 +38,8 @@ def run(clock: Clock, folder: Path, names: list[str] | None = None, *, dry: bool
     with ThreadPoolExecutor(AT_ONCE) as pool:
         done = _simulated(pool, possible, folder, clock) if dry else _recorded(pool, possible, folder, clock)
         for one in chosen:
-            yield run_case(PART, one.name, clock, lambda one=one: _judged(one, folder, done, dry=dry))  # type: ignore[misc]
-    yield run_case(PART, TOOLS, clock, lambda: _beside(folder))
+            yield run_case(PART, one.name, clock, partial(_judged, one, folder, done, dry=dry))
+    yield run_case(PART, TOOLS, clock, partial(_beside, folder))
 
 
 def _why_not(workload: Workload, *, dry: bool) -> str:

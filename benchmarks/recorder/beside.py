@@ -33,7 +33,13 @@ def sample(count: int) -> list[Case]:
 
 def make_both(case: Case, bare: Path, recorded: Path) -> str:
     """Train a run twice, and write its log into one folder and its recording into the other."""
-    make(case, bare)
+    if not (bare / f"{case.name}.label.json").exists():
+        make(case, bare)
+    return record(case, bare, recorded)
+
+
+def record(case: Case, bare: Path, recorded: Path) -> str:
+    """Train a run of a folder once more, with a recorder; its label says of which run it is a version."""
     torch.set_num_threads(1)
     experiment = case.subject.usual(case.seed)
     case.rules.apply(experiment, case.severity)
@@ -48,8 +54,15 @@ def make_both(case: Case, bare: Path, recorded: Path) -> str:
     config = bare / case.name / "config.json"
     if config.exists():
         shutil.copy(config, folder)
-    shutil.copy(bare / f"{case.name}.label.json", recorded)
+    label = json.loads((bare / f"{case.name}.label.json").read_text(encoding="utf-8"))
+    (recorded / f"{case.name}.label.json").write_text(json.dumps(label | {"of": case.name}), encoding="utf-8")
     return case.name
+
+
+def record_made(made: Path, recorded: Path, count: int, processes: int = 2) -> None:
+    """Record runs of a folder that `benchmarks.faults train` made: `benchmarks.faults fit --beside` reads both."""
+    there = [one for one in sample(count) if (made / f"{one.name}.label.json").exists()]
+    _train(there, made, recorded, processes)
 
 
 def _without_clock(file: Path) -> None:
@@ -60,9 +73,14 @@ def _without_clock(file: Path) -> None:
 
 def beside(folder: Path, count: int = 300, processes: int = 2) -> Rows:
     """Train what is missing, diagnose both, and return a row per measure."""
-    bare, recorded = folder / "bare", folder / "recorded"
+    _train(sample(count), folder / "bare", folder / "recorded", processes)
+    return compared(folder, processes)
+
+
+def _train(wanted: list[Case], bare: Path, recorded: Path, processes: int) -> None:
+    """Train those that have no recording yet."""
     recorded.mkdir(parents=True, exist_ok=True)
-    missing = [one for one in sample(count) if not (recorded / f"{one.name}.label.json").exists()]
+    missing = [one for one in wanted if not (recorded / f"{one.name}.label.json").exists()]
     began = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         for number, name in enumerate(
@@ -70,7 +88,6 @@ def beside(folder: Path, count: int = 300, processes: int = 2) -> Rows:
         ):
             if number % 25 == 0:
                 print(f"{number} of {len(missing)}, {time.monotonic() - began:.0f} s: {name}", file=sys.stderr)
-    return compared(folder, processes)
 
 
 def compared(folder: Path, processes: int = 2) -> Rows:

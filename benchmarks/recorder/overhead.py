@@ -1,8 +1,13 @@
-"""What a recorded step costs beside a bare one: two models alike, one step of each in turn, in one process."""
+"""What a recorded step costs beside a bare one: two models alike, one step of each in turn, in one process.
+
+Memory is that of two processes of their own, one of them with a recorder.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import random
+import resource
 import statistics
 import tempfile
 import time
@@ -18,6 +23,8 @@ from mldebug_mcp.recorder import Recorder
 
 TOKENS, VOCABULARY = 64, 256
 WARM_UP = 10
+MEMORY_STEPS = 300
+"""Steps after which the memory of a process is read: the looks into the model and some flushes are behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,9 @@ class Model(nn.Module):
 class Loop:
     """A training loop, recorded or bare."""
 
-    def __init__(self, size: Size, path: Path | None) -> None:
+    def __init__(self, size: Size, path: Path | None, device: str = "cpu") -> None:
         torch.manual_seed(0)
-        self.model = Model(size)
+        self.model = Model(size).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
         self.recorder = Recorder(path).watch(self.model, self.optimizer) if path is not None else None
 
@@ -84,6 +91,22 @@ class Loop:
         self.optimizer.step()
         self.optimizer.zero_grad()
         return loss.detach()
+
+
+def peak(size: Size, path: Path | None) -> int:
+    """Return the most memory in bytes that this process took so far, after some steps."""
+    torch.set_num_threads(1)
+    loop = Loop(size, path)
+    for _ in range(MEMORY_STEPS):
+        loop.step(torch.randint(0, VOCABULARY, (size.batch, TOKENS)))
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def memory(size: Size, folder: Path) -> float:
+    """Return the bytes that a recorder adds to the peak of a process."""
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        bare, recorded = (pool.apply(peak, (size, path)) for path in (None, folder / "memory"))
+    return recorded - bare
 
 
 def measure(size: Size, folder: Path) -> dict[str, str]:
@@ -111,6 +134,7 @@ def measure(size: Size, folder: Path) -> dict[str, str]:
         "overhead of a median step": f"{middle['recorded'] / middle['bare'] - 1:+.2%}",
         "overhead of all steps": f"{mean['recorded'] / mean['bare'] - 1:+.2%}",
         "steps": f"{size.steps}",
+        "memory": f"{memory(size, folder) / 1e6:+.1f} MB",
         "bytes of a step": f"{recorded.recorder.path.stat().st_size / size.steps:.0f}",
     }
 

@@ -59,7 +59,7 @@ def main() -> None:
     search_folklore("warm up")
     report("tuning", questions[::2], show_misses="--misses" in sys.argv)
     report("held out", questions[1::2], show_misses=False)
-    for file in (plain.PLAIN, plain.TITLES, plain.LATE):
+    for file in (plain.PLAIN, plain.TITLES, plain.LATE, plain.FRESH, plain.LAST):
         name, asked = file.partition(".")[0], plain.plain_questions(file)
         plain.report(f"{name}, tuning", asked[::2], show_misses="--misses" in sys.argv)
         plain.report(f"{name}, held out", asked[1::2], show_misses=False)

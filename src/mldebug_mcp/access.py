@@ -81,7 +81,7 @@ def access_from(roots: Sequence[str] = (), pythons: Sequence[str] = ()) -> Acces
         if not Path(place).is_dir():
             raise InputError(f"{shorten(root, 200)}: no such folder; --root and {ROOTS_VARIABLE} take folders")
         found.append(place)
-    return Access(tuple(dict.fromkeys(found)), tuple(map(str, pythons)))
+    return Access(tuple(dict.fromkeys(found)), tuple(str(expanded(python)) for python in pythons))
 
 
 @contextmanager
@@ -132,12 +132,12 @@ def open_input(path: Path, buffering: int = -1) -> BinaryIO:
 def read_bytes(path: Path, limit: int, instead: str = "name another file") -> bytes:
     """Return the content of a file; raises InputError if it has more bytes than `limit`, and as `open_input` does."""
     with open_input(path) as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise InputError(
-            f"{shorten(str(path), 200)}: too large to read whole, with more than {limit:,} bytes; {instead}"
-        )
-    return data
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise InputError(
+                f"{shorten(str(path), 200)}: too large to read whole, with more than {limit:,} bytes; {instead}"
+            )
+        return file.read(size)  # no more: memory is claimed for all that is asked for, before anything is read
 
 
 def library_path(file: BinaryIO) -> str:

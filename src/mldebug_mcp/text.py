@@ -28,7 +28,9 @@ def clean(text: str) -> str:
     an emoji its parts stay. Newlines and tabs are kept, every other space becomes a plain one. A lone surrogate (an
     undecodable byte) becomes U+FFFD.
     """
-    shown = text.replace("\n", "").replace("\t", "")  # most texts have nothing else to look at one by one
+    if text.isascii() and text.isprintable():  # most texts, by far
+        return text
+    shown = text.replace("\n", "").replace("\t", "")
     if shown.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
     text = _INVISIBLE.sub("", _ESCAPE.sub("", text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 import tomllib
@@ -37,6 +38,9 @@ path.write_text(json.dumps(settings))
 """
 
 
+ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of nobody's, the working directory in it, and no clients on PATH."""
@@ -47,9 +51,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(sys, "platform", "linux")
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", *ENVIRONMENTS):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+def environment(folder: Path, *, torch: bool = True) -> Path:
+    """Make what looks like an environment."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    if torch:
+        library = folder / "lib" / "python3.12" / "site-packages" / "torch"
+        library.mkdir(parents=True)
+        (library / "__init__.py").touch()
+    return folder
+
+
+def arguments_of_codex(home: Path) -> list[str]:
+    entry = tomllib.loads((home / ".codex" / "config.toml").read_text())["mcp_servers"]["mldebug"]
+    return list(entry["args"])
 
 
 @pytest.fixture
@@ -227,7 +247,61 @@ def test_roots_and_the_name_reach_the_entry(home: Path) -> None:
     assert entry["args"][-5:] == ["serve", "--root", str(home / "runs"), "--root", str(home)]
 
 
-@pytest.mark.parametrize("wrong", [["--root", "nowhere"], ["--name", "a b"], ["--name", ""]])
+def test_a_named_interpreter_reaches_the_entry_and_stays_until_another_is_named(home: Path) -> None:
+    one, two = environment(home / "one", torch=False), environment(home / "two")
+    assert main(["install", "codex", "--python", str(one / "bin" / "python"), "--root", str(home)]) == 0
+    kept = ["--root", str(home), "--python", str(one / "bin" / "python")]
+    assert arguments_of_codex(home)[-5:] == ["serve", *kept]
+    assert main(["install", "codex", "--root", str(home / "project")]) == 0
+    assert arguments_of_codex(home)[-4:] == ["--root", str(home / "project"), *kept[2:]]
+    assert main(["install", "codex", "--python", str(two)]) == 0
+    assert arguments_of_codex(home)[-5:] == ["serve", "--python", str(two), "--root", str(home / "project")]
+    assert main(["install", "codex", "--python", "none"]) == 0
+    assert arguments_of_codex(home)[-3:] == ["serve", "--root", str(home / "project")]
+
+
+@pytest.mark.parametrize("variable", [*ENVIRONMENTS, ".venv"])
+def test_the_training_environment_is_found_if_it_has_torch_and_told(
+    variable: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = environment(home / "project" / ".venv" if variable == ".venv" else home / "training")
+    monkeypatch.setenv(variable, str(training))
+    assert main(["install", "codex"]) == 0
+    assert arguments_of_codex(home)[-3:] == ["serve", "--python", str(training)]
+    assert f"a probe runs {training}" in capsys.readouterr().err
+    monkeypatch.setenv("VIRTUAL_ENV", str(environment(home / "other")))
+    assert main(["install", "codex"]) == 0
+    assert arguments_of_codex(home)[-1] == str(training)  # what was installed is not exchanged unasked
+
+
+def test_an_environment_without_torch_and_that_of_the_server_are_not_taken(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", str(environment(home / "training", torch=False)))
+    monkeypatch.setenv("CONDA_PREFIX", sys.prefix)
+    assert main(["install", "codex"]) == 0
+    assert "--python" not in arguments_of_codex(home)
+    assert "a probe runs" not in capsys.readouterr().err
+
+
+def test_the_skill_is_copied_whole_and_nothing_else_is_overwritten(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["install", "claude-code"]) == 0
+    assert "--skill" in capsys.readouterr().err
+    skill = home / "project" / ".claude" / "skills" / "mldebug"
+    for _ in range(2):
+        assert main(["install", "claude-code", "--skill"]) == 0
+        links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (skill / "SKILL.md").read_text())
+        assert links
+        assert [link for link in links if not (skill / link).exists()] == []
+    (skill / "SKILL.md").write_text("---\nname: another\n---\n")
+    assert main(["install", "claude-code", "--skill"]) == 2
+    assert "something else" in capsys.readouterr().err
+    assert main(["install", "codex", "--skill"]) == 2
+
+
+@pytest.mark.parametrize("wrong", [["--root", "nowhere"], ["--python", "nowhere"], ["--name", "a b"], ["--name", ""]])
 def test_a_wrong_option_writes_nothing(wrong: list[str], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "cursor", *wrong]) == 2
     assert wrong[0] in capsys.readouterr().err

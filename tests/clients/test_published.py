@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -139,10 +140,25 @@ def test_the_plugin_is_the_repository_with_its_skill_and_server() -> None:
     plugin, market = manifest(".claude-plugin/plugin.json"), manifest(".claude-plugin/marketplace.json")
     assert plugin["skills"] == ["./"]
     assert (ROOT / "SKILL.md").is_file()
-    assert plugin["mcpServers"]["mldebug"]["args"][-1] == "mldebug-mcp"
+    assert plugin["mcpServers"]["mldebug"]["args"][2:] == ["mldebug-mcp", "--python", "auto"]
     [listed] = market["plugins"]
     assert (listed["name"], listed["source"], listed["description"]) == (plugin["name"], "./", plugin["description"])
     assert market["description"]
+
+
+def test_the_plugin_says_in_a_line_where_uv_is_missing(tmp_path: Path) -> None:
+    [begin] = manifest(".claude-plugin/plugin.json")["hooks"]["SessionStart"]
+    [hook] = begin["hooks"]
+
+    def said() -> str:
+        done = subprocess.run(
+            ["/bin/sh", "-c", hook["command"]], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert "needs uv" in json.loads(said())["systemMessage"]
+    (tmp_path / "uvx").touch(mode=0o755)
+    assert said() == ""
 
 
 def test_the_bundle_tells_the_tools_of_the_server_and_asks_for_a_folder() -> None:

@@ -70,6 +70,15 @@ def test_numbers_that_were_counted_move_what_the_ranking_uses() -> None:
     assert backgrounds(numbers)[name] > 0.9
 
 
+def test_a_link_that_is_neither_quoted_nor_counted_does_not_weigh() -> None:
+    effects = catalogue().causes["missing_zero_grad"].effects
+    quoted = {effect.symptom for effect in effects if effect.quotes}
+    guessed = next(effect.symptom for effect in effects if not effect.quotes)
+    numbers = Fitted(provenance="a test", causes={"missing_zero_grad": {guessed: (1, 2)}})
+    weighing = {one.id: set(one.frequency) for one in candidates("any", numbers)}
+    assert weighing["missing_zero_grad"] == quoted | {guessed}
+
+
 def test_the_numbers_that_ship_name_only_causes_and_symptoms_that_exist_and_where_they_come_from() -> None:
     numbers = fitted()
     assert numbers.provenance

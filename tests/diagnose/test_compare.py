@@ -98,6 +98,14 @@ def test_runs_without_common_steps_are_not_compared(tmp_path: Path) -> None:
     assert comparison.alike == []
 
 
+def test_runs_whose_records_lie_far_apart_are_not_said_to_part(tmp_path: Path) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("step,loss\n" + "".join(f"{step},{1.0}\n" for step in (-4000, 1, 4000)))
+    many = tmp_path / "many.csv"
+    many.write_text("step,loss\n" + "".join(f"{step},{1.0}\n" for step in range(200, 260)))
+    assert compared(few, many).partings == []
+
+
 def test_rates_that_only_the_logs_tell_are_compared_as_settings(tmp_path: Path) -> None:
     def log(name: str, rate: float) -> Path:
         path = tmp_path / name

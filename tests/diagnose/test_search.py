@@ -189,6 +189,24 @@ def test_which_of_two_numbers_is_the_better_one_decides_what_is_found(query: str
 
 
 @pytest.mark.parametrize(
+    ("query", "cause"),
+    [
+        ("weights come out identical before and after the optimizer steps", "params_not_training"),
+        ("the same pictures whatever noise goes into the generator", "adversarial_imbalance"),
+        ("rollouts were made by an older version of the policy", "off_policy_staleness"),
+    ],
+)
+def test_the_nearest_way_to_ask_finds_its_cause(query: str, cause: str) -> None:
+    assert search_folklore(query).entries[0].id == cause
+
+
+def test_a_cause_of_which_the_question_says_the_contrary_is_left_out() -> None:
+    found = [hit.id for hit in search_folklore("reward accuracy far below 0.5 in the reward model").entries]
+    assert "preference_labels_swapped" in found
+    assert "no_preference_signal" not in found
+
+
+@pytest.mark.parametrize(
     ("query", "expected"),
     [
         ("all GPUs are busy and no new log line appears", "hang"),

@@ -67,6 +67,22 @@ def test_learning_reads_no_more_lines_than_a_text_has_where_shapes_do_not_come_a
     assert 0 < learn.call_count < 600
 
 
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        ("", "loss {}.5\n"),
+        ("step 7 loss 0.25 lr 0.1\n", "acc {}.5 lr 0.5\n"),
+        ("Epoch 3:\n", "train_loss {}.5 loss 2\n"),
+        ("[rank1]: loss: 9.5\n", "[rank0]: loss: {}.25\n"),
+        ("eval:\n", "loss {}.5\n"),
+        ("loss: nan\n" + "acc 1 lr 2\n" * 40, "train_loss {}.5\n"),
+    ],
+)
+def test_lines_without_a_counter_read_alike_by_the_block_and_by_the_line(head: str, line: str) -> None:
+    lines = "".join(line.format(number % 7) for number in range(2200))
+    assert_read_alike((head + lines + "loss: nan\n" + lines[:900] + "step 8 loss 0.5\n" + lines[:900]).encode())
+
+
 @pytest.mark.parametrize("sample", sorted(SAMPLES.rglob("*.log")), ids=lambda path: path.stem)
 def test_a_sample_of_a_framework_reads_alike_by_the_block_and_by_the_line(sample: Path) -> None:
     text = sample.read_bytes()

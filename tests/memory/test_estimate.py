@@ -176,16 +176,20 @@ def test_gpts_activations_are_korthikantis_without_dropout() -> None:
         "num_hidden_layers": 1,
         "num_attention_heads": 16,
         "vocab_size": 100,
+        "activation_function": "gelu",
     }
     shape = shape_of(config)
 
-    assert bytes_per_token(shape, Setup(1, 512))[0] == 32 * 1024
-    assert bytes_per_token(shape, Setup(1, 512, attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
+    assert bytes_per_token(shape, Setup(1, 512, "bf16"))[0] == 32 * 1024
+    assert bytes_per_token(shape, Setup(1, 512, "bf16", attention="eager"))[0] == 32 * 1024 + 5 * 16 * 512
+    # A GELU that is composed of several operations keeps three more numbers of four times the width.
+    composed = shape_of(config | {"activation_function": "gelu_new"})
+    assert bytes_per_token(composed, Setup(1, 512, "bf16"))[0] == 32 * 1024 + 3 * 2 * 4 * 1024
 
 
-def test_logits_take_fourteen_bytes_per_token_and_word(llama: Path) -> None:
-    assert part(llama, "logits", batch_size=2, length=1000) == 2 * 1000 * 128256 * 14
-    assert part(llama, "logits", batch_size=2, length=1000, chunked_loss=True) == 2 * 1000 * 128256 * 14 // 8
+def test_logits_take_twelve_bytes_per_token_and_word(llama: Path) -> None:
+    assert part(llama, "logits", batch_size=2, length=1000) == 2 * 1000 * 128256 * 12
+    assert part(llama, "logits", batch_size=2, length=1000, chunked_loss=True) == 2 * 1000 * 128256 * 12 // 8
 
 
 def test_activations_grow_with_the_batch_and_shrink_with_checkpointing(llama: Path) -> None:
@@ -212,7 +216,7 @@ def test_lora_trains_only_its_adapters(llama: Path) -> None:
     answer = estimate_memory(llama, lora_rank=16, precision="bf16")
 
     assert answer.trained_parameters == 41_943_040
-    assert answer.total_bytes < estimate_memory(llama, precision="bf16").total_bytes / 2
+    assert answer.total_bytes < estimate_memory(llama, precision="bf16").total_bytes * 0.6
 
 
 def test_a_loras_frozen_base_takes_what_its_precision_says(llama: Path) -> None:

@@ -152,6 +152,17 @@ def sends_a_datagram() -> Any:
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendmsg([b"x"], [], 0, ("192.0.2.1", 53))
 
 
+def starts_what_uses_the_network() -> Any:
+    code = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    socket.create_connection(server.getsockname(), timeout=2).close()
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    raise ValueError(f"ended with {done.returncode}: {done.stderr[-200:]}")
+
+
 def shows_its_memory_limit() -> Any:
     import resource
 

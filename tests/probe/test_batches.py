@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from .test_suite import probe_here
+from .here import probe_here
 
 ROWS = [[random.Random(row * 100 + place).randrange(5, 200) for place in range(16)] for row in range(4)]
 VALUES = [[random.Random(row * 10 + place).gauss(0, 1) for place in range(6)] for row in range(12)]

@@ -17,9 +17,9 @@ from mldebug_mcp.probe.worker.subject import Subject
 from mldebug_mcp.probe.worker.training import Plan, train
 
 from . import hostile, pipelines
+from .here import probe_here
 from .test_batches import ROWS
 from .test_process import HOSTILE
-from .test_suite import probe_here
 
 
 def test_a_batch_too_large_for_memory_is_halved_and_probed(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("torch")
 from mldebug_mcp.diagnose.probe import probe, probe_overfit
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.models import ProbeResult
-from mldebug_mcp.probe import Progress
+from mldebug_mcp.probe import Progress, supervisor
 
 HOSTILE = Path(__file__).parent / "hostile.py"
 PATIENCE = 20.0
@@ -78,6 +78,16 @@ def test_a_failure_in_user_code_is_an_answer_that_names_it(name: str, told: str)
     assert result.verdict == "failed"
     assert told in result.summary
     assert len(result.output) < 4000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a program that user code starts is not held")
+def test_a_program_that_user_code_starts_reaches_this_machine_alone() -> None:
+    if not supervisor.works(supervisor.leave_network):
+        pytest.skip("this kernel gives no network of one's own")
+    result = run("starts_what_uses_the_network")
+
+    assert "ended with 1" in result.summary
+    assert "Network is unreachable" in result.summary
 
 
 def test_a_hang_ends_at_the_time_limit_and_says_where_it_was() -> None:

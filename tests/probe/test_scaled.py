@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from .here import probe_here
 from .test_batches import ROWS
-from .test_suite import probe_here
 
 GPT2 = {
     "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 200, "n_embd": 768, "n_layer": 12,

@@ -16,8 +16,8 @@ from mldebug_mcp.probe.host import RawProbe
 from mldebug_mcp.probe.measured import Failure
 
 from . import hostile
+from .here import probe_here
 from .test_batches import ROWS
-from .test_suite import probe_here
 
 
 def seed_finding(findings: list[Finding]) -> Finding:

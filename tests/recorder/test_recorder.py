@@ -305,3 +305,19 @@ def test_importing_the_recorder_loads_neither_torch_nor_a_dependency_of_ours() -
     code = "import sys, mldebug_mcp.recorder; print({'torch', 'numpy', 'pydantic', 'polars'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("leaks", [True, False])
+def test_rows_of_the_evaluation_that_are_trained_on_are_seen(tmp_path: Path, *, leaks: bool) -> None:
+    model = classifier()
+    rows = loader().dataset.tensors[0] if leaks else torch.randn(64, 16)  # type: ignore[attr-defined]
+    with Recorder(tmp_path, every=3) as recorder:
+        recorder.watch(model)
+        with torch.no_grad():
+            model.eval()(rows[:64])
+        train(recorder, model.train())
+    seen = {one.symptom: one for one in diagnose_run(tmp_path).findings if one.state is State.PRESENT}
+    assert ("rows_evaluated" in seen) is leaks
+    if leaks:
+        share = [one["rows_evaluated"] for one in steps(recorder.path) if "rows_evaluated" in one]
+        assert sum(share) / len(share) == pytest.approx(64 / ROWS, abs=0.1)

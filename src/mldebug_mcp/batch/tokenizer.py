@@ -1,4 +1,8 @@
-"""The user's tokenizer, loaded through transformers: local files only, and never any code that comes with it."""
+"""The user's tokenizer: local files only, and never any code that comes with it.
+
+A `tokenizer.json` needs the package `tokenizers` alone; vocabulary files without one need the class that transformers
+has for them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mldebug_mcp.access import is_file, is_folder, require
+from mldebug_mcp.batch.chat_template import ChatTemplate, Spans, trained_tokens
+from mldebug_mcp.batch.fast_tokenizer import load_fast
 from mldebug_mcp.batch.templates import Template, template_of
 from mldebug_mcp.batch.time_limit import template_limit
 from mldebug_mcp.batch.tokenizer_files import NAMES, WHOLE, copied
-from mldebug_mcp.errors import InputError, MissingExtraError, is_failure
+from mldebug_mcp.errors import InputError, is_failure
 from mldebug_mcp.limits import unhurried
 from mldebug_mcp.paths import expanded
 from mldebug_mcp.text import shorten
@@ -28,16 +34,18 @@ _ENDS = frozenset(
 )  # fmt: skip
 """Tokens that end a text or a turn in the models that people fine-tune."""
 HFTokenizer: TypeAlias = Any
-"""A `PreTrainedTokenizerBase`; transformers is optional and imported late."""
+"""A `FastTokenizer`, or a `PreTrainedTokenizerBase` of transformers, which is optional and imported late."""
+_GENERATION = re.compile(r"\{%-?\s*generation\b")
 
 
 class Tokenizer:
-    """What the checks ask of a tokenizer. `hf` is the tokenizer of transformers itself."""
+    """What the checks ask of a tokenizer. `hf` is what was loaded, with the names that transformers has for it."""
 
     def __init__(self, hf: HFTokenizer, name: str) -> None:
         self.hf = hf
         self.name = name
         self._pieces: dict[int, str] = {}
+        self._templates: dict[str, ChatTemplate] = {}
 
     @cached_property
     def size(self) -> int:
@@ -126,20 +134,31 @@ class Tokenizer:
         with quiet():
             return [int(one) for one in self.hf(text, add_special_tokens=special)["input_ids"]]
 
-    def render(self, messages: Sequence[Mapping[str, object]], **options: object) -> str:
+    def render(self, messages: Sequence[Mapping[str, object]], *, add_generation_prompt: bool = False) -> str:
         """Apply the chat template. Raises whatever the template raises, and TemplateTimeoutError if it hangs."""
-        with quiet(), template_limit():
-            return str(self.hf.apply_chat_template(list(messages), tokenize=False, **options))
+        return self._rendered(messages, add_generation_prompt=add_generation_prompt)[0]
 
     def generation_mask(self, messages: Sequence[Mapping[str, object]]) -> list[bool] | None:
         """Return which tokens stand inside {% generation %} marks, or None if the template has none."""
-        if self.chat_template is None or not re.search(r"\{%-?\s*generation\b", self.chat_template):
+        if self.chat_template is None or not _GENERATION.search(self.chat_template):
             return None
-        with quiet(), template_limit():
-            made = self.hf.apply_chat_template(
-                list(messages), tokenize=True, return_dict=True, return_assistant_tokens_mask=True
+        text, spans = self._rendered(messages)
+        with quiet():
+            made = self.hf(text, add_special_tokens=False, return_offsets_mapping=True)
+        return trained_tokens(made["offset_mapping"], spans)
+
+    def _rendered(
+        self, messages: Sequence[Mapping[str, object]], *, add_generation_prompt: bool = False
+    ) -> tuple[str, Spans]:
+        source = self.chat_template
+        if source is None or (isinstance(self.hf.chat_template, dict) and "default" not in self.hf.chat_template):
+            raise ValueError("the tokenizer has no chat template, or several of which none is called default")
+        if source not in self._templates:
+            self._templates[source] = ChatTemplate(source)
+        with template_limit():
+            return self._templates[source].render(
+                messages, self.hf.special_tokens_map, add_generation_prompt=add_generation_prompt
             )
-        return [bool(one) for one in made["assistant_masks"]]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each token, spaces kept; an id that it does not know reads `<unknown id N>`."""
@@ -188,8 +207,8 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     The library that loads it is given copies of ours (`tokenizer_files`), never the folder itself.
 
     Raises:
-        InputError: there is none, it is broken, or it needs code of its own; the message says which.
-        MissingExtraError: transformers is not installed.
+        InputError: there is none, it is broken, it needs code of its own, or it needs transformers, which is not
+            installed; the message says which.
     """
     place = expanded(path)
     name = shorten(str(path), 200)
@@ -206,19 +225,25 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 def _load(folder: Path, name: str) -> HFTokenizer:
     """Load what was copied; only where there is no tokenizer.json does a configuration choose the class."""
     try:
+        return load_fast(folder) if (folder / WHOLE).is_file() else _load_by_class(folder, name)
+    except InputError:
+        raise
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        problem = shorten(str(error), 160) or type(error).__name__
+    raise InputError(f"{name}: not a tokenizer that can be loaded ({problem}); give a folder with tokenizer.json")
+
+
+def _load_by_class(folder: Path, name: str) -> HFTokenizer:
+    try:
         with unhurried():
-            from transformers import AutoTokenizer, PreTrainedTokenizerFast
+            from transformers import AutoTokenizer
     except ImportError:
-        raise MissingExtraError("transformers", "batch") from None
+        raise InputError(
+            f"{name}: this tokenizer has no tokenizer.json, and of what it has the class is in transformers, which is "
+            "not installed here: save it with tokenizer.save_pretrained(FOLDER) of transformers, which writes "
+            "tokenizer.json, and give FOLDER; or pip install 'mldebug-mcp[batch]'"
+        ) from None
     with quiet():
-        try:
-            if (folder / WHOLE).is_file():
-                return PreTrainedTokenizerFast.from_pretrained(str(folder), local_files_only=True)
-            return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            problem = shorten(str(error), 160) or type(error).__name__
-    raise InputError(
-        f"{name}: not a tokenizer that transformers can load ({problem}); give a folder with tokenizer.json"
-    )
+        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)

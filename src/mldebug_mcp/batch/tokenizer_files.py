@@ -24,14 +24,16 @@ from mldebug_mcp.folders import entries
 
 CONFIG = "tokenizer_config.json"
 WHOLE = "tokenizer.json"
+SPECIAL = "special_tokens_map.json"
+ADDED = "added_tokens.json"
 NAMES = (WHOLE, CONFIG, "tokenizer.model", "vocab.json", "vocab.txt")
 """Files by which a folder is known to hold a tokenizer."""
 _VOCABULARIES = (
     "vocab.json", "vocab.txt", "merges.txt", "bpe.codes", "tokenizer.model", "spiece.model", "spm.model",
     "sentencepiece.model", "sentencepiece.bpe.model", "tiktoken.model", "tekken.json",
 )  # fmt: skip
-_TEMPLATE = "chat_template.jinja"
-_TEMPLATES = "additional_chat_templates"
+TEMPLATE = "chat_template.jinja"
+TEMPLATES = "additional_chat_templates"
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of a tokenizer's vocabulary files together: many links to one file are as many copies."""
 MAX_CONFIG_BYTES = 16 * 1024 * 1024
@@ -120,7 +122,7 @@ class _TokenMap(_Checked):
 
 
 _NAMED = TypeAdapter(_NamedTokens)
-_ADDED = TypeAdapter(dict[_Content, _Id])
+_ADDED_IDS = TypeAdapter(dict[_Content, _Id])
 
 
 @contextmanager
@@ -167,12 +169,12 @@ def _write_configurations(folder: Path, copy: Path, name: str) -> None:
                 "remove auto_map from tokenizer_config.json if its tokenizer.json is enough, or give another tokenizer"
             )
         _write(copy / CONFIG, name, _with_tokens(_TokenizerConfig, settings, f"{name}: {CONFIG}"))
-    for file, model in (("special_tokens_map.json", _TokenMap), ("config.json", _ModelConfig)):
+    for file, model in ((SPECIAL, _TokenMap), ("config.json", _ModelConfig)):
         if (found := _read(folder / file, name)) is not None:
             _write(copy / file, name, _with_tokens(model, found, f"{name}: {file}"))
-    if (added := _read(folder / "added_tokens.json", name)) is not None:
-        with _told(f"{name}: added_tokens.json"):
-            _write(copy / "added_tokens.json", name, _ADDED.validate_python(added))
+    if (added := _read(folder / ADDED, name)) is not None:
+        with _told(f"{name}: {ADDED}"):
+            _write(copy / ADDED, name, _ADDED_IDS.validate_python(added))
     _write_templates(folder, copy)
 
 
@@ -222,11 +224,11 @@ def _write(file: Path, name: str, settings: dict[str, Any]) -> None:
 
 def _write_templates(folder: Path, copy: Path) -> None:
     """Copy the chat templates that stand in files of their own."""
-    if is_file(folder / _TEMPLATE):
-        (copy / _TEMPLATE).write_bytes(read_bytes(folder / _TEMPLATE, MAX_TEMPLATE))
-    if not is_folder(folder / _TEMPLATES):
+    if is_file(folder / TEMPLATE):
+        (copy / TEMPLATE).write_bytes(read_bytes(folder / TEMPLATE, MAX_TEMPLATE))
+    if not is_folder(folder / TEMPLATES):
         return
-    (copy / _TEMPLATES).mkdir()
-    scripts = (file for file in entries(folder / _TEMPLATES) if file.suffix == ".jinja" and is_file(file))
+    (copy / TEMPLATES).mkdir()
+    scripts = (file for file in entries(folder / TEMPLATES) if file.suffix == ".jinja" and is_file(file))
     for file in islice(scripts, MAX_TEMPLATES):
-        (copy / _TEMPLATES / file.name).write_bytes(read_bytes(file, MAX_TEMPLATE))
+        (copy / TEMPLATES / file.name).write_bytes(read_bytes(file, MAX_TEMPLATE))

@@ -15,12 +15,16 @@ from pathlib import Path
 
 from mldebug_mcp.clients import jsonc
 from mldebug_mcp.clients.entries import Entry, is_toml, put_entry, snippet
+from mldebug_mcp.clients.environment import training_environment
 from mldebug_mcp.clients.files import keep_copy, read_text, replace_text
 from mldebug_mcp.clients.launch import launch_command
+from mldebug_mcp.clients.skill import copy_skill, skill_folder
 from mldebug_mcp.clients.table import CLIENTS, Scope
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.text import clean
 
+NO_PYTHON = "none"
+"""What `--python` takes for no interpreter but the server's own."""
 _ELSEWHERE = (
     "{client} may start it outside your project; if so, run this again with --root DIR, the folder of your runs"
 )
@@ -28,7 +32,16 @@ _ELSEWHERE = (
 
 def install(options: argparse.Namespace) -> None:
     """Write or print a client's configuration."""
-    entry = Entry(CLIENTS[options.client], _name(options.name), launch_command(), [_root(one) for one in options.root])
+    pythons = [_python(one) for one in options.python if one != NO_PYTHON] if options.python else None
+    found = None if options.python else training_environment(Path.cwd())
+    entry = Entry(
+        CLIENTS[options.client], _name(options.name), launch_command(), [_root(one) for one in options.root], pythons,
+        None if found is None else str(found.absolute()),
+    )  # fmt: skip
+    if options.skill and options.client != "claude-code":
+        raise InputError(
+            "--skill is for claude-code; give other clients SKILL.md and the folders that it names by hand"
+        )
     claude = shutil.which("claude") if options.client == "claude-code" else None
     # Without the `claude` program its user file is left alone: a running Claude Code may rewrite it at any time.
     scope: Scope = options.scope or ("project" if options.client == "claude-code" and not claude else "user")
@@ -38,6 +51,27 @@ def install(options: argparse.Namespace) -> None:
         _add_by_claude(entry, claude)
     else:
         _write(entry, scope)
+    if found is not None:
+        print(f"a probe runs {found}, which has torch; else --python PATH or --python {NO_PYTHON}", file=sys.stderr)
+    if options.skill and not options.print:
+        _put_skill(scope)
+    elif options.client == "claude-code":
+        print("the skill, which says when to use which tool, comes with --skill", file=sys.stderr)
+
+
+def _put_skill(scope: Scope) -> None:
+    folder = skill_folder(scope, Path.cwd())
+    copy_skill(folder)
+    print(f"the skill is in {folder}")
+
+
+def _python(python: str) -> str:
+    path = Path(python).expanduser().absolute()  # not resolved: an environment's interpreter is a link
+    if not path.exists():
+        raise InputError(f"--python {python}: there is no such interpreter or folder; name one that exists")
+    if not str(path).isprintable():
+        raise InputError(f"--python {python!a}: its name has characters that a configuration cannot hold; use a link")
+    return str(path)
 
 
 def _name(name: str) -> str:

@@ -50,6 +50,14 @@ def add_install(verbs: Commands) -> None:
         default=[],
         help="a folder that the server may read; repeat for more (default: the folder in which the client starts it)",
     )
+    install.add_argument(
+        "--python", metavar="PATH", action="append", default=[],
+        help="the interpreter or environment that has torch, which a probe runs (default: the active environment, or "
+        "the project's .venv, if it has torch; none: no other than the server's own)",
+    )  # fmt: skip
+    install.add_argument(
+        "--skill", action="store_true", help="with claude-code: also the skill, which says when to use which tool"
+    )
     install.add_argument("--name", default="mldebug", help="the server's name in the client (default mldebug)")
     install.set_defaults(command=do_install)
 
@@ -100,16 +108,18 @@ def add_access(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--python", action="append", metavar="PATH", default=argparse.SUPPRESS, dest="server_pythons",
-        help="for the server: an interpreter or environment outside its roots that a probe may run; repeatable",
+        help="for the server: an interpreter or environment, also outside its roots, that a probe may run, the first "
+        "by default; auto: the active one, if it has torch; repeatable",
     )  # fmt: skip
 
 
 def do_serve(options: argparse.Namespace) -> int:
     """Serve MCP over standard input and output, or over HTTP."""
     from mldebug_mcp.access import access_from
+    from mldebug_mcp.clients.environment import named_pythons
     from mldebug_mcp.server import serve_stdio
 
-    access = access_from(getattr(options, "server_roots", ()), getattr(options, "server_pythons", ()))
+    access = access_from(getattr(options, "server_roots", ()), named_pythons(getattr(options, "server_pythons", [])))
     # Almost everything is loaded: from here on garbage is collected as usual, but not in what is loaded.
     gc.freeze()
     gc.set_threshold(*_USUAL_THRESHOLD)

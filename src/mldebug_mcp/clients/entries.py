@@ -24,12 +24,19 @@ class Entry:
     name: str
     command: Sequence[str]
     roots: Sequence[str] = ()
+    pythons: Sequence[str] | None = None
+    """None: as before, else `found_python`."""
+    found_python: str | None = None
 
-    def fields(self) -> dict[str, Any]:
-        """Return what identifies the server: these are kept up to date."""
+    def fields(self, kept: Sequence[str] = ()) -> dict[str, Any]:
+        """Return what identifies the server: these are kept up to date. `kept` are options that it had before."""
         program, *arguments = self.command
-        if self.roots:
-            arguments += ["serve", *(part for root in self.roots for part in ("--root", root))]
+        options = [part for root in self.roots for part in ("--root", root)]
+        options += [part for python in self.pythons or () for part in ("--python", python)]
+        options += kept
+        if self.pythons is None and self.found_python and "--python" not in options:
+            options += ["--python", self.found_python]
+        arguments += ["serve", *options] if options else []
         return {**dict(self.client.kind), "command": program, "args": arguments}
 
     def new(self) -> dict[str, Any]:
@@ -72,9 +79,7 @@ def put_entry(text: str, entry: Entry, where: str, *, toml_file: bool) -> str:
         changes: dict[tuple[str, ...], object] = {path: entry.new()}
     else:
         _refuse_another(old, entry, where)
-        fields = entry.fields()
-        if not entry.roots:
-            fields["args"] = [*fields["args"], *_options(old)]
+        fields = entry.fields(_kept(old, entry))
         changes = {(*path, key): value for key, value in fields.items() if old.get(key) != value}
     for place, value in changes.items():
         text = grammar.put(text, place, value, where)
@@ -104,10 +109,17 @@ def _refuse_another(old: Mapping[str, Any], entry: Entry, where: str) -> None:
         )
 
 
-def _options(old: Mapping[str, Any]) -> list[Any]:
+def _kept(old: Mapping[str, Any], entry: Entry) -> list[Any]:
     """Return the options of an entry's server, such as roots that were given before: they stay unless given again."""
     arguments = old.get("args")
-    return arguments[arguments.index("serve") :] if isinstance(arguments, list) and "serve" in arguments else []
+    if not isinstance(arguments, list) or "serve" not in arguments:
+        return []
+    options = arguments[arguments.index("serve") + 1 :]
+    anew = {"--root"} if entry.roots else set()
+    anew |= set() if entry.pythons is None else {"--python"}
+    return [
+        one for before, one in zip([None, *options], options, strict=False) if one not in anew and before not in anew
+    ]
 
 
 def _refuse_loss(

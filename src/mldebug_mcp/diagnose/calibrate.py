@@ -38,6 +38,8 @@ AMONG_FAULTS = 1.75
 """Power to which the shares of faults among themselves are raised: above 2, causes leave the first three. By hand;
 where a fault led with 20 to 70 %, it was right in 80 % of the labelled runs, ours and other people's."""
 SHARPNESSES = tuple(round(0.8 + 0.05 * step, 2) for step in range(13))
+LEAST_COUNTED = 1.0
+"""Runs with a cause in which a symptom could be judged, from which their link counts as counted. Chosen: one run."""
 FILE = Path(__file__).parent / "fitted.json"
 
 Counts = dict[str, tuple[float, float]]
@@ -63,6 +65,13 @@ class Fitted(BaseModel):
     def trust(self) -> Trust:
         """How far findings are trusted."""
         return Trust(self.weight, self.missed, self.unlisted)
+
+    def counted(self, cause: str, symptom: str) -> bool:
+        """Say whether runs with a cause were counted in which a symptom could be judged.
+
+        Where nothing at all was counted, the words of the playbook stand for counts.
+        """
+        return not self.causes or self.causes.get(cause, {}).get(symptom, (0, 0))[1] >= LEAST_COUNTED
 
     def frequency(self, cause: str, symptom: str, word: float) -> float:
         """Return how often a cause shows a symptom: its word in numbers, moved by what was counted."""

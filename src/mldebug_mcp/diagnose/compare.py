@@ -163,6 +163,8 @@ def _parting(run: Series, reference: Series, better: int) -> Parting | None:
     distance = np.abs(level - other)
     apart = (distance > SIGMAS * np.hypot(spread, other_spread)) & (distance > LEAST * np.abs(other))
     seen = np.flatnonzero(np.isfinite(distance))
+    if not len(seen):
+        return None
     short = min(len(run), len(reference)) < FEW
     starts = [at for at in range(len(seen) - LASTING + 1) if not short and apart[seen[at : at + LASTING]].all()]
     last = seen[-max(1, len(seen) // 10) :]

@@ -71,7 +71,8 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
 def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> list[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
 
-    The symptoms of a probe are included only if something was `probed`: for a log alone they are not loaded.
+    A symptom that neither a quote nor a counted run says a cause to produce does not weigh: it is a guess. The symptoms
+    of a probe are included only if something was `probed`: for a log alone they are not loaded.
     """
     numbers = numbers or fitted()
     effects: Mapping[str, Mapping[str, float]] = {}
@@ -86,6 +87,7 @@ def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False
             {
                 effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
                 for effect in cause.effects
+                if effect.quotes or numbers.counted(cause.id, effect.symptom)
             }
             | dict(effects.get(cause.id, {})),
         )

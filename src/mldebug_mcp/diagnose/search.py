@@ -9,10 +9,11 @@ from typing import Literal, get_args
 from mldebug_mcp.diagnose.next_call import after_search
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.knowledge import Cause, Menu, Quote, Source, catalogue
+from mldebug_mcp.knowledge.documents import Answer, Document, Found
 from mldebug_mcp.knowledge.entries import Frequency
 from mldebug_mcp.knowledge.errors import KnownError, known_errors, match
 from mldebug_mcp.knowledge.playbook import plain
-from mldebug_mcp.knowledge.search_index import Answer, Document, Found, Index
+from mldebug_mcp.knowledge.search_index import Index
 from mldebug_mcp.models import EntryHit, QuoteHit, SearchResult
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.text import shorten

@@ -1,7 +1,8 @@
 """The field's ways to say the same thing: what people write in a question → the tags that entries are filed under.
 
 `concepts.jsonl` holds a concept per line: `said`, patterns over the question in lower case, and `tags`: topics and
-situations of quotes, ids of symptoms, causes and menus.
+situations of quotes, ids of symptoms, causes and menus. `against` are ids of causes that are told of in the same words,
+and of which the question says the contrary.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Concept:
 
     pattern: re.Pattern[str]
     tags: tuple[str, ...]
+    against: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -28,7 +30,7 @@ def concepts() -> tuple[Concept, ...]:
     """Return the concepts in file order."""
     lines = (Path(__file__).parent / FILE).read_text(encoding="utf-8").splitlines()
     rows = map(json.loads, lines)
-    return tuple(Concept(_pattern(row["said"]), tuple(row["tags"])) for row in rows)
+    return tuple(Concept(_pattern(row["said"]), tuple(row["tags"]), tuple(row.get("against", ()))) for row in rows)
 
 
 def _pattern(said: list[str]) -> re.Pattern[str]:

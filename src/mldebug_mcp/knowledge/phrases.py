@@ -25,7 +25,9 @@ class Phrases:
         """Take the key of an entry with each of its phrases."""
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._connection.execute("CREATE VIRTUAL TABLE phrases USING fts5(key UNINDEXED, said, tokenize='porter unicode61')")
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE phrases USING fts5(key UNINDEXED, said, tokenize='porter unicode61')"
+        )
         self._connection.executemany("INSERT INTO phrases VALUES (?, ?)", phrases)
 
     def nearest(self, words: Sequence[str]) -> Mapping[str, float]:

@@ -8,10 +8,10 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from mldebug_mcp.knowledge.asked import asked_for
 from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
+from mldebug_mcp.knowledge.documents import Answer, Document, Found
 from mldebug_mcp.knowledge.numbers import Meaning, meanings
 from mldebug_mcp.knowledge.phrases import Phrases, sentences
 from mldebug_mcp.knowledge.wording import reworded, spelt
@@ -27,14 +27,14 @@ COVERED = 0.12
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
 LEAST = 6.0
-"""A best score below this is of an entry that shares a word by chance: no question of the first halves has so little."""
+"""A best score below this is of an entry that shares a word by chance: no tuned question has so little."""
 SPEAKS = 0.2
 """Share of the score of an entry that goes to the causes it speaks for (fitted on half of the plain questions)."""
 NEAREST = 0.3
 """Of the score of the best cause: what the cause gets that has the nearest phrase (fitted as `SPEAKS`)."""
 FURTHER = 0.5
 """What each further entry that speaks for a cause counts of the one before (chosen)."""
-OF_KIND = {"cause": 1.2, "menu": 1.7}
+OF_KIND = {"cause": 1.2, "menu": 1.9}
 """A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
 COMMON = 0.1
 """Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
@@ -45,6 +45,8 @@ NAMED = 1.35
 NAMEABLE = ("symptom", "error")
 ALIKE = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
+RANKED = 150
+"""Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
 MOST_HELD = 5_000
 """Terms whose holders are remembered (chosen: the words of all entries are fewer)."""
 _COUNT = re.compile(r"\d+[a-z]?")
@@ -56,56 +58,6 @@ MOSTLY_UNKNOWN = 0.5
 has as many."""
 # Columns: id, title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above.
 _WEIGHTS = "0.0, 2.0, 1.0, 1.5, 2.0, 0.4, 1.0"
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """Something that can be found.
-
-    Args:
-        kind: quote, cause, symptom, menu or error.
-        id: Its id.
-        title: A few words.
-        summary: A sentence that an answer shows.
-        text: All its text.
-        tags: What it is filed under.
-        domains: Domains it belongs to; empty for all.
-        generality: 1 holds for almost any run, 5 for one setting of one tool.
-        source: Who said it.
-        asked: How people ask for it, beside what `asked.jsonl` has on its tags.
-        leads_to: Ids of the causes that it speaks for.
-        common: How much more common it is than the middle one of its kind.
-    """
-
-    kind: str
-    id: str
-    title: str
-    summary: str
-    text: str
-    tags: tuple[str, ...]
-    domains: tuple[str, ...] = ()
-    generality: int = 3
-    source: str = ""
-    asked: tuple[str, ...] = ()
-    leads_to: tuple[str, ...] = ()
-    common: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A document with its score: higher is better."""
-
-    document: Document
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What was found, the words of the question that nothing here knows, where they make up much of it, and numbers."""
-
-    found: list[Found]
-    unknown: list[str]
-    numbers: tuple[Meaning, ...] = ()
 
 
 class Index:
@@ -156,11 +108,14 @@ class Index:
                 fitness *= SHOWN if key in shown else 1.0
                 fitness *= NAMED if _is_named(document, words, tags) else 1.0
                 found.append(Found(document, -rank * fitness))
-        answers = _ordered(_varied(_ordered(self._with_causes(found, words))))
+        answers = _ordered(_varied(_ordered(self._with_causes(found, words, _contrary(question)))))
         return Answer(answers if answers and answers[0].score >= LEAST else [], unknown, numbers)
 
-    def _with_causes(self, found: list[Found], words: list[str]) -> list[Found]:
-        """Add to each cause a share of what speaks for it, each further entry counting less, and its nearest phrase."""
+    def _with_causes(self, found: list[Found], words: list[str], contrary: set[str]) -> list[Found]:
+        """Add to each cause a share of what speaks for it, each further entry counting less, and its nearest phrase.
+
+        A cause of whose contrary is told is left out.
+        """
         speaking: dict[str, list[float]] = {}
         for one in found:
             for cause in one.document.leads_to:
@@ -175,12 +130,14 @@ class Index:
         return [
             Found(document, score * OF_KIND.get(document.kind, 1.0) * document.common**COMMON)
             for key, score in scores.items()
-            if (document := self.documents.get(key)) is not None
+            if (document := self.documents.get(key)) is not None and key not in contrary
         ]
 
     def _ranked(self, terms: Iterable[str]) -> list[tuple[str, float]]:
         match = " OR ".join(f'"{term}"' for term in terms)
-        statement = f"SELECT key, bm25(documents, {_WEIGHTS}) FROM documents WHERE documents MATCH ?"  # noqa: S608
+        statement = (
+            f"SELECT key, bm25(documents, {_WEIGHTS}) FROM documents WHERE documents MATCH ? ORDER BY 2 LIMIT {RANKED}"  # noqa: S608
+        )
         with self._lock:
             return self._connection.execute(statement, (match,)).fetchall()
 
@@ -292,6 +249,16 @@ def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
             for tag in concept.tags:
                 tags.setdefault(tag, set()).update(_words(said))
     return tags
+
+
+def _contrary(question: str) -> set[str]:
+    """Return the keys of the causes of which a question says the contrary."""
+    return {
+        f"cause:{one}"
+        for concept in concepts()
+        if concept.against and concept.pattern.search(question)
+        for one in concept.against
+    }
 
 
 def _fitness(document: Document, wanted: set[str], *, specific: bool) -> float:

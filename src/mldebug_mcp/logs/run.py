@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mldebug_mcp.errors import InputError
+from mldebug_mcp.errors import InputError, MissingExtraError
 from mldebug_mcp.logs.attempt import Attempt, Ending, Message, fatal
 from mldebug_mcp.logs.roles import Quantity, Role, role_of
 from mldebug_mcp.logs.settings import Scalar, Settings
@@ -188,8 +188,15 @@ class Run:
         return self.series[metric]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the metrics as a DataFrame of pandas, a row per step; where one was not logged there stands NaN."""
-        import pandas as pd
+        """Return the metrics as a DataFrame of pandas, a row per step; where one was not logged there stands NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
 
         columns = {name: pd.Series(one.value, index=one.step) for name, one in self.series.items() if len(one)}
         single = {name: column[~column.index.duplicated(keep="last")] for name, column in columns.items()}

@@ -51,6 +51,12 @@ class Moved:
         early = f", and had left it by step {figure(self.since)}" if self.since is not None else ""
         return f"{self.metric} goes from {figure(self.before)} to {figure(self.there)}{early}"
 
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The numbers behind the sentence, by name."""
+        since = {} if self.since is None else {f"{self.metric}_moved_since": self.since}
+        return {f"{self.metric}_before": self.before, f"{self.metric}_there": self.there, **since}
+
 
 def moved(run: Run, first: float, last: float) -> list[Moved]:
     """Return the metrics that moved between the steps `first` and `last`, or just before."""

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.beginning import PASSES
 from mldebug_mcp.measure.passes import passes_at
 from mldebug_mcp.measure.statistics import noise_on_slope
+from mldebug_mcp.measure.unknown import CannotTell
+from mldebug_mcp.text import figure
 
+KEPT = 0.5
+"""Of the first training loss, kept at the first evaluation: rows are not known by heart then. Chosen: half."""
 FIRST_PASS = 1.02
 """Passes over the data up to which its rows are new. Chosen: loaders round up."""
 LEAST = 4
@@ -78,3 +83,20 @@ def fresh_gap(run: Run) -> FreshGap | None:
         passes=float(passes[keep][-1]),
         count=len(gap),
     )
+
+
+def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
+    """Raise CannotTell if training rows may be known by heart at the first evaluation."""
+    passes = passes_at(run, np.array([step]))
+    if run.kind == "boosting" and step > 1:
+        raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
+    if passes is not None and float(passes[0]) > PASSES:
+        raise CannotTell(
+            f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then"
+        )
+    fresh = passes is not None and float(passes[0]) <= FIRST_PASS
+    if train < KEPT * start and not fresh:
+        raise CannotTell(
+            f"at the first evaluation ({run.step_name} {figure(step)}) the training loss had already gone from "
+            f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
+        )

@@ -12,11 +12,18 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.spikes import Spike, baseline, spikes
+from mldebug_mcp.measure.statistics import mad
 
 SAME = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
 LEAST_LAYERS = 4
 """Layers of which an order can be told. Chosen: four are in order by chance once in twelve."""
+JUMPS, SPREADS = 10.0, 8.0
+"""Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
+logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
+WINDOWS, WIDEST, NARROWEST = 20, 50, 6
+"""The part of the norms that is the window before a jump, at most and at least. Chosen: six show a level."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""
@@ -163,3 +170,14 @@ def _between_ends(parts: Sequence[Part]) -> Profile | None:
     if first is None or last is None or first is last:
         return None
     return Profile(first, last, 2, 1.0 if last.level > first.level else -1.0)
+
+
+def jumps_of(norm: Series) -> list[Spike]:
+    """Return where the logarithm of the norm stands far above its level, in units of its own scatter."""
+    log = np.log(norm.value)
+    width = int(np.clip(len(log) // WINDOWS, NARROWEST, WIDEST))
+    base = baseline(log, width)
+    overall = mad(base.rest(log))
+    spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
+    threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
+    return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []

@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.measure.unknown import CannotTell
 
 UNKNOWN_EPOCHS = "neither the epoch nor the steps per epoch are known"
 """Why `epochs_of` returns nothing."""
 WHOLE = 0.9
 """Of the records of the first pass: what the last one must have to be compared. Chosen: by hand."""
+
+PARTS, PER_PART = 8, 2
+"""Stretches of an epoch that compare with the next, and records of each. Chosen: eight levels tell an order."""
+FEW_PARTS, MANY_EPOCHS = 5, 6
+"""Records of a short epoch, and how many such epochs. Chosen: more epochs make up for fewer stretches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,17 @@ def whole_passes(values: Floats, epoch: NDArray[np.int64]) -> list[Floats]:
     if found and len(found[-1]) < WHOLE * len(found[0]):
         found.pop()
     return found
+
+
+def parts_of(values: Floats, epoch: NDArray[np.int64]) -> int:
+    """Return into how many parts epochs are cut; CannotTell if they have too few records, for as many as there are."""
+    whole = whole_passes(values, epoch)
+    fewest = min(map(len, whole), default=0)
+    if fewest >= PARTS * PER_PART:
+        return PARTS
+    if fewest < FEW_PARTS or len(whole) < MANY_EPOCHS:
+        raise CannotTell(f"an epoch has fewer than {PARTS * PER_PART} records, and there are {len(whole)}")
+    return min(PARTS, fewest)
 
 
 def profile_of(series: Series, epoch: NDArray[np.int64], parts: int, starts_over: float) -> Profile | None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from mldebug_mcp.logs.plan import plan_of
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.beginning import epoch_at
 
 GROWS = 1e-3
 """A change of the rate by less than this share of its peak is none. Chosen: rounding of logs."""
@@ -20,6 +21,8 @@ MOST_WARMUP = 0.9
 """Share of a plan that a warm-up takes at most. Chosen: something must be left to decay in."""
 ALIKE = 0.03
 """A factor this near to one that trainers scale a rate by is that. Chosen: rounding of logs."""
+WARMUP = 0.1
+"""Share of the first epoch in which the log may still warm up. Chosen: where warm-ups end as a rule."""
 BASE_BATCHES = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
 """Batches that a rate is given for where it is scaled with the batch. Source: goyal_2017."""
 
@@ -163,3 +166,13 @@ def is_unit(factor: float, highest: float) -> bool:
     """Say whether a factor is a power of 1000 that makes a rate a number to read."""
     power = math.log10(factor) / THOUSANDS
     return round(power) >= 1 and abs(power - round(power)) < ALIKE / THOUSANDS and highest >= READABLE
+
+
+def still_rising(run: Run) -> bool:
+    """Say whether the log may end within the warm-up of the learning rate."""
+    if "learning_rate" not in run or not len(rate := run["learning_rate"].finite):
+        return False
+    if len(rate) == 1:
+        epoch = epoch_at(run, float(rate.step[0]))
+        return epoch is not None and epoch < WARMUP
+    return bool(rate.value[-1] > rate.value[0] and rate.value[-1] == rate.value.max() > rate.value[-2])

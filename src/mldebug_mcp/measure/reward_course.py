@@ -44,6 +44,10 @@ SAME = 0.01
 NEARLY_ALWAYS = 0.95
 """Share of the records in which all is the price of steps. Chosen: by hand."""
 
+AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
+"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
+at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -135,3 +139,11 @@ def floor(run: Run, rewards: Series) -> Floor | None:
     same = (length >= (1 - SAME) * longest) & (np.abs(reward / longest - price) <= SAME * abs(price))
     share = float(same.mean())
     return Floor(price, longest, share) if share >= NEARLY_ALWAYS else None
+
+
+def lost_at_once(run: Run, rewards: Series) -> bool:
+    """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
+    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
+    first, rest = float(rewards.value[0]), rewards.value[AT_ONCE:]
+    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
+    return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first

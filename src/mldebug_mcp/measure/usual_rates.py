@@ -131,11 +131,10 @@ def _is_small(run: Run) -> bool:
     return width is not None and width < NARROW
 
 
-def unjudged(ranges: tuple[Range, ...], rate: float) -> CannotTell | None:
-    """Return why a rate within the usual range may be wrong all the same, None if it is a usual one."""
-    if not any(one.wide for one in ranges):
-        return None
-    return CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
+def refuse_wide(ranges: tuple[Range, ...], rate: float) -> None:
+    """Raise CannotTell if a rate within the usual range may be wrong all the same."""
+    if any(one.wide for one in ranges):
+        raise CannotTell(f"{figure(rate)} is a usual rate for {ranges[0].usual_for}, of which there are too many kinds")
 
 
 def peak_rate(run: Run) -> tuple[float, float]:

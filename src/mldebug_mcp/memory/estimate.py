@@ -25,6 +25,7 @@ _LEVERS: Mapping[str, tuple[str, str | int | bool]] = {
     "gradients": ("lora_rank", 16),
     "optimizer_state": ("optimizer", "adamw_8bit"),
     "activations": ("checkpointing", "full"),
+    "recomputed_layer": ("lora_rank", 16),
     "logits": ("chunked_loss", True),
 }
 """The setting that saves most of each part."""

@@ -92,7 +92,7 @@ def changes(setup: Setup) -> Iterator[Change]:
 def _needed(shape: ModelShape, setup: Setup) -> tuple[int, int]:
     """Return the bytes that a device needs, and how much more it may be."""
     parts = parts_of(shape, setup)
-    unsure = sum(parts[name].bytes for name in ("activations", "logits") if name in parts)
+    unsure = sum(parts[name].bytes for name in ("activations", "recomputed_layer", "logits") if name in parts)
     return peak_of(parts, setup) + CONTEXT, int(UNCERTAIN * unsure)
 
 

@@ -7,7 +7,7 @@
 | gradients | as the parameters | the same |
 | optimizer state | AdamW 2 numbers per parameter, in the parameter's precision | the same; torch.optim.adamw |
 | activations | per token and layer, what autograd keeps (`bytes_per_token`) | Korthikanti et al. 2022, eq. 1 and 2 |
-| logits | batch x length x vocabulary: logits, float32 copy, log-probabilities, gradient | torch cross_entropy |
+| logits | batch x length x vocabulary: log-probabilities and two gradients in float32 | torch cross_entropy |
 | sharding | state / N; from stage 2 gradients / N; at stage 3 parameters / N | Rajbhandari et al. 2020, figure 1 |
 | tensor parallel | everything of a layer, its activations too, / T | Korthikanti et al. 2022, eq. 4 |
 | pipeline parallel | layers / P; the first of P stages holds up to P micro-batches at once | Narayanan et al. 2021 |
@@ -29,6 +29,13 @@ _FROZEN_BYTES: Mapping[str, float] = {"32bit": 4, "16bit": 2, "8bit": 1, "4bit":
 """Bytes of a frozen weight in a linear layer; 4-bit NF4 has another 0.127 bits for its constants, quantized twice."""
 _STATES: Mapping[str, float] = {"adamw": 2, "adamw_8bit": 2, "lion": 1, "sgd": 0, "sgd_momentum": 1, "adafactor": 0}
 """Numbers that each optimizer keeps per parameter."""
+_NORM: Mapping[str, tuple[int, int]] = {"mixed": (6, 10), "bf16": (4, 8), "fp16": (4, 8), "fp32": (8, 12)}
+"""Bytes that autograd keeps of a norm for each number of its width: of LayerNorm input and output, of RMSNorm as
+Transformers composes it also the normalised input, which it computes in float32. Autocast computes both in float32 and
+keeps the output in 16 bits (torch's list of operations that autocast to float32)."""
+_COMPOSED: Mapping[str, int] = {"mixed": 14, "bf16": 6, "fp16": 6, "fp32": 12}
+"""Bytes that a composed GELU keeps for each number beside its input and output: half the input, tanh and one plus tanh;
+under autocast, which computes powers in float32, also its input in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +191,7 @@ def _stage(stage: Stage) -> dict[str, MemoryPart]:
             f"{in_all:,} x {numbers:g} x {state}{shards[1]}{stage.told}",
         ),
         ("activations", *_activations(stage)),
+        ("recomputed_layer", *_recomputed(stage)),
         *([("logits", *_logits(stage))] if stage.last else []),
     )
     return {name: MemoryPart(part=name, bytes=int(size), formula=text) for name, size, text in entries if int(size)}
@@ -219,13 +227,22 @@ def _activations(stage: Stage) -> tuple[float, str]:
     several = f" x {stage.micro_batches} micro-batches" if stage.micro_batches > 1 else ""
     told = several + stage.told
     if setup.checkpointing == "full":
-        kept = tokens * shape.hidden * setup.compute_bytes * layers + setup.tokens / setup.tensor_parallel * one_layer
-        text = f"tokens x (layers x hidden x {setup.compute_bytes} + one layer recomputed: {one_layer:,} bytes)"
-        return kept, text + told
+        return tokens * shape.hidden * setup.compute_bytes * layers, (
+            f"tokens x layers x hidden x {setup.compute_bytes}{told}"
+        )
     # A decoder's attention to the encoder keeps what its own attention does, and one norm.
     cross = (2 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width) * setup.compute_bytes
     kept = tokens * (one_layer * layers + cross * shape.decoder_layers * stage.layers)
     return kept, f"tokens x layers x {one_layer:,} bytes ({formula}){told}"
+
+
+def _recomputed(stage: Stage) -> tuple[float, str]:
+    """Return what the layer keeps that is computed again in backward."""
+    setup = stage.setup
+    if setup.checkpointing != "full":
+        return 0, ""
+    one_layer, _ = bytes_per_token(stage.shape, setup)
+    return setup.tokens / setup.tensor_parallel * one_layer, f"tokens x {one_layer:,} bytes of one layer{stage.told}"
 
 
 def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
@@ -236,18 +253,17 @@ def bytes_per_token(shape: ModelShape, setup: Setup) -> tuple[int, str]:
     Korthikanti's 34.
     """
     wide = shape.expert_width * shape.active_experts if shape.experts > 1 else shape.feed_forward
-    kept = 4 * shape.hidden + 2 * shape.attention_width + 2 * shape.kv_width
-    kept += wide * (4 if shape.matrices == 3 else 2)
-    size = kept * setup.compute_bytes
+    kept = 2 * shape.attention_width + 2 * shape.kv_width + wide * (4 if shape.matrices == 3 else 2)
+    norms = 2 * shape.hidden * _NORM[setup.precision][not shape.biased]
+    size = kept * setup.compute_bytes + norms + wide * (_COMPOSED[setup.precision] if shape.composed else 0)
     if setup.attention == "eager" and setup.checkpointing == "none":
         return size + 5 * shape.heads * setup.length, "with attention scores: 5 x heads x length"
-    return size, f"{kept:,} numbers kept"
+    return size, f"{kept:,} numbers and {norms:,} bytes of norms kept"
 
 
 def _logits(stage: Stage) -> tuple[float, str]:
-    """Return logits, their float32 copy where they are shorter, log-probabilities and gradient."""
-    setup = stage.setup
-    each = 12 if setup.compute_bytes == 4 else 14
+    """Return log-probabilities, their gradient and that of the logits, all in float32; the logits are gone by then."""
+    setup, each = stage.setup, 12
     chunks = LOSS_CHUNKS if setup.chunked_loss else 1
     text = f"tokens x {stage.shape.vocabulary:,} x {each}{f' / {chunks} chunks' if chunks > 1 else ''}{stage.told}"
     return setup.tokens * stage.shape.vocabulary * each / chunks / setup.tensor_parallel, text
@@ -256,12 +272,13 @@ def _logits(stage: Stage) -> tuple[float, str]:
 def peak_of(parts: Mapping[str, MemoryPart], setup: Setup) -> int:
     """Return the peak: at the start of backward, or at its end.
 
-    With one micro-batch per step the gradients replace the activations; with more they are held at the same time.
+    The logits are gone when the first layer is computed again. With one micro-batch per step the gradients replace the
+    activations; with more they are held at the same time.
     """
 
     def of(*names: str) -> int:
         return sum(parts[name].bytes for name in names if name in parts)
 
     always = of("parameters", "gathered_parameters", "optimizer_state")
-    step = of("activations", "logits")
+    step = of("activations") + max(of("logits"), of("recomputed_layer"))
     return always + (step + of("gradients") if setup.accumulation > 1 else max(step, of("gradients")))

@@ -57,6 +57,9 @@ _TIED_BY_DEFAULT = (
     *("gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "gemma", "gemma2", "gemma3_text", "falcon", "mpt", "t5"),
     *("deberta", "deberta-v2", *_ENCODERS, *_ENCODER_DECODERS),
 )
+_COMPOSED = ("gelu_new", "gelu_fast")
+"""Activation functions that Transformers composes of several operations, each of which keeps its input or result."""
+_COMPOSED_BY_DEFAULT = ("gpt2", "gpt_neo", "gptj", "codegen", "phi", "albert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class ModelShape:
         learned_positions: Whether positions have an embedding.
         tied: Whether the output layer shares the embedding.
         qkv_bias: Whether queries, keys and values have biases although the rest has none.
+        composed: Whether the activation function is composed of several operations.
     """
 
     name: str
@@ -103,6 +107,7 @@ class ModelShape:
     learned_positions: bool
     tied: bool
     qkv_bias: bool
+    composed: bool
 
     @property
     def attention_width(self) -> int:
@@ -218,6 +223,7 @@ def shape_of(config: Mapping[str, Any], name: str = "config") -> ModelShape:
         learned_positions=kind in _LEARNED_POSITIONS,
         tied=bool(config.get("tie_word_embeddings", kind in _TIED_BY_DEFAULT)),
         qkv_bias=bool(config.get("attention_bias")) or kind in ("qwen2", "qwen2_moe"),
+        composed=_is_composed(config, kind),
     )
 
 
@@ -228,6 +234,12 @@ def _is_multi_query(config: Mapping[str, Any]) -> bool:
 def _is_plain(config: Mapping[str, Any], kind: str) -> bool:
     gated = config.get("is_gated_act") is True or str(config.get("feed_forward_proj", "")).startswith("gated")
     return kind in _PLAIN_MLP and not gated
+
+
+def _is_composed(config: Mapping[str, Any], kind: str) -> bool:
+    named = (config.get(key) for key in ("activation_function", "hidden_act", "hidden_activation"))
+    told = next((one for one in named if isinstance(one, str)), None)
+    return kind in _COMPOSED_BY_DEFAULT if told is None else told in _COMPOSED
 
 
 def _decoder_layers(config: Mapping[str, Any], told: int | None, layers: int) -> int:

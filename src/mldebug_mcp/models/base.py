@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from threading import RLock
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
 
@@ -97,7 +97,9 @@ class Model(Frozen):
 
     @model_validator(mode="after")
     def _text_is_safe(self) -> Self:
-        self.__dict__.update(_safe_fields(type(self), self.__dict__))
+        held = self.__dict__
+        for name in _with_text(type(self)):
+            held[name] = _safe(held[name], _room(type(self), name))
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -126,6 +128,23 @@ def _told(name: str, value: object) -> str:
     if isinstance(value, float):
         return f"{name}={figure(value)}" if math.isfinite(value) else f"{name}={value}"
     return f"{name}={shorten(str(value), LONGEST_TOLD)}"
+
+
+@cache
+def _with_text(kind: type[Model]) -> tuple[str, ...]:
+    """Return the fields that may hold text of another's, once their types were checked."""
+    return tuple(name for name, field in kind.model_fields.items() if _may_hold_text(field.annotation))
+
+
+def _may_hold_text(annotation: object) -> bool:
+    """Say whether a type may hold text that nothing else made safe: all but numbers, words of ours and other models."""
+    if get_origin(annotation) is Literal:
+        return False
+    parts = get_args(annotation)
+    if parts:
+        return any(map(_may_hold_text, parts[:1] if get_origin(annotation) is Annotated else parts))
+    plain = (int, float, type(None), Model)
+    return annotation is not ... and not (isinstance(annotation, type) and issubclass(annotation, plain))
 
 
 def _safe_fields(kind: type[Model], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from mldebug_mcp.errors import MissingExtraError
 from mldebug_mcp.models.base import Model, Number, Text
 from mldebug_mcp.models.call import NextCall
 from mldebug_mcp.models.comparison import Comparison
@@ -150,8 +151,15 @@ class Diagnosis(Model):
         return [one for one in self.findings if one.state is State.PRESENT]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the hypotheses as a DataFrame of pandas, best first, a row each."""
-        import pandas as pd
+        """Return the hypotheses as a DataFrame of pandas, best first, a row each.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
 
         rows = [
             {

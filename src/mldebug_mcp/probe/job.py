@@ -75,14 +75,17 @@ def _may_pass(name: str) -> bool:
 
 
 def find_python(python: str | Path | None) -> str:
-    """Return the interpreter to use: the one named (a program or the folder of an environment), else this one.
+    """Return the interpreter to use, a program or the folder of an environment.
+
+    It is the one named, else the first that the server was started with, else this one.
 
     Raises:
         InputError: there is no interpreter there, or it may not be run.
     """
-    if python is None:
+    chosen = python or next(iter(current().pythons), None)
+    if chosen is None:
         return sys.executable
-    path = expanded(python)
+    path = expanded(chosen)
     check_interpreter(path)
     if path.is_dir():
         inside = next((path / one for one in ("bin/python", "Scripts/python.exe") if (path / one).is_file()), None)

@@ -5,24 +5,35 @@ loses its parent (`PR_SET_CHILD_SUBREAPER`), and before it ends it kills until i
 descendant either. It ends with the command, when its standard input says so, and when the host's end of that closes; in
 the last case the host is gone and FOLDER is removed in its place. It ends in the way the command did.
 
+Where the kernel allows it, the command and all that it starts have a network of their own, in which there is nothing
+but this machine's loopback.
+
 Only the standard library is used, and little of it: it is imported while somebody waits.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 """From linux/prctl.h."""
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+"""From linux/sched.h; the next two from linux/sockios.h and linux/if.h."""
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
 POLL = 0.02
 """Seconds between two looks at the command."""
 KILLING = 5.0
@@ -32,6 +43,8 @@ KILLING = 5.0
 def main(folder: str, command: list[str]) -> int:
     """Run a command until it, or the host, has ended; return its exit code, negative for a signal."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if works(leave_network):
+        leave_network()
     host_is_there = True
     code = 0
     try:
@@ -47,6 +60,33 @@ def main(folder: str, command: list[str]) -> int:
         if not host_is_there:
             shutil.rmtree(folder, ignore_errors=True)
     return code
+
+
+def leave_network() -> None:
+    """Take a network of one's own, with a loopback; raises OSError where the kernel does not allow it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(_CLONE_NEWNET):
+        # Who is not root may have one as the root of a user namespace, in which the user is who he was.
+        if user == 0 or libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
+
+
+def works(step: Callable[[], None]) -> bool:
+    """Try a step that cannot be taken back, in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        try:
+            step()
+        except BaseException:  # noqa: BLE001 - whatever it is, it does not work
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def kill_descendants() -> None:

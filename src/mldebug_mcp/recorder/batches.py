@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.late import Value
-from mldebug_mcp.recorder.rows import NotedBatches, Rows, column_of, facts_of, is_whole, keys_of, noted
+from mldebug_mcp.recorder.rows import NotedBatches, Rows, column_of, facts_of, keys_of, noted
 from mldebug_mcp.recorder.step import Step
 
 Batch = TypeVar("Batch")
@@ -68,7 +68,7 @@ class Batches:
         rows = keys_of(batch) if self._noting is None else self._noting.next_rows()
         step.rows += [rows] if rows is not None else []
         column = column_of(batch)
-        if hasattr(column, "numel") and column.ndim == 2 and is_whole(column):
+        if hasattr(column, "numel") and column.ndim == 2 and not column.dtype.is_floating_point:
             step.tokens += _tokens_of(batch, column)
         if "batch" not in self._told and hasattr(column, "__len__"):
             self._told.add("batch")

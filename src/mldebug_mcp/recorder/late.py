@@ -32,7 +32,7 @@ def number_of(value: Value) -> Value:
     """Return the number in a tensor on the CPU; a tensor on a device as it is, apart from its graph."""
     if not hasattr(value, "detach"):
         return value
-    return value.item() if value.device.type == "cpu" else value.detach()
+    return value.item() if value.is_cpu else value.detach()
 
 
 def is_finite(value: Value) -> bool:
@@ -62,14 +62,16 @@ class Draft:
 
     def put(self, name: str, value: Value) -> None:
         """Take a value: of a tensor on the CPU its number at once, which may be another one soon."""
-        self.values[name] = number = number_of(value)
-        self.away = self.away or hasattr(number, "detach")
+        if hasattr(value, "detach"):
+            value = number_of(value)
+            self.away = self.away or not isinstance(value, float | int)
+        self.values[name] = value
 
     def put_all(self, vector: Vector | None) -> None:
         """Take several values of one tensor."""
         if vector is None:
             return
-        if vector.tensor.device.type == "cpu":
+        if vector.tensor.is_cpu:
             self.values |= dict(zip(vector.names, vector.tensor.tolist(), strict=True))
         else:
             self.values[vector.names[0]], self.away = vector, True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
@@ -30,17 +31,16 @@ class RowKeys:
     """
 
     def __init__(self, rows: Value, mask: Value = None) -> None:
-        self._kind = "<i8" if rows.dtype.kind in "iub" else "<f8"
-        self._rows = rows.astype(self._kind)  # a copy: what the loop does with its batch changes no key
+        # Bytes are the cheapest copy: what the loop does with its batch changes no key.
+        self._values, self._kind, self._shape = rows.tobytes(), rows.dtype, rows.shape
         self._mask = mask.astype(bool) if mask is not None and mask.shape == rows.shape else None
 
     def listed(self) -> list[str]:
         """Return the keys."""
-        if self._mask is not None:
-            return [_digest(row[counts].tobytes()) for row, counts in zip(self._rows, self._mask, strict=True)]
-        whole = self._rows.tobytes()
-        size = len(whole) // max(1, len(self._rows))
-        return [_digest(whole[at * size : (at + 1) * size]) for at in range(len(self._rows))]
+        rows = sys.modules["numpy"].frombuffer(self._values, self._kind).reshape(self._shape)
+        rows = rows.astype("<i8" if is_whole(rows) else "<f8")
+        kept = rows if self._mask is None else (row[counts] for row, counts in zip(rows, self._mask, strict=True))
+        return [_digest(row.tobytes()) for row in kept]
 
 
 class Rows:
@@ -56,22 +56,27 @@ class Rows:
 
 def keys_of(batch: Value) -> RowKeys | None:
     """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers."""
-    column = column_of(batch)
-    if column is None or not hasattr(column, "dtype") or _is_away(column) or not column.ndim:
+    rows = array_of(column_of(batch))
+    if rows is None or not rows.ndim:
         return None
-    rows = column[:MAX_ROWS]
     if rows.ndim > 2 or not is_whole(rows):
-        flat = rows.reshape(len(rows), -1)
-        return RowKeys(_array(flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)]))
-    mask = batch.get("attention_mask") if isinstance(batch, dict) else None
-    return RowKeys(_array(rows), None if mask is None else _array(mask[:MAX_ROWS]))
+        flat = rows[:MAX_ROWS].reshape(len(rows[:MAX_ROWS]), -1)
+        return RowKeys(flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)])
+    mask = array_of(batch.get("attention_mask")) if isinstance(batch, dict) else None
+    return RowKeys(rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS])
 
 
-def _array(values: Value) -> Value:
-    """Return numbers as an array of numpy, which lacks some of the floats of torch."""
-    if not hasattr(values, "detach"):
-        return values
-    return values.detach().numpy() if is_whole(values) else values.detach().double().numpy()
+def array_of(column: Value) -> Value:
+    """Return a column as an array of numpy; None where it lies on a device, or holds no numbers.
+
+    Nothing else is asked of a tensor: in the middle of a step each question to torch takes longer than ten to numpy.
+    """
+    if not hasattr(column, "detach"):
+        return column if hasattr(column, "dtype") and hasattr(column, "ndim") else None
+    if not column.is_cpu:
+        return None
+    column = column.detach() if column.requires_grad else column
+    return (column.float() if column.dtype is sys.modules["torch"].bfloat16 else column).numpy()
 
 
 def _digest(whole: bytes) -> str:
@@ -89,13 +94,9 @@ def column_of(batch: Value) -> Value:
     return batch[0] if isinstance(batch, tuple | list) and batch else None
 
 
-def _is_away(column: Value) -> bool:
-    return hasattr(column, "device") and getattr(column.device, "type", "cpu") != "cpu"
-
-
-def is_whole(column: Value) -> bool:
-    """Say whether a column holds whole numbers."""
-    return not (column.is_floating_point() if hasattr(column, "is_floating_point") else column.dtype.kind == "f")
+def is_whole(rows: Value) -> bool:
+    """Say whether an array holds whole numbers."""
+    return rows.dtype.kind in "iub"
 
 
 class NotedBatches:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mldebug_mcp.recorder import clipping
 from mldebug_mcp.recorder.activations import Activations, logits_of, of_outputs
 from mldebug_mcp.recorder.budget import Budget
+from mldebug_mcp.recorder.evaluated import NAME as ROWS_EVALUATED
+from mldebug_mcp.recorder.evaluated import Evaluated
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.late import Value, is_finite, number_of
 from mldebug_mcp.recorder.layers import Layers
@@ -25,7 +27,7 @@ class Watched:
     """A model and its optimizer.
 
     Args:
-        model: The model; its forward pass is seen while it trains, not while it is evaluated.
+        model: The model; of its forward pass in an evaluation the rows are seen alone.
         optimizer: Its optimizer, or what wraps it.
         scaler: The loss scaler of mixed precision.
         settings: Gets what becomes known of the run.
@@ -49,6 +51,7 @@ class Watched:
         self._layers = Layers(model)
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
         self._norms, self._normed = Budget(every=1), time.perf_counter()
+        self._evaluated = Evaluated()
         self._forward_began: Value = None
         self._optimizer_began: Value = None
         self._told: set[str] = set()
@@ -92,15 +95,12 @@ class Watched:
             scale = getattr(self.scaler, "_scale", None)
             step.draft.put("loss_scale", self.scaler.get_scale() if scale is None else scale)
 
+    @guarded
     def clips(self, parameters: list[Tensor], max_norm: float, norm: Tensor) -> None:
         """Take the norm that clipping worked out, before it scales the gradients."""
         step = self._step
         if step is None or not parameters or id(parameters[0]) not in self._ids:
             return
-        self._clipped(step, max_norm, norm)
-
-    @guarded
-    def _clipped(self, step: Step, max_norm: float, norm: Tensor) -> None:
         step.backward_until(step.now())
         step.draft.put("grad_norm", norm)
         if max_norm != math.inf:
@@ -113,8 +113,12 @@ class Watched:
     @guarded
     def _before_forward(self, model: nn.Module, args: Value, kwargs: Value) -> None:
         step = self._step
-        if step is not None and model.training:
+        if not model.training:
+            self._evaluated.take(args, kwargs)
+        elif step is not None:
             self.inputs = (args, kwargs)
+            if step.deep and not step.has(ROWS_EVALUATED):
+                self._compare(step, args, kwargs)
             self._forward_began = step.now()
 
     @guarded
@@ -173,6 +177,14 @@ class Watched:
         if step.draft.origin is None and not all(map(is_finite, values)):
             step.draft.origin = {}
             step.draft.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
+
+    def _compare(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
+        """Take which share of the batch was in an evaluation before."""
+        began = time.perf_counter()
+        share = self._evaluated.share(args, kwargs)
+        if share is not None:
+            step.draft.values[ROWS_EVALUATED] = share
+        step.cost += time.perf_counter() - began
 
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""

@@ -89,6 +89,9 @@ class _Helper:
                 self.process.kill()
             else:
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def clear(self) -> None:
+        """Remove what it wrote: of an archive that may be thousands of files."""
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     async def ended(self) -> None:
@@ -170,6 +173,7 @@ class Pool:
         for helper in (*self.idle, *self.running):
             helper.stay()
             helper.end()
+            helper.clear()
         self.idle.clear()
 
     async def _start(self) -> _Helper:
@@ -196,7 +200,8 @@ class Pool:
     @staticmethod
     async def _end(helper: _Helper) -> None:
         helper.end()
-        await asyncio.shield(helper.ended())
+        cleared = asyncio.get_running_loop().run_in_executor(None, helper.clear)  # the server answers others meanwhile
+        await asyncio.shield(asyncio.gather(helper.ended(), cleared))
 
 
 def _environment(scratch: str) -> dict[str, str]:

@@ -54,7 +54,7 @@ async def probe_overfit(  # noqa: PLR0917 - MCP calls by name
     python: Annotated[
         str | None,
         Field(
-            description="The training environment's interpreter or folder, if the server's own has no torch; it is run"
+            description="The training environment's interpreter or folder, if the server has none with torch; it is run"
         ),
     ] = None,
     device: Annotated[str, Field(description="auto, cpu, cuda, cuda:1 or mps")] = "auto",

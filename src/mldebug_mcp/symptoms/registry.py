@@ -104,7 +104,7 @@ class Symptom:
     @property
     def doc(self) -> str:
         """The documentation, its paragraphs apart by empty lines."""
-        return self.outcome.doc
+        return inspect.cleandoc(self.outcome.doc)
 
     @property
     def title(self) -> str:

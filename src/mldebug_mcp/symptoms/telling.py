@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVarTuple
 
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence
 
 Teller = Callable[[], Evidence | None]
+Given = TypeVarTuple("Given")
+
+
+def by_outcome(judges: Iterable[Callable[[*Given], Evidence | None]], *given: *Given) -> dict[str, Teller]:
+    """Return what each judge says of the same things, by the outcome that it is named after."""
+    return {judge.__name__: partial(judge, *given) for judge in judges}
 
 
 def said_by(teller: Teller) -> Evidence | CannotTell | None:
@@ -33,3 +41,13 @@ def first_seen(tellers: Mapping[str, Teller]) -> dict[str, Evidence | CannotTell
         if said is not None:
             answers[outcome] = said
     return answers
+
+
+def with_attribute(
+    answers: Answers, leading: str, judge: Callable[[Evidence, *Given], Evidence | None], *given: *Given
+) -> Answers:
+    """Return the answers and, where the leading outcome is among them, what a judge says of an attribute of it."""
+    seen = answers.get(leading)
+    if not isinstance(seen, Evidence):
+        return answers
+    return {**answers, **told({judge.__name__: partial(judge, seen, *given)})}

@@ -145,6 +145,14 @@ def test_of_the_first_steps_of_a_run_it_is_too_early_to_speak(symptom: str) -> N
     assert state(symptom, run_of(loss=flat, kind="supervised", config=config, every=10)) is State.PRESENT
 
 
+def test_noise_that_hides_progress_does_not_hide_an_evaluation_that_makes_none() -> None:
+    loss = noisy(np.full(60, 0.6), 0.25)
+    flat, falling = ({step: 0.8 - fall * step for step in range(5, 61, 5)} for fall in (0.0002, 0.005))
+    assert state("loss_plateau", run_of(loss=loss, kind="supervised")) is State.UNKNOWN
+    assert state("loss_plateau", run_of(loss=loss, eval_loss=flat, kind="supervised")) is State.PRESENT
+    assert state("loss_plateau", run_of(loss=loss, eval_loss=falling, kind="supervised")) is not State.PRESENT
+
+
 def test_while_the_learning_rate_warms_up_it_is_too_early_to_speak() -> None:
     flat = noisy(np.full(100, 2.303), 0.01)
     climbing = run_of(loss=flat, learning_rate=np.linspace(0.01, 1, 100), kind="supervised", config={"num_labels": 10})

@@ -14,6 +14,7 @@ from itertools import chain, islice
 
 from mldebug_mcp.errors import InputError
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.decoding.blocks import BLOCK_BYTES, pieces
 from mldebug_mcp.logs.decoding.json_values import parse_document
 from mldebug_mcp.logs.settings.printed import settings_in_head
 from mldebug_mcp.logs.source import HEAD_BYTES, LogFile
@@ -54,36 +55,36 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 def _take(printed: list[str], builder: RunBuilder) -> None:
     """Take what was printed as a part of its own."""
     builder.new_part()
-    builder.configure(settings_in_head("\n".join(printed)[:HEAD_BYTES]))
+    shown = "\n".join(printed)
+    builder.configure(settings_in_head(shown[:HEAD_BYTES]))
     from mldebug_mcp.logs.formats.text_log import Text  # its many shapes of lines take long to load
 
     text = Text(builder)
-    text.take_lines(printed)
+    for block in pieces(shown.encode(errors="replace"), BLOCK_BYTES):
+        text.take_block(block)
     text.end()
 
 
 def _printed(cell: object) -> list[str]:
-    """Return the lines that a cell printed."""
+    """Return what a cell printed, output by output."""
     outputs = cell.get("outputs") if isinstance(cell, dict) else None
     if not isinstance(outputs, list):
         return []
-    return [line for output in outputs if isinstance(output, dict) for line in _lines(output)]
+    shown = (_shown_of(output) for output in outputs if isinstance(output, dict))
+    return [one.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n") for one in shown if one]
 
 
-def _lines(output: Mapping[str, object]) -> Iterator[str]:
-    """Yield the lines of an output; the data of a result are the same thing in several forms."""
+def _shown_of(output: Mapping[str, object]) -> str:
+    """Return the lines of an output; the data of a result are the same thing in several forms."""
     data = output.get("data")
     if isinstance(data, dict):
         markup = _joined(data.get("text/html"))
-        shown = "\n".join(_rows(markup)) if markup else _joined(data.get("text/plain"))
-    elif output.get("output_type") == "error":
+        return "\n".join(_rows(markup)) if markup else _joined(data.get("text/plain"))
+    if output.get("output_type") == "error":
         traceback = output.get("traceback")
         lines = [line for line in traceback if isinstance(line, str)] if isinstance(traceback, list) else []
-        shown = "\n".join(lines) or f"{output.get('ename')}: {output.get('evalue')}"
-    else:
-        shown = _joined(output.get("text"))
-    if shown:
-        yield from shown.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+        return "\n".join(lines) or f"{output.get('ename')}: {output.get('evalue')}"
+    return _joined(output.get("text"))
 
 
 def _joined(text: object) -> str:

@@ -108,11 +108,30 @@ class Assembler:
 
     def is_steady(self, like: Parsed) -> bool:
         """Say whether lines like the one that was taken last are each a record of its own, and no exception."""
-        counters, named = like.counters, [name for name in like.metrics if canonical(name) == "loss"]
+        counters = like.counters
         counted = bool(counters.values) or (counters.batch is not None and not like.evaluation)
-        renamed = len(like.metrics) == 1 and named not in ([], [self._loss])
         rounded = counters.rounded or (counters.batch is not None and like.evaluation)
-        return like.telling and counted and bool(like.metrics) and not renamed and not rounded
+        return like.telling and counted and bool(like.metrics) and not self._renames(like) and not rounded
+
+    def stands_alone(self, number: int, like: Parsed) -> bool:
+        """Say whether lines like the one that was taken last, without a counter, belong to nothing from a line on."""
+        below = not self._counters or (not self._heading and number - self._line > NEAR)
+        return below and not self._renames(like) and not self.ranks.is_echo(like)
+
+    def many_alone(self, metrics: Mapping[str, Floats]) -> None:
+        """Take lines of one shape that stand alone and follow one another.
+
+        Args:
+            metrics: What they say, shape (n,).
+        """
+        size = len(next(iter(metrics.values())))
+        self._told, self._counted = self._told + size, self._counted + size * bool(self._counters)
+        self._leftovers.many(metrics)
+
+    def _renames(self, like: Parsed) -> bool:
+        """Say whether the loss of lines like this one may get another name; see `_as_before`."""
+        named = [name for name in like.metrics if canonical(name) == "loss"]
+        return len(like.metrics) == 1 and named not in ([], [self._loss])
 
     def many(
         self,

@@ -5,8 +5,11 @@ They count only if the log has nothing better. Of such lines the shape that come
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.run import Floats
 
 Shape = tuple[str, ...]
 
@@ -38,16 +41,31 @@ class Leftovers:
         if shape == self._accepted:
             self._builder.numbers(values)
             return
-        rows = self._rows.get(shape)
-        if self._builder.records or (rows is None and len(self._rows) >= MAX_SHAPES):
+        if self._leaves_out(shape):
             self.left_out += known
             return
-        if rows is None:
-            rows = self._rows[shape] = []
-            self._known[shape] = known
+        rows = self._rows.setdefault(shape, [])
+        self._known.setdefault(shape, known)
         rows.append(tuple(values.values()))
         if len(rows) >= SURE:
             self._accept(shape)
+
+    def many(self, columns: Mapping[str, Floats]) -> None:
+        """Take lines of one shape, of names that are those of metrics; each column of shape (n,)."""
+        shape, size = tuple(columns), len(next(iter(columns.values())))
+        rows = zip(*(column[:SURE].tolist() for column in columns.values()), strict=True)
+        done = 0
+        while shape != self._accepted and done < size:
+            if self._leaves_out(shape):
+                self.left_out += size - done
+                return
+            self.take(dict(zip(shape, next(rows), strict=True)), known=True)
+            done += 1
+        self._builder.columns({name: column[done:] for name, column in columns.items()}, {})
+
+    def _leaves_out(self, shape: Shape) -> bool:
+        """Say whether lines of a shape count no more: there are better ones, or too many shapes."""
+        return self._builder.records > 0 or (shape not in self._rows and len(self._rows) >= MAX_SHAPES)
 
     def end(self) -> None:
         """Give the best shape to the builder if it has no records, else count the lines as left out."""

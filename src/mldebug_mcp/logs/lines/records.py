@@ -169,6 +169,8 @@ class Records:
         batch, columns = (columns[:2], columns[2:]) if like.counters.batch is not None else ([], columns)
         if shape.aside:
             return self._take_asides(numbers, shape, rows)
+        if like.telling and not counters and not batch:
+            return self._take_uncounted(numbers, shape, rows, like)
         if not counters or not _are_counters(batch):
             return 0
         # The first line may belong to what stands above, and what follows to the last one.
@@ -184,6 +186,18 @@ class Records:
             {},
         )
         self._take_at(-1, numbers, shape, rows)
+        return len(rows)
+
+    def _take_uncounted(self, numbers: Lines, shape: Shape, rows: Floats, like: Parsed) -> int:
+        """Take lines of metrics without a counter: together, once none of them belongs to a record above."""
+        for index, number in enumerate(numbers.tolist()):
+            if self.under_heading(number):
+                return index
+            self._take_at(index, numbers, shape, rows)
+            if self.assembler.stands_alone(number + 1, like):
+                columns = shape.columns(rows[index + 1 :])
+                self.assembler.many_alone(dict(zip(like.metrics, columns, strict=True)))
+                break
         return len(rows)
 
     def _take_asides(self, numbers: Lines, shape: Shape, rows: Floats) -> int:

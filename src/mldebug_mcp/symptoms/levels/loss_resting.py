@@ -107,7 +107,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     start, best = _first_level(loss.value), float(cut.level[1:].min(initial=np.inf))
     if start <= 0 or math.isinf(best) or best > start * RISES or float(np.ptp(loss.value)) <= EXACTLY * abs(start):
         return None
-    stands = evaluation_stands(run)
+    stands = evaluation_stands(run) or _evaluation_gains_nothing(run)
     gained = start - (end_level(loss.value) if stands else best)
     error = math.hypot(cut.wobble, MEDIAN_ERROR * noise(loss.value) / math.sqrt(edge_width(len(loss))))
     least, chance = max(LEAST_PROGRESS * start, SURE * error), _chance(run, best)
@@ -186,6 +186,16 @@ def _begins_late(run: Run) -> bool:
 def _first_accuracies(run: Run) -> list[float]:
     logged = [run[name].finite.value for name in ACCURACIES if name in run]
     return [float(one[0]) for one in logged if len(one)]
+
+
+def _evaluation_gains_nothing(run: Run) -> bool:
+    """Say whether evaluation, from early on, has come no lower than a run that learns does, in all that time."""
+    evaluation = run["eval_loss"].finite if "eval_loss" in run else None
+    if evaluation is None or len(evaluation) < LEAST_EVALUATIONS or evaluation.step[0] > MIDDLE * run.last_step:
+        return False
+    first, trained = float(evaluation.value[0]), run.kind in LANGUAGE_MODELS
+    least = PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS
+    return first - float(evaluation.value.min()) <= least * first and end_level(evaluation.value) <= RISES * first
 
 
 def _evaluation_falls(run: Run) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -11,9 +9,11 @@ from mldebug_mcp.measure.divergence import stays_near
 from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import held_out_scores, rewards_of, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, monotone, start_level
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.measure.unknown import require_values
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
+from mldebug_mcp.text import figure
 
 SHARE = "completions/clipped_ratio"
 LEAST_LENGTHS, LEAST_SHARES, LEAST_OF_ALL, LEAST_SCORES = 20, 3, 5, 4
@@ -35,85 +35,13 @@ ALL, NEARLY_ALWAYS = 0.99, 0.95
 """Share of completions, of records, the first among them. Chosen: under a low limit some are short enough."""
 
 
-@question(
-    Outcome(
-        "completion_length_grows",
-        """The mean length of completions rises steadily, to a multiple or up to the limit.
+def completion_length_grows(run: Run, share: Series) -> Evidence | None:
+    """The mean length of completions rises steadily, to a multiple or up to the limit.
 
-        Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
-        it, or the reward near the reference (remarks), as in tasks that take thought.""",
-        background=0.025,
-        sources=("axolotl_stability",),
-        needs=("completion_length",),
-    ),
-    Outcome(
-        "completion_length_shrinks",
-        """The mean length of completions falls to less than a third of what it was, and stays there.
-
-        Not this when: completions lose some words as a format is learnt; they are short from the start; most hit the
-        limit at first, so that the policy only learns to end.""",
-        background=0.01,
-        needs=("completion_length",),
-    ),
-    Outcome(
-        "completions_truncated",
-        """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
-
-        Not this when: single records do; the share is high at the start and comes down for good; it was low at the
-        start (`completions_reach_limit`).""",
-        background=0.01,
-        sources=("axolotl_stability",),
-        needs=(SHARE,),
-    ),
-    Outcome(
-        "completions_never_end",
-        """No completion ends by itself, in nearly every record from the first on.
-
-        Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.""",
-        background=0.05,
-        sources=("axolotl_faq",),
-        needs=(SHARE,),
-        as_chosen=True,
-        of="completions_truncated",
-    ),
-    Outcome(
-        "completions_reach_limit",
-        """Most completions ended by themselves at first, and more than 80 % run into the length limit later.
-
-        Not this when: they did from the start (`completions_truncated`); their length has grown by half
-        (`completion_length_grows`).""",
-        background=0.01,
-        sources=("axolotl_stability",),
-        needs=(SHARE,),
-    ),
-    any_of=("completion_length", SHARE),
-    not_for=NOT_POLICY,
-)
-def completions(run: Run) -> Answers:
-    """What the lengths do goes before what the limit does to them, for they may have grown into it."""
-    share = run[SHARE].finite if SHARE in run else Series(SHARE, np.empty(0), np.empty(0))
-    at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
-    at_limit = "completions_truncated" if at_first >= CUT else "completions_reach_limit"
-    judges = {at_limit: partial(_at_limit, run, share)}
-    if "completion_length" in run:
-        grows, shrinks = partial(_grows, run, share), partial(_shrinks, run, share)
-        judges = {"completion_length_grows": grows, "completion_length_shrinks": shrinks, **judges}
-    answers = first_seen(judges)
-    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
-    truncated = answers.get("completions_truncated")
-    return {**answers, "completions_never_end": truncated} if always and isinstance(truncated, Evidence) else answers
-
-
-def _lengths(run: Run) -> Series:
-    length = run["completion_length"].finite
-    if len(length) < LEAST_LENGTHS:
-        few = counted(len(length), "finite value")
-        raise CannotTell(f"completion_length has {few} here; {LEAST_LENGTHS} are needed")
-    return length
-
-
-def _grows(run: Run, share: Series) -> Evidence | None:
-    length = _lengths(run)
+    Not this when: it wanders or falls back; it stays clear of the limit while all scores of evaluation rise with
+    it, or the reward near the reference (remarks), as in tasks that take thought.
+    """
+    length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     cut, start, end = blocks(length.value, 12), start_level(length.value[: len(length) // 4]), end_level(length.value)
     limit, cut_off = run.setting("max_completion_length"), end_level(share.value) if len(share) else None
     near = end >= NEAR_LIMIT * limit if limit is not None else (cut_off or 0.0) >= CUT
@@ -136,8 +64,13 @@ def _serves(run: Run, factor: float) -> str:
     return "; the reward rises with it" if learns else ""
 
 
-def _shrinks(run: Run, share: Series) -> Evidence | None:
-    length = _lengths(run)
+def completion_length_shrinks(run: Run, share: Series) -> Evidence | None:
+    """The mean length of completions falls to less than a third of what it was, and stays there.
+
+    Not this when: completions lose some words as a format is learnt; they are short from the start; most hit the
+    limit at first, so that the policy only learns to end.
+    """
+    length = require_values(run["completion_length"].finite, LEAST_LENGTHS)
     start, end, wobble = start_level(length.value), end_level(length.value), blocks(length.value, 12).wobble
     was_cut = len(share) > 0 and start_level(share.value) > CUT
     if not 0 <= end < SHRUNK * start or start - end < SIGMAS * wobble or was_cut:
@@ -155,6 +88,33 @@ def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -
         values={"start": start, "end": end, "factor": end / start},
         present=present,
     )
+
+
+def completions_truncated(run: Run, share: Series) -> Evidence | None:
+    """More than 80 % of the completions end at the length limit, for a quarter of the log or up to its end.
+
+    Not this when: single records do; the share is high at the start and comes down for good; it was low at the
+    start (`completions_reach_limit`).
+    """
+    return _at_limit(run, share)
+
+
+def completions_never_end(truncated: Evidence, share: Series) -> Evidence | None:
+    """No completion ends by itself, in nearly every record from the first on.
+
+    Not this when: a few end earlier, as some do under a limit that is merely low; it comes about in training.
+    """
+    always = len(share) >= LEAST_OF_ALL and share.value[0] >= ALL and (share.value >= ALL).mean() >= NEARLY_ALWAYS
+    return truncated if always else None
+
+
+def completions_reach_limit(run: Run, share: Series) -> Evidence | None:
+    """Most completions ended by themselves at first, and more than 80 % run into the length limit later.
+
+    Not this when: they did from the start (`completions_truncated`); their length has grown by half
+    (`completion_length_grows`).
+    """
+    return _at_limit(run, share)
 
 
 def _at_limit(run: Run, share: Series) -> Evidence | None:
@@ -183,3 +143,22 @@ def _reward_beside(run: Run) -> str:
         return ""
     start, end = start_level(rewards.value), end_level(rewards.value)
     return f"; the reward goes from {figure(start)} to {figure(end)} meanwhile"
+
+
+@question(
+    outcome_of(completion_length_grows, 0.025, "axolotl_stability", needs=("completion_length",)),
+    outcome_of(completion_length_shrinks, 0.01, needs=("completion_length",)),
+    outcome_of(completions_truncated, 0.01, "axolotl_stability", needs=(SHARE,)),
+    outcome_of(completions_never_end, 0.05, "axolotl_faq", needs=(SHARE,), as_chosen=True, of="completions_truncated"),
+    outcome_of(completions_reach_limit, 0.01, "axolotl_stability", needs=(SHARE,)),
+    any_of=("completion_length", SHARE),
+    not_for=NOT_POLICY,
+)
+def completions(run: Run) -> Answers:
+    """What the lengths do goes before what the limit does to them, for they may have grown into it."""
+    share = run[SHARE].finite if SHARE in run else Series(SHARE, np.empty(0), np.empty(0))
+    at_first = start_level(share.value[:LEAST_SHARES]) if len(share) else 0.0
+    at_limit = completions_truncated if at_first >= CUT else completions_reach_limit
+    of_length = (completion_length_grows, completion_length_shrinks) if "completion_length" in run else ()
+    answers = first_seen(by_outcome((*of_length, at_limit), run, share))
+    return with_attribute(answers, "completions_truncated", completions_never_end, share)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
@@ -12,8 +10,9 @@ from mldebug_mcp.measure.critic import Explained, action_values, critic_loss, ex
 from mldebug_mcp.measure.policy import NOT_POLICY
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, rewards_of, seems_to_learn, trend
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, median_of_three, noise
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import counted, figure
 
 GROWTH, GROWTH_ALONE = 30.0, 1000.0
@@ -33,55 +32,12 @@ NOTHING, ALWAYS = 0.01, 0.95
 """An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
 
 
-@question(
-    Outcome(
-        "value_loss_high",
-        """The loss of the value function grows by orders of magnitude, past what returns or a network can explain.
+def value_loss_high(run: Run) -> Evidence | None:
+    """The loss of the value function grows by orders of magnitude, past what returns or a network can explain.
 
-        Not this when: it is large because returns are large, and they are explained; it grows with the returns as the
-        agent learns; it jumps within what returns can explain and comes back.""",
-        background=0.004,
-        sources=("jones_rl_debugging",),
-    ),
-    Outcome(
-        "q_values_beyond_returns",
-        """Values of actions ten times what was ever earned, or three times and still growing while the return does not.
-
-        Not this when: they come back in the later half; rewards are scaled for the critic, to some times as much.""",
-        background=0.004,
-    ),
-    Outcome(
-        "explained_variance_low",
-        """The critic predicts returns worse than a constant does, and goes on so, or ends so after it had been better.
-
-        Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
-        the reward rises all the same (a remark).""",
-        background=0.01,
-        needs=("explained_variance",),
-    ),
-    Outcome(
-        "critic_explains_nothing",
-        """The critic explains none of the variance of returns, from the first record to the last.
-
-        Not this when: the reward rises all the same; returns do not vary; it explains something now and then.""",
-        background=0.005,
-        needs=("explained_variance",),
-    ),
-    any_of=(Quantity.VALUE_LOSS, Quantity.LOSS, Quantity.VALUE, Quantity.EXPLAINED_VARIANCE, "*mean_q", "*avg_q"),
-    not_for=NOT_POLICY,
-)
-def critic(run: Run) -> Answers:
-    """The first of the outcomes that is seen; why each one before it could not be judged."""
-    looks = {
-        "value_loss_high": _loss,
-        "q_values_beyond_returns": _values,
-        "explained_variance_low": _worse,
-        "critic_explains_nothing": _nothing,
-    }
-    return first_seen({outcome: partial(look, run) for outcome, look in looks.items()})
-
-
-def _loss(run: Run) -> Evidence | None:
+    Not this when: it is large because returns are large, and they are explained; it grows with the returns as the
+    agent learns; it jumps within what returns can explain and comes back.
+    """
     logged, scale, worth = critic_loss(run), return_scale(run), explained(run)
     if logged is None:
         raise CannotTell("not logged: value_loss")
@@ -131,7 +87,11 @@ def _grown(run: Run, loss: Series, scale: float | None) -> Evidence | None:
     return _high(run, loss, said, at, lowest=before, factor=end / before)
 
 
-def _values(run: Run) -> Evidence | None:
+def q_values_beyond_returns(run: Run) -> Evidence | None:
+    """Values of actions ten times what was ever earned, or three times and still growing while the return does not.
+
+    Not this when: they come back in the later half; rewards are scaled for the critic, to some times as much.
+    """
     if run.kind in TEXT_POLICIES:
         raise CannotTell("a language model's rewards are normalised before its critic sees them")
     seen = action_values(run)
@@ -167,7 +127,12 @@ def _explained(run: Run) -> Explained:
     return worth
 
 
-def _worse(run: Run) -> Evidence | None:
+def explained_variance_low(run: Run) -> Evidence | None:
+    """The critic predicts returns worse than a constant does, and goes on so, or ends so after it had been better.
+
+    Not this when: it is low at first; it is about zero because returns are mostly chance; returns do not vary;
+    the reward rises all the same (a remark).
+    """
     worth = _explained(run)
     highest = max(worth.late, worth.end)
     stays = highest < WORSE_THAN_CONSTANT and worth.below >= LASTING
@@ -184,7 +149,11 @@ def _worse(run: Run) -> Evidence | None:
     )
 
 
-def _nothing(run: Run) -> Evidence | None:
+def critic_explains_nothing(run: Run) -> Evidence | None:
+    """The critic explains none of the variance of returns, from the first record to the last.
+
+    Not this when: the reward rises all the same; returns do not vary; it explains something now and then.
+    """
     _explained(run)
     worth = run["explained_variance"].finite
     share = float(np.mean(np.abs(worth.value) <= NOTHING))
@@ -199,3 +168,17 @@ def _nothing(run: Run) -> Evidence | None:
         values={"share": share, "records": len(worth)},
         present=not learns,
     )
+
+
+@question(
+    outcome_of(value_loss_high, 0.004, "jones_rl_debugging"),
+    outcome_of(q_values_beyond_returns, 0.004),
+    outcome_of(explained_variance_low, 0.01, needs=("explained_variance",)),
+    outcome_of(critic_explains_nothing, 0.005, needs=("explained_variance",)),
+    any_of=(Quantity.VALUE_LOSS, Quantity.LOSS, Quantity.VALUE, Quantity.EXPLAINED_VARIANCE, "*mean_q", "*avg_q"),
+    not_for=NOT_POLICY,
+)
+def critic(run: Run) -> Answers:
+    """The first of the outcomes that is seen; why each one before it could not be judged."""
+    looks = (value_loss_high, q_values_beyond_returns, explained_variance_low, critic_explains_nothing)
+    return first_seen(by_outcome(looks, run))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.cycles import rate_comes_back
-from mldebug_mcp.measure.pass_profile import UNKNOWN_EPOCHS, epochs_of, profile_of, whole_passes
+from mldebug_mcp.measure.pass_profile import FEW_PARTS, MANY_EPOCHS, UNKNOWN_EPOCHS, epochs_of, parts_of, profile_of
 from mldebug_mcp.measure.pass_steps import pass_steps
 from mldebug_mcp.measure.periods import period_of
 from mldebug_mcp.measure.statistics import last_decimal, median
@@ -23,10 +22,6 @@ SAME = 0.1
 """Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
 ROUNDED = 2.0
 """Units of the last digit up to which a pattern is that of rounding. Chosen: a smooth curve falls like stairs."""
-PARTS, PER_PART = 8, 2
-"""Stretches of an epoch that compare with the next, and records of each. Chosen: eight levels tell an order."""
-FEW_PARTS, MANY_EPOCHS = 5, 6
-"""Records of a short epoch, and how many such epochs. Chosen: more epochs make up for fewer stretches."""
 ALIKE = 0.85
 """Correlation of the levels of one epoch with the next. Chosen: eight in random order have it once in a hundred."""
 STARTS_OVER = 0.5
@@ -50,7 +45,7 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     epoch = epochs_of(run, loss)
     if epoch is None:
         raise CannotTell(UNKNOWN_EPOCHS)
-    found = profile_of(loss, epoch, _parts(loss.value, epoch), STARTS_OVER)
+    found = profile_of(loss, epoch, parts_of(loss.value, epoch), STARTS_OVER)
     if found is None:
         raise CannotTell("the log does not hold two whole epochs")
     least = float(found.alike.min())
@@ -66,17 +61,6 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
         values={"swing": found.swing, "correlation": least, "epochs": found.passes},
         present=not by_length,
     )
-
-
-def _parts(values: Floats, epoch: NDArray[np.int64]) -> int:
-    """Return into how many parts epochs are cut; CannotTell if they have too few records, for as many as there are."""
-    whole = whole_passes(values, epoch)
-    fewest = min(map(len, whole), default=0)
-    if fewest >= PARTS * PER_PART:
-        return PARTS
-    if fewest < FEW_PARTS or len(whole) < MANY_EPOCHS:
-        raise CannotTell(f"an epoch has fewer than {PARTS * PER_PART} records, and there are {len(whole)}")
-    return min(PARTS, fewest)
 
 
 def loss_periodic(run: Run) -> Evidence | None:

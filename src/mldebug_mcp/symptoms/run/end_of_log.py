@@ -10,15 +10,12 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.beginning import has_finished
 from mldebug_mcp.measure.pace import RATES, step_times
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import told
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
-_SAID = {
-    "error": "it ends in an error",
-    "interrupted": "it was interrupted",
-    "cut": "its last line is cut off",
-}
+_SAID = {"error": "it ends in an error", "interrupted": "it was interrupted", "cut": "its last line is cut off"}
 _FAILURES = ("error_message", "out_of_memory_error", "collective_timeout", "device_error")
 
 
@@ -30,57 +27,11 @@ SLOWER, BEYOND = 10.0, 5.0
 """Times the usual step, and the slowest before. Chosen: evaluations and checkpoints came before as well."""
 
 
-@question(
-    Outcome(
-        "log_stops",
-        """The log ends before the number of steps or epochs that was planned.
+def last_steps_slow(run: Run) -> Evidence | None:
+    """Among the last steps before the log ends early are some that take far longer than any before.
 
-        A run that is still going looks the same. Not this when: only the last logging interval is missing; the run says
-        that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
-        """,
-        background=0.3,  # a run that is still going
-        as_chosen=True,
-        follows=_FAILURES,
-    ),
-    Outcome(
-        "last_steps_slow",
-        """Among the last steps before the log ends early are some that take far longer than any before.
-
-        What hangs often stutters first. Not this when: steps as slow came before, as for an evaluation.
-        """,
-        background=0.003,
-        of="log_stops",
-        as_chosen=True,
-    ),
-    Outcome(
-        "log_falls_silent",
-        """The lines of the log go on with the time, but no record comes for far longer than before.
-
-        Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
-        silence is less than five minutes or ten times the usual distance of records.
-        """,
-        background=0.005,
-        sources=("bloom_176b_chronicles",),
-        as_chosen=True,
-        follows=_FAILURES,
-    ),
-    whole_run=True,
-)
-def end_of_log(run: Run) -> Answers:
-    """Say whether the log falls silent, or ends before its plan."""
-    if run.ending.how == "silence":
-        return {"log_falls_silent": _silent(run)}
-    try:
-        stops = _stops(run)
-    except CannotTell as why:
-        return {"log_stops": why}
-    if stops is None:
-        return {}
-    return {"log_stops": stops, **told({"last_steps_slow": lambda: _slow(run)})}
-
-
-def _slow(run: Run) -> Evidence | None:
-    """Return the slowest of the last steps, if none before was like it; CannotTell where their time is not logged."""
+    What hangs often stutters first. Not this when: steps as slow came before, as for an evaluation.
+    """
     if not any(run.with_role(Quantity.STEP_TIME, *RATES, phase="train", parts=True)):
         raise CannotTell("not logged: how long a step takes")
     times = step_times(run, BEFORE + LAST)
@@ -97,7 +48,12 @@ def _slow(run: Run) -> Evidence | None:
     )
 
 
-def _silent(run: Run) -> Evidence:
+def log_falls_silent(run: Run) -> Evidence:
+    """The lines of the log go on with the time, but no record comes for far longer than before.
+
+    Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
+    silence is less than five minutes or ten times the usual distance of records.
+    """
     plan = plan_of(run)
     planned = f", at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}" if plan is not None else ""
     return Evidence(
@@ -107,11 +63,11 @@ def _silent(run: Run) -> Evidence:
     )
 
 
-def _stops(run: Run) -> Evidence | None:
-    """Return an end before the plan, which is a remark where the run says why.
+def log_stops(run: Run) -> Evidence | None:
+    """The log ends before the number of steps or epochs that was planned.
 
-    Raises:
-        CannotTell: the plan is not known, or the log ends with each checkpoint.
+    A run that is still going looks the same. Not this when: only the last logging interval is missing; the run says
+    that it finished, or was set to stop early (remarks); the log is the state saved with a checkpoint.
     """
     plan = plan_of(run)
     if plan is None:
@@ -146,3 +102,18 @@ def _harmless(run: Run) -> str:
     if any("early_stop" in name.lower() or name.lower() == "patience" for name in run.config):
         return "; the configuration asks for early stopping"
     return ""
+
+
+@question(
+    outcome_of(log_stops, 0.3, as_chosen=True, follows=_FAILURES),
+    outcome_of(last_steps_slow, 0.003, of="log_stops", as_chosen=True),
+    outcome_of(log_falls_silent, 0.005, "bloom_176b_chronicles", as_chosen=True, follows=_FAILURES),
+    whole_run=True,
+)
+def end_of_log(run: Run) -> Answers:
+    """Say whether the log falls silent, or ends before its plan."""
+    if run.ending.how == "silence":
+        return {"log_falls_silent": log_falls_silent(run)}
+    stops = told(by_outcome((log_stops,), run))
+    slow = isinstance(stops.get("log_stops"), Evidence)
+    return {**stops, **told(by_outcome((last_steps_slow,), run))} if slow else stops

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
@@ -11,8 +9,9 @@ from mldebug_mcp.measure.evaluation import Compared, compared, refuse_sums_of_ep
 from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen, said_by
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, told
 from mldebug_mcp.text import figure
 
 FAR_BELOW, FROM_THE_START, GROWN, OFTEN = 0.65, 0.35, 0.7, 0.9
@@ -36,72 +35,6 @@ MIXED = ("mixup", "mixup_alpha", "cutmix", "cutmix_alpha", "label_smoothing", "l
 NOT_IN_TOKENS = ("supervised", "diffusion", "boosting")
 _FOLLOWS = ("loss_falls_back", "loss_scale_suspicious")
 
-BELOW_TRAIN = Outcome(
-    "eval_below_train",
-    """The evaluation loss falls far below the training loss, and stays there.
-
-    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
-    is a sum, over micro-batches (`loss_scale_suspicious`) or over the batches of an epoch.""",
-    background=0.05,  # regularisation and a curriculum do it too
-    sources=("kapoor_leakage",),
-    as_chosen=True,
-    follows=_FOLLOWS,
-)
-GROWS = Outcome(
-    "eval_below_grows",
-    """Evaluation was beside the training loss at first, and has come far below it since.
-
-    Not this when: it was below from the first evaluation on, as with dropout or an easier set.""",
-    background=0.15,
-    sources=("kapoor_leakage",),
-    of=BELOW_TRAIN.id,
-    as_chosen=True,
-    follows=_FOLLOWS,
-)
-FAR_ABOVE = Outcome(
-    "train_far_above_eval",
-    """A language model's training loss is more than twice its evaluation loss at every evaluation.
-
-    Both are nats per token, if they are computed alike over rows alike. Not this when: it comes about in training.""",
-    background=0.02,
-    sources=("hf_gradacc_blog",),
-    of=BELOW_TRAIN.id,
-    as_chosen=True,
-    follows=("loss_scale_suspicious", "loss_divergence", "loss_nonfinite"),
-)
-LAGS = Outcome(
-    "train_lags_eval",
-    """The training loss stays near where it began, while the evaluation loss falls well below it.
-
-    Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, as configured; the
-    evaluation set is easier from the first evaluation on.""",
-    background=0.01,
-    follows=_FOLLOWS,
-)
-
-
-@question(
-    BELOW_TRAIN,
-    GROWS,
-    FAR_ABOVE,
-    LAGS,
-    needs=("eval_loss", "loss"),
-    not_for=("grpo", "ppo", "rl", "preference"),
-    points=2,
-    whole_run=True,
-)
-def eval_below(run: Run) -> Answers:
-    """Tell a training loss that cannot be fitted from an evaluation that is too good."""
-    if all_zero(run["eval_loss"]):
-        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
-    both = compared(run, 1)
-    times = said_by(partial(_far_above, run, both))
-    if isinstance(times, Evidence):
-        return {BELOW_TRAIN.id: times, FAR_ABOVE.id: times}
-    answers = first_seen({LAGS.id: partial(_lags, run, both), BELOW_TRAIN.id: partial(_below, run, both)})
-    attributes = {FAR_ABOVE.id: times, GROWS.id: _grows(both)}
-    return {**answers, **{name: said for name, said in attributes.items() if said is not None}}
-
 
 def _evidence(both: Compared, what: str, since: float) -> Evidence:
     return Evidence(
@@ -117,7 +50,12 @@ def _share(both: Compared) -> float:
     return float(both.evaluation[0] / both.train[0]) if both.train[0] > 0 else 0.0
 
 
-def _below(run: Run, both: Compared) -> Evidence | None:
+def eval_below_train(run: Run, both: Compared) -> Evidence | None:
+    """The evaluation loss falls far below the training loss, and stays there.
+
+    Not this when: dropout, augmentation or an easier set put it there from the first evaluation on; the training loss
+    is a sum, over micro-batches (`loss_scale_suspicious`) or over the batches of an epoch.
+    """
     refuse_sums_of_epochs(run)
     ratio = both.evaluation[both.later] / both.train[both.later]
     gap = median((both.train - both.evaluation)[both.later])
@@ -134,13 +72,21 @@ def _below(run: Run, both: Compared) -> Evidence | None:
     return _evidence(both, "", float(both.steps[both.later][0]))
 
 
-def _grows(both: Compared) -> Evidence | None:
+def eval_below_grows(both: Compared) -> Evidence | None:
+    """Evaluation was beside the training loss at first, and has come far below it since.
+
+    Not this when: it was below from the first evaluation on, as with dropout or an easier set.
+    """
     share = _share(both)
     said = f", and was {figure(share)} times it at first"
     return _evidence(both, said, float(both.steps[0])) if share >= BESIDE else None
 
 
-def _far_above(run: Run, both: Compared) -> Evidence | None:
+def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
+    """A language model's training loss is more than twice its evaluation loss at every evaluation.
+
+    Both are nats per token, if they are computed alike over rows alike. Not this when: it comes about in training.
+    """
     if run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
         raise CannotTell("it is not known that this run trains a language model")
     if len(both.steps) < LEAST or not (both.evaluation > 0).all():
@@ -150,7 +96,12 @@ def _far_above(run: Run, both: Compared) -> Evidence | None:
     return _evidence(both, said, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
 
 
-def _lags(run: Run, both: Compared) -> Evidence | None:
+def train_lags_eval(run: Run, both: Compared) -> Evidence | None:
+    """The training loss stays near where it began, while the evaluation loss falls well below it.
+
+    Not this when: the training loss falls too (`eval_below_train`); labels are mixed or smoothed, as configured; the
+    evaluation set is easier from the first evaluation on.
+    """
     if any(run.setting(name) for name in MIXED):
         raise CannotTell("labels are mixed or smoothed, which keeps the training loss up")
     if len(both.steps) < LEAST_LAGGING or not (both.evaluation > 0).all():
@@ -162,3 +113,32 @@ def _lags(run: Run, both: Compared) -> Evidence | None:
         return None
     farther = typical - 1 >= FARTHER * (float(times[0]) - 1)
     return _evidence(both, ", near its start", float(both.steps[both.later][0])) if farther else None
+
+
+@question(
+    outcome_of(eval_below_train, 0.05, "kapoor_leakage", as_chosen=True, follows=_FOLLOWS),
+    outcome_of(eval_below_grows, 0.15, "kapoor_leakage", of="eval_below_train", as_chosen=True, follows=_FOLLOWS),
+    outcome_of(
+        train_far_above_eval,
+        0.02,
+        "hf_gradacc_blog",
+        of="eval_below_train",
+        as_chosen=True,
+        follows=("loss_scale_suspicious", "loss_divergence", "loss_nonfinite"),
+    ),
+    outcome_of(train_lags_eval, 0.01, follows=_FOLLOWS),
+    needs=("eval_loss", "loss"),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    points=2,
+    whole_run=True,
+)
+def eval_below(run: Run) -> Answers:
+    """Tell a training loss that cannot be fitted from an evaluation that is too good."""
+    if all_zero(run["eval_loss"]):
+        raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
+    both = compared(run, 1)
+    times = told(by_outcome((train_far_above_eval,), run, both))
+    if isinstance(said := times.get("train_far_above_eval"), Evidence):
+        return {"eval_below_train": said, **times}
+    answers = first_seen(by_outcome((train_lags_eval, eval_below_train), run, both))
+    return {**answers, **times, **told(by_outcome((eval_below_grows,), both))}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import compared
@@ -11,8 +10,9 @@ from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -34,33 +34,6 @@ hand."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 
-BELOW = Outcome(
-    "eval_below_chance",
-    """Evaluation is far worse than a uniform guess, though the training loss has fallen.
-
-    Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.""",
-    background=0.004,
-    sources=("slavv_37",),
-    follows=("loss_constant", "loss_nonfinite", "loss_zero"),
-)
-NOTHING = Outcome(
-    "eval_learns_nothing",
-    """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while the training loss falls.
-
-    Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, as of a model that
-    comes trained.""",
-    background=0.004,
-    follows=("loss_plateau", "loss_nonfinite", "loss_divergence"),
-    instead=NO_PROGRESS,
-)
-
-
-@question(BELOW, NOTHING, not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
-def eval_chance(run: Run) -> Answers:
-    """Far below a guess, no better than a guess."""
-    judges = {BELOW.id: _below, NOTHING.id: _nothing}
-    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
-
 
 def _auc(run: Run) -> Series | None:
     aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
@@ -75,7 +48,11 @@ def _learnt(run: Run) -> float:
     return end / start if start > 0 else float(end >= start)
 
 
-def _below(run: Run) -> Evidence | None:
+def eval_below_chance(run: Run) -> Evidence | None:
+    """Evaluation is far worse than a uniform guess, though the training loss has fallen.
+
+    Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
+    """
     uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), _auc(run)
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
@@ -106,7 +83,12 @@ def _uniform(run: Run) -> float | None:
     return MORE_CLASSES * start_level(run["loss"].finite.value)
 
 
-def _nothing(run: Run) -> Evidence | None:
+def eval_learns_nothing(run: Run) -> Evidence | None:
+    """Loss and accuracy of evaluation, or its AUC, get no better than a guess, while the training loss falls.
+
+    Not this when: evaluation improves first (`eval_gap_grows`); it begins better than training, as of a model that
+    comes trained.
+    """
     if run.kind == "sft":
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
     if _learnt(run) > 1 - FALL:
@@ -148,3 +130,16 @@ def _no_better(run: Run) -> Evidence | None:
         steps=(float(both.steps[0]),),
         values={"first": float(loss[0]), "lowest": float(loss.min()), "early": early, "late": late, "guess": guess},
     )
+
+
+@question(
+    outcome_of(eval_below_chance, 0.004, "slavv_37", follows=("loss_constant", "loss_nonfinite", "loss_zero")),
+    outcome_of(
+        eval_learns_nothing, 0.004, follows=("loss_plateau", "loss_nonfinite", "loss_divergence"), instead=NO_PROGRESS
+    ),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
+)
+def eval_chance(run: Run) -> Answers:
+    """Far below a guess, no better than a guess."""
+    return first_seen(by_outcome((eval_below_chance, eval_learns_nothing), run))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import numpy as np
 
@@ -14,8 +13,10 @@ from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import end_level, median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.measure.unknown import all_known
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 LEAST, MORE, BOXES = 3, 5, 10
@@ -46,61 +47,6 @@ FAR = 0.3
 _OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
-NOT_FINITE = Outcome(
-    "eval_nonfinite",
-    """The evaluation loss is NaN or infinite.
-
-    Not this when: a metric is NaN by definition, such as the average precision of a class without samples.""",
-    background=0.003,
-    sources=("axolotl_stability",),
-    follows=("loss_nonfinite", "loss_drops_to_zero"),
-)
-LOSS = Outcome(
-    "eval_loss_constant",
-    """The evaluation loss is the same number at every evaluation, to all its digits, as that of one and the same model.
-
-    Not this when: it changes however little; it is logged with too few digits to tell.""",
-    background=0.002,
-    sources=("karpathy_recipe",),
-    follows=_RUINS,
-)
-ZERO = Outcome(
-    "eval_metric_zero",
-    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
-
-    So is a loss of zero beside one of training that is not. Not this when: it is constant but above zero; the training
-    loss is still on its way, for scores of whole texts.""",
-    background=0.004,
-    sources=("slavv_37",),
-    follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
-)
-PERFECT_SCORE = Outcome(
-    "eval_score_perfect",
-    """A score of evaluation is at its bound from the first evaluation on, while what it measures still gets better.
-
-    Not this when: training is as good at the first evaluation; the losses do not fall any more.""",
-    background=0.002,
-)
-CONSTANT = Outcome(
-    "eval_metric_constant",
-    """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
-
-    Not this when: it is near its best, or that of training is throughout; most other metrics move (a remark).""",
-    background=0.02,
-    sources=("remote_gpu_trainer",),
-    follows=("loss_plateau", *_RUINS),
-)
-
-
-OUTCOMES = (NOT_FINITE, LOSS, ZERO, PERFECT_SCORE, CONSTANT)
-
-
-@question(*OUTCOMES, not_for=("grpo", "ppo", "rl"), whole_run=True)
-def eval_frozen(run: Run) -> Answers:
-    """No number, one and the same model, no right answer, no wrong one, one number."""
-    judges = (_not_finite, _loss, _zero, _perfect, _constant)
-    return first_seen({one.id: partial(judge, run) for one, judge in zip(OUTCOMES, judges, strict=True)})
-
 
 def _evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
@@ -111,7 +57,11 @@ def _evidence(run: Run, series: Series, what: str, since: float | None = None) -
     )
 
 
-def _not_finite(run: Run) -> Evidence | None:
+def eval_nonfinite(run: Run) -> Evidence | None:
+    """The evaluation loss is NaN or infinite.
+
+    Not this when: a metric is NaN by definition, such as the average precision of a class without samples.
+    """
     bad = [one for one in evaluation_losses(run) if not np.isfinite(one.value).all()]
     if not bad:
         return None
@@ -124,14 +74,18 @@ def _not_finite(run: Run) -> Evidence | None:
     return _evidence(run, series, f"{kind} first{beside}, and not finite at {count}", float(series.step[first]))
 
 
-def _loss(run: Run) -> Evidence | None:
+def eval_loss_constant(run: Run) -> Evidence | None:
+    """The evaluation loss is the same number at every evaluation, to all its digits, as that of one and the same model.
+
+    Not this when: it changes however little; it is logged with too few digits to tell.
+    """
     evaluation = next((one for one in (each.finite for each in evaluation_losses(run)) if len(one) >= LEAST), None)
     if evaluation is None:
         raise CannotTell(f"no evaluation loss has {LEAST} finite values")
     level = float(evaluation.value[0])
     if float(np.ptp(evaluation.value)) > SAME * abs(level) or all_zero(evaluation):
         return None
-    others = [one for one in (series.finite for series in _metrics(run)) if len(one) >= LEAST]
+    others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= LEAST]
     still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
     digits = sum(_digits(float(one.value[0])) for one in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + LEAST - len(evaluation)):  # each further evaluation is a witness
@@ -143,16 +97,14 @@ def _digits(value: float) -> int:
     return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
 
 
-def _metrics(run: Run) -> list[Series]:
-    try:
-        return quality_metrics(run)
-    except CannotTell:
-        return []
+def eval_metric_zero(run: Run) -> Evidence | None:
+    """No answer of evaluation is right, ever: an accuracy, BLEU or a ranking is zero, or an error rate stands at 100 %.
 
-
-def _zero(run: Run) -> Evidence | None:
+    So is a loss of zero beside one of training that is not. Not this when: it is constant but above zero; the training
+    loss is still on its way, for scores of whole texts.
+    """
     least = dict.fromkeys((*MEASURES, "eval_loss"), LEAST) | dict.fromkeys(OF_BOXES, BOXES)
-    shares = [one.finite for one in _metrics(run) if one.name in least]
+    shares = [one.finite for one in all_known(quality_metrics, run) if one.name in least]
     if "eval_loss" in run and "loss" in run and median(run["loss"].finite.value) > NOT_GONE:
         shares.append(run["eval_loss"].finite)
     shares = [one for one in shares if len(one) >= least[one.name]]
@@ -181,7 +133,11 @@ def _beside_a_loss_that_falls(run: Run) -> list[Series]:
     return [one.finite for one in scores if len(one.finite) >= MORE and not _OF_A_CLASS.search(one.name)]
 
 
-def _perfect(run: Run) -> Evidence | None:
+def eval_score_perfect(run: Run) -> Evidence | None:
+    """A score of evaluation is at its bound from the first evaluation on, while what it measures still gets better.
+
+    Not this when: training is as good at the first evaluation; the losses do not fall any more.
+    """
     perfect = [one for one in evaluation_scores(run) if len(one) >= LEAST and float(one.value.min()) >= PERFECT]
     if not perfect or "eval_loss" not in run:
         return None
@@ -192,7 +148,11 @@ def _perfect(run: Run) -> Evidence | None:
     return _evidence(run, score, "as good as can be at all") if imperfect and falls else None
 
 
-def _constant(run: Run) -> Evidence | None:
+def eval_metric_constant(run: Run) -> Evidence | None:
+    """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
+
+    Not this when: it is near its best, or that of training is throughout; most other metrics move (a remark).
+    """
     metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
     metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
     if not metrics:
@@ -231,3 +191,23 @@ def _by_heart(run: Run, series: Series) -> bool:
     name = series.name.removeprefix("eval_")
     trained = run[name].finite.value if name in run and name != series.name else np.empty(0)
     return bool(len(trained)) and bool(series.value.any()) and as_share(float(trained.min())) >= BY_HEART
+
+
+@question(
+    outcome_of(eval_nonfinite, 0.003, "axolotl_stability", follows=("loss_nonfinite", "loss_drops_to_zero")),
+    outcome_of(eval_loss_constant, 0.002, "karpathy_recipe", follows=_RUINS),
+    outcome_of(
+        eval_metric_zero,
+        0.004,
+        "slavv_37",
+        follows=("loss_at_chance", "loss_constant", "loss_plateau", "loss_slow", "loss_stall"),
+    ),
+    outcome_of(eval_score_perfect, 0.002),
+    outcome_of(eval_metric_constant, 0.02, "remote_gpu_trainer", follows=("loss_plateau", *_RUINS)),
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def eval_frozen(run: Run) -> Answers:
+    """No number, one and the same model, no right answer, no wrong one, one number."""
+    judges = (eval_nonfinite, eval_loss_constant, eval_metric_zero, eval_score_perfect, eval_metric_constant)
+    return first_seen(by_outcome(judges, run))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from mldebug_mcp.measure.evaluation import (
     refuse_after_explosion,
     refuse_another_scale,
 )
-from mldebug_mcp.measure.fresh_gap import FIRST_PASS, fresh_gap
-from mldebug_mcp.measure.passes import passes_at
+from mldebug_mcp.measure.fresh_gap import fresh_gap, refuse_known_by_heart
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median, noise
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import figure
 
 LEAST = 4
@@ -38,9 +37,8 @@ NOISES = 2.0
 NATS_OF_TOKENS, STEADY = 0.5, 0.35
 """Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
 Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
-KEPT, OPENED = 0.5, 0.65
-"""Of the first training loss, kept at the first evaluation: rows are not known by heart then. Of a gap, what was there
-at the first evaluation at most. Chosen: half and two thirds."""
+OPENED = 0.65
+"""Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
 OF_TRAIN, OF_START, ERRORS = 0.3, 0.03, 5.0
 """A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
 healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
@@ -60,67 +58,13 @@ FALLS = 0.05
 NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 _RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
 
-BAD = Outcome(
-    "eval_bad_from_start",
+
+def eval_bad_from_start(run: Run) -> Evidence | None:
     """The evaluation loss lies far above the training loss from the first evaluation on, or far below zero.
 
     Not this when: both were close at first; rows were seen twice by then, or much was learnt and the passes over the
-    data are not known; both fall by the same factor all the way.""",
-    background=0.015,
-    sources=("slavv_37",),
-    follows=_RUINS[:4],
-)
-OPENS = Outcome(
-    "eval_gap_in_first_pass",
-    """The evaluation loss leaves the training loss behind before the training data were seen once.
-
-    Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
-    first evaluation; rows were seen twice; how many passes were made is not known.""",
-    background=0.004,
-    follows=("loss_divergence", "loss_nonfinite"),
-)
-WIDE = Outcome(
-    "eval_gap_wide",
-    """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
-
-    Not this when: the training loss is near zero; both fall by the same factor all the way, as sums do; evaluation has
-    improved, stays at its best, and is less than three times the training loss.""",
-    background=0.01,
-    sources=("slavv_37",),
-    follows=_RUINS,
-)
-ABOVE_START = Outcome(
-    "eval_above_start",
-    """The evaluation loss lies far above the training loss, and above what the training loss was at first.
-
-    Not this when: the training loss is near zero; the evaluation loss stays below where training began.""",
-    background=0.1,
-    sources=("slavv_37",),
-    of=WIDE.id,
-    follows=_RUINS,
-)
-AT_ZERO = Outcome(
-    "eval_gap_at_zero",
-    """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
-
-    Not this when: both are near zero; the evaluation loss still falls, or rises, which says more.""",
-    background=0.01,
-    sources=("goodfellow_ch11",),
-    follows=("loss_divergence", "loss_nonfinite"),
-)
-
-
-@question(BAD, OPENS, WIDE, ABOVE_START, AT_ZERO, needs=("loss",), not_for=("grpo", "ppo", "rl"), whole_run=True)
-def eval_gap(run: Run) -> Answers:
-    """Look at the first evaluations, then at the first pass, then at the later half."""
-    judges = {BAD.id: _bad, OPENS.id: _opens, WIDE.id: _wide, AT_ZERO.id: _at_zero}
-    answers = first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
-    wide = answers.get(WIDE.id)
-    above = _above_start(run, wide) if isinstance(wide, Evidence) else None
-    return answers if above is None else {**answers, ABOVE_START.id: above}
-
-
-def _bad(run: Run) -> Evidence | None:
+    data are not known; both fall by the same factor all the way.
+    """
     loss = run["loss"].finite
     pairs = [pair for pair in (beside_training(loss, one) for one in evaluation_losses(run)) if len(pair[0])]
     if not pairs:
@@ -132,7 +76,7 @@ def _bad(run: Run) -> Evidence | None:
         return None
     if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
-    _refuse_if_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
+    refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
     return Evidence(
         f"at the first evaluation ({run.step_name} {figure(float(steps[0]))}) the evaluation loss is "
         f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(steps)} the "
@@ -160,24 +104,12 @@ def _alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
     return bool(gap.min() >= NATS_OF_TOKENS) and alike and median(train[half:]) >= median(gap[half:])
 
 
-def _refuse_if_known_by_heart(run: Run, step: float, train: float, start: float) -> None:
-    """Raise CannotTell if training rows may be known by heart at the first evaluation."""
-    passes = passes_at(run, np.array([step]))
-    if run.kind == "boosting" and step > 1:
-        raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
-    if passes is not None and float(passes[0]) > PASSES:
-        raise CannotTell(
-            f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then"
-        )
-    fresh = passes is not None and float(passes[0]) <= FIRST_PASS
-    if train < KEPT * start and not fresh:
-        raise CannotTell(
-            f"at the first evaluation ({run.step_name} {figure(step)}) the training loss had already gone from "
-            f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
-        )
+def eval_gap_in_first_pass(run: Run) -> Evidence | None:
+    """The evaluation loss leaves the training loss behind before the training data were seen once.
 
-
-def _opens(run: Run) -> Evidence | None:
+    Rows scored before they are learnt from have the loss of held-out rows. Not this when: the gap was as wide at the
+    first evaluation; rows were seen twice; how many passes were made is not known.
+    """
     gap = fresh_gap(run)
     if gap is None:
         raise CannotTell("no four evaluations are known to stand within the first pass over the data")
@@ -205,7 +137,12 @@ def _later(run: Run) -> Compared:
     return both
 
 
-def _wide(run: Run) -> Evidence | None:
+def eval_gap_wide(run: Run) -> Evidence | None:
+    """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
+
+    Not this when: the training loss is near zero; both fall by the same factor all the way, as sums do; evaluation has
+    improved, stays at its best, and is less than three times the training loss.
+    """
     both = _later(run)
     refuse_another_scale(both.train, both.evaluation)
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
@@ -232,13 +169,21 @@ def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
     )
 
 
-def _above_start(run: Run, wide: Evidence) -> Evidence | CannotTell | None:
+def eval_above_start(wide: Evidence, run: Run) -> Evidence | None:
+    """The evaluation loss lies far above the training loss, and above what the training loss was at first.
+
+    Not this when: the training loss is near zero; the evaluation loss stays below where training began.
+    """
     if run.kind == "sft":
-        return CannotTell("a model that is fine-tuned knows something already, and may forget it")
+        raise CannotTell("a model that is fine-tuned knows something already, and may forget it")
     return wide if wide.values["eval"] >= ABOVE * wide.values["start"] else None
 
 
-def _at_zero(run: Run) -> Evidence | None:
+def eval_gap_at_zero(run: Run) -> Evidence | None:
+    """The training loss is near zero, and the evaluation loss stays at a good part of what training began with.
+
+    Not this when: both are near zero; the evaluation loss still falls, or rises, which says more.
+    """
     both = _later(run)
     rise = rise_of_evaluation(run)
     if rise is not None and not rise.slight:
@@ -252,3 +197,19 @@ def _at_zero(run: Run) -> Evidence | None:
         raise CannotTell("the evaluation loss still falls: held-out rows are served by what is learnt")
     since = float(both.steps[int(np.argmax(both.train < near))])
     return _evidence(run, both, since, "the training loss is near zero, and the evaluation loss is not")
+
+
+@question(
+    outcome_of(eval_bad_from_start, 0.015, "slavv_37", follows=_RUINS[:4]),
+    outcome_of(eval_gap_in_first_pass, 0.004, follows=("loss_divergence", "loss_nonfinite")),
+    outcome_of(eval_gap_wide, 0.01, "slavv_37", follows=_RUINS),
+    outcome_of(eval_above_start, 0.1, "slavv_37", of="eval_gap_wide", follows=_RUINS),
+    outcome_of(eval_gap_at_zero, 0.01, "goodfellow_ch11", follows=("loss_divergence", "loss_nonfinite")),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def eval_gap(run: Run) -> Answers:
+    """Look at the first evaluations, then at the first pass, then at the later half."""
+    judges = (eval_bad_from_start, eval_gap_in_first_pass, eval_gap_wide, eval_gap_at_zero)
+    return with_attribute(first_seen(by_outcome(judges, run)), "eval_gap_wide", eval_above_start, run)

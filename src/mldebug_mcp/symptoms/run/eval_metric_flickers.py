@@ -9,6 +9,7 @@ from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.quality import quality_metrics
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import median
+from mldebug_mcp.measure.unknown import all_known
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -34,11 +35,13 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     By a quarter of its level, a language model's loss by 8 %. Not this when: it has a trend, however noisy; the jumps
     are small against its level. Small evaluation sets make healthy runs flicker.
     """
-    series = [one.finite for one in _measured(run) if len(one.finite) >= LEAST]
+    measured = (*all_known(evaluation_losses, run), *all_known(quality_metrics, run))
+    series = [one.finite for one in measured if len(one.finite) >= LEAST]
     if not series:
         raise CannotTell(f"no evaluation loss or metric has {LEAST} finite values")
+    limits = {"eval_loss": SHARE_OF_TOKENS} if predicts_tokens(run) else {}
     found = [(one, *_flicker(one)) for one in series]
-    found = [one for one in found if one[1] > _limit(run, one[0]) and one[2] > RANDOM]
+    found = [one for one in found if one[1] > limits.get(one[0].name, SHARE) and one[2] > RANDOM]
     if not found or (2 * len(found) < len(series) and not any(one[0].name == "eval_loss" for one in found)):
         return None
     one, typical, chance = max(found, key=lambda item: item[1])
@@ -48,20 +51,6 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
         steps=(float(one.step[0]),),
         values={"typical_change": typical, "randomness": chance, "metrics": len(found)},
     )
-
-
-def _measured(run: Run) -> list[Series]:
-    found: list[Series] = []
-    for find in (evaluation_losses, quality_metrics):
-        try:
-            found += find(run)
-        except CannotTell:
-            continue
-    return found
-
-
-def _limit(run: Run, series: Series) -> float:
-    return SHARE_OF_TOKENS if series.name == "eval_loss" and predicts_tokens(run) else SHARE
 
 
 def _flicker(series: Series) -> tuple[float, float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
@@ -11,8 +9,9 @@ from mldebug_mcp.measure.eval_rise import EvalRise, rise_of_evaluation
 from mldebug_mcp.measure.evaluation import begins_late, evaluation_losses, refuse_after_explosion, start_of
 from mldebug_mcp.measure.quality import all_zero
 from mldebug_mcp.measure.statistics import aligned, median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import said_by
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
 LEAST_EVALUATIONS = 5
@@ -27,42 +26,13 @@ FAR, OF_START = 0.3, 0.1
 """Of its lowest, and of what training began with: a rise from the first evaluations on that is one however it scatters,
 as rows of another kind are met with ever surer answers. Chosen: by hand."""
 
-GROWS = Outcome(
-    "eval_gap_grows",
+
+def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
     """The evaluation loss rises from its minimum while the training loss goes on falling.
 
     Not this when: both rise; the rise is within the noise, or like those that it came back from; of several named
-    evaluation sets only a minority rises; the error rate or BLEU of what is written out still gets better.""",
-    background=0.02,
-    sources=("axolotl_stability", "goodfellow_ch11"),
-    follows=("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
-    instead=("eval_gap_at_zero", "eval_gap_wide"),
-)
-NEVER = Outcome(
-    "eval_never_improves",
-    """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
-
-    Not this when: it improves first and rises later, as in overfitting. Told only beside the rise.""",
-    background=0.15,
-    sources=("slavv_37",),
-    of=GROWS.id,
-    needs=("loss",),
-)
-
-
-@question(GROWS, NEVER, not_for=("grpo", "ppo", "rl"))
-def eval_rise(run: Run) -> Answers:
-    """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
-    rise, never = rise_of_evaluation(run), said_by(partial(_never, run))
-    if rise is not None and rise.slight:
-        raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
-    far = never if isinstance(never, Evidence) and _is_far(run, never) else None
-    grows = far if rise is None else _evidence(run, rise)
-    said = {GROWS.id: grows, NEVER.id: never}
-    return {} if grows is None else {outcome: one for outcome, one in said.items() if one is not None}
-
-
-def _evidence(run: Run, rise: EvalRise) -> Evidence:
+    evaluation sets only a minority rises; the error rate or BLEU of what is written out still gets better.
+    """
     sets = f"{rise.rising} of {rise.sets} evaluation losses rise; " if rise.sets > 1 else ""
     train = ""
     if rise.train is not None:
@@ -83,7 +53,11 @@ def _is_far(run: Run, never: Evidence) -> bool:
     return risen > FAR * abs(lowest) and risen > OF_START * abs(start_of(run, run["loss"].finite))
 
 
-def _never(run: Run) -> Evidence | None:
+def eval_never_improves(run: Run) -> Evidence | None:
+    """The evaluation loss is lowest at the very first evaluations and rises from there, while the training loss falls.
+
+    Not this when: it improves first and rises later, as in overfitting. Told only beside the rise.
+    """
     if "loss" not in run:
         return None
     loss = run["loss"].finite
@@ -118,3 +92,26 @@ def _never(run: Run) -> Evidence | None:
         steps=(float(evaluation.step[best]),),
         values={"lowest": lowest, "last": last, "evaluation": best + 1},
     )
+
+
+@question(
+    outcome_of(
+        eval_gap_grows,
+        0.02,
+        "axolotl_stability",
+        "goodfellow_ch11",
+        follows=("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+        instead=("eval_gap_at_zero", "eval_gap_wide"),
+    ),
+    outcome_of(eval_never_improves, 0.15, "slavv_37", of="eval_gap_grows", needs=("loss",)),
+    not_for=("grpo", "ppo", "rl"),
+)
+def eval_rise(run: Run) -> Answers:
+    """Look for a lasting rise of the evaluation loss; of several sets, for that of most."""
+    rise, never = rise_of_evaluation(run), told(by_outcome((eval_never_improves,), run))
+    if rise is not None and rise.slight:
+        raise CannotTell("evaluation rises by less than 5 % of its minimum, as most fine-tuning does in the end")
+    if rise is not None:
+        return {"eval_gap_grows": eval_gap_grows(run, rise), **never}
+    far = next((one for one in never.values() if isinstance(one, Evidence) and _is_far(run, one)), None)
+    return {} if far is None else {"eval_gap_grows": far, **never}

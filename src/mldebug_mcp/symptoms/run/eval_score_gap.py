@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
@@ -11,8 +9,9 @@ from mldebug_mcp.measure.fresh_gap import FIRST_PASS
 from mldebug_mcp.measure.loss_at_accuracy import loss_at_accuracy
 from mldebug_mcp.measure.score_pairs import ScorePair, score_pairs
 from mldebug_mcp.measure.statistics import median, median_of_three
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 LEAST, SIGMAS = 3, 5.0
@@ -29,53 +28,12 @@ TIMES, ALWAYS = 2.0, 1.8
 """Times the loss of training at the same accuracy, typically and at least. Fitted: sound runs that log both lie between
 0.75 and 1.3."""
 
-AT_ACCURACY = Outcome(
-    "eval_loss_above_its_accuracy",
+
+def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
     """The evaluation loss is twice what training had, and more, when it was as accurate as evaluation is.
 
-    Not this when: training is more accurate than evaluation by then, and may know its rows by heart.""",
-    background=0.003,
-)
-STANDS = Outcome(
-    "eval_score_stands",
-    """A score of evaluation gains nothing while the same score of training rises far above it.
-
-    Not this when: evaluation was good at once; training has not come above one half, or had by a first evaluation
-    that stands after the first pass over the data.""",
-    background=0.003,
-    follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero"),
-)
-FALLS = Outcome(
-    "eval_score_falls",
-    """A score of evaluation ends well below its best, for good, while the same score of training does not fall.
-
-    Not this when: it scatters; training falls as well; by no more than a few of few rows.""",
-    background=0.01,
-    follows=("eval_gap_grows",),
-)
-GROWS = Outcome(
-    "eval_score_gap_grows",
-    """A score of training leaves that of evaluation behind, to which it was close at first, by 0.3 and near its best.
-
-    Not this when: the gap was there at once; training is still on its way.""",
-    background=0.06,
-    follows=("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start"),
-)
-
-
-@question(AT_ACCURACY, STANDS, FALLS, GROWS, not_for=("grpo", "ppo", "rl", "boosting"), whole_run=True)
-def eval_score_gap(run: Run) -> Answers:
-    """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
-    judges = {AT_ACCURACY.id: partial(_at_accuracy, run)}
-    pair = next((one for one in score_pairs(run) if len(one) >= LEAST), None)
-    if pair is None:
-        why = CannotTell(f"no score is logged for training and at {LEAST} evaluations")
-        return {**first_seen(judges), STANDS.id: why, FALLS.id: why, GROWS.id: why}
-    by_pair = {STANDS.id: _stands, FALLS.id: _falls, GROWS.id: _grows}
-    return first_seen({**judges, **{outcome: partial(judge, run, pair) for outcome, judge in by_pair.items()}})
-
-
-def _at_accuracy(run: Run) -> Evidence | None:
+    Not this when: training is more accurate than evaluation by then, and may know its rows by heart.
+    """
     seen = loss_at_accuracy(run)
     if seen is None:
         raise CannotTell("losses and accuracies of training and evaluation do not stand beside each other often enough")
@@ -102,7 +60,12 @@ def _evidence(run: Run, pair: ScorePair, what: str, at: int) -> Evidence:
     )
 
 
-def _stands(run: Run, pair: ScorePair) -> Evidence | None:
+def eval_score_stands(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of evaluation gains nothing while the same score of training rises far above it.
+
+    Not this when: evaluation was good at once; training has not come above one half, or had by a first evaluation
+    that stands after the first pass over the data.
+    """
     trained, reached = median(pair.train[pair.later]), median(pair.evaluation[pair.later])
     best = float(median_of_three(pair.evaluation).max())
     if trained < LEARNT or max(reached, best) > HALF * trained or reached - float(pair.evaluation[0]) > NO_GAIN:
@@ -113,7 +76,11 @@ def _stands(run: Run, pair: ScorePair) -> Evidence | None:
     return _evidence(run, pair, "gains nothing", 0) if trained - reached >= SIGMAS * pair.noise else None
 
 
-def _falls(run: Run, pair: ScorePair) -> Evidence | None:
+def eval_score_falls(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of evaluation ends well below its best, for good, while the same score of training does not fall.
+
+    Not this when: it scatters; training falls as well; by no more than a few of few rows.
+    """
     if len(pair) < LEAST_TO_FALL:
         return None
     smooth = median_of_three(pair.evaluation)
@@ -124,10 +91,34 @@ def _falls(run: Run, pair: ScorePair) -> Evidence | None:
     return _evidence(run, pair, f"falls by {figure(lost)} from its best", best)
 
 
-def _grows(run: Run, pair: ScorePair) -> Evidence | None:
+def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
+    """A score of training leaves that of evaluation behind, to which it was close at first, by 0.3 and near its best.
+
+    Not this when: the gap was there at once; training is still on its way.
+    """
     late = median(pair.gap[pair.later])
-    if float(pair.gap[0]) > CLOSE * late or late < max(WIDE, SIGMAS * pair.noise):
-        return None
-    if median(pair.train[pair.later]) < KNOWN:
+    opens = float(pair.gap[0]) <= CLOSE * late and late >= max(WIDE, SIGMAS * pair.noise)
+    if not opens or median(pair.train[pair.later]) < KNOWN:
         return None
     return _evidence(run, pair, "is left behind", int(np.argmax(pair.gap >= late / 2)))
+
+
+@question(
+    outcome_of(eval_loss_above_its_accuracy, 0.003),
+    outcome_of(eval_score_stands, 0.003, follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero")),
+    outcome_of(eval_score_falls, 0.01, follows=("eval_gap_grows",)),
+    outcome_of(
+        eval_score_gap_grows, 0.06, follows=("eval_gap_grows", "eval_gap_wide", "eval_gap_at_zero", "eval_above_start")
+    ),
+    not_for=("grpo", "ppo", "rl", "boosting"),
+    whole_run=True,
+)
+def eval_score_gap(run: Run) -> Answers:
+    """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
+    judges = by_outcome((eval_loss_above_its_accuracy,), run)
+    of_pair = (eval_score_stands, eval_score_falls, eval_score_gap_grows)
+    pair = next((one for one in score_pairs(run) if len(one) >= LEAST), None)
+    if pair is None:
+        why = CannotTell(f"no score is logged for training and at {LEAST} evaluations")
+        return {**first_seen(judges), **dict.fromkeys((one.__name__ for one in of_pair), why)}
+    return first_seen({**judges, **by_outcome(of_pair, run, pair)})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.measure.allocation import GIB, failed_allocation
 from mldebug_mcp.symptoms.messages import matching, quoted
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import told
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
 _OF_MEMORY = re.compile(
@@ -47,108 +47,17 @@ LEAST_SHARE = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
-@question(
-    Outcome(
-        "error_message",
-        """A known error message ended the run.
-
-        Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
-        a warning or a retry; the log is in a format that holds no messages (then it is unknown).
-        """,
-        background=0.006,
-        sources=("axolotl_stability", "nccl_troubleshooting"),
-        follows=("out_of_memory_error", "collective_timeout", "device_error"),
-    ),
-    Outcome(
-        "out_of_memory_error",
-        """The error that ended the run is an allocation that failed for lack of memory.
-
-        Not this when: training went on after it, or another error ended the run.
-        """,
-        background=0.001,
-        sources=("axolotl_stability",),
-        of="error_message",
-    ),
-    Outcome(
-        "memory_reserved_unused",
-        """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
-
-        Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
-        """,
-        background=0.001,
-        sources=("bekman_mle", "pytorch_docs_notes"),
-        of="error_message",
-    ),
-    Outcome(
-        "device_error",
-        """The error that ended the run is a fault that a device, its memory or a link reported.
-
-        Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
-        31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
-        """,
-        background=0.001,
-        sources=("llama3", "mai_thinking_1"),
-        of="error_message",
-    ),
-    Outcome(
-        "collective_timeout",
-        """The error that ended the run says that ranks waited for each other until a timeout.
-
-        Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
-        first error is given.
-        """,
-        background=0.001,
-        sources=("axolotl_faq", "osmo_nccl"),
-        of="error_message",
-    ),
-    Outcome(
-        "label_out_of_range_error",
-        """The error that ended the run says that a label is outside the classes that the model has outputs for.
-
-        Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
-        does not say what was checked.
-        """,
-        background=0.0005,
-        sources=("detectron2_issue_2365", "supergradients_issue_1307"),
-        of="error_message",
-    ),
-    Outcome(
-        "ends_in_error",
-        """The last thing in the log is an exception or error that no known message explains.
-
-        Not this when: training went on after it; a known message says more; the user interrupted the run.
-        """,
-        background=0.01,
-    ),
-    whole_run=True,
-)
-def failure(run: Run) -> Answers:
-    """Look for a known message among the errors that ended the run, then for any exception."""
-    matching(run, _ANY)
-    known = [one for one in run.fatal if _is_known(one)]
-    if known:
-        kinds = {name: _teller(run, tell) for name, tell in _KINDS.items()}
-        return {"error_message": _message(run, known[0], "a known error message", known=len(known)), **told(kinds)}
-    ended = [one for one in run.fatal if _EXCEPTION.search(one.text)]
-    if ended:
-        said = f"the log ends in an error, in {quoted(ended[-1])}"
-        values = {"line": ended[-1].line, "records_after": run.records - ended[-1].records}
-        return {"ends_in_error": Evidence(said, steps=(run.last_step,), values=values)}
-    if not run.messages:
-        return {}
-    return {"error_message": _message(run, run.messages[0], "a line that reads like an error", known=0)}
-
-
-def _teller(run: Run, tell: Callable[[Run], Evidence | None]) -> Callable[[], Evidence | None]:
-    return lambda: tell(run)
-
-
 def _is_known(one: Message) -> bool:
     of_a_kind = any(pattern.search(one.text) for pattern in (_OF_MEMORY, _OF_DEVICE, _OF_COLLECTIVE, _OF_LABEL))
     return of_a_kind or bool(match(one.text, code=one.code))
 
 
-def _message(run: Run, shown: Message, kind: str, *, known: int) -> Evidence:
+def error_message(run: Run, shown: Message, kind: str, known: int) -> Evidence:
+    """A known error message ended the run.
+
+    Not this when: a line only reads like an error (a remark); training went on after it, or had ended before; it is
+    a warning or a retry; the log is in a format that holds no messages (then it is unknown).
+    """
     more = f" ({len(run.messages)} such lines in all)" if len(run.messages) > 1 else ""
     went_on = "" if known or shown in run.fatal else "; training went on after it"
     return Evidence(
@@ -158,43 +67,55 @@ def _message(run: Run, shown: Message, kind: str, *, known: int) -> Evidence:
     )
 
 
-def _first(run: Run, pattern: re.Pattern[str]) -> Message | None:
-    return next((one for one in run.fatal if pattern.search(one.text)), None)
+def _of_kind(run: Run, pattern: re.Pattern[str], what: str) -> Evidence | None:
+    found = next((one for one in run.fatal if pattern.search(one.text)), None)
+    return None if found is None else Evidence(f"{what} in {quoted(found)}", values={"line": found.line})
 
 
-def _of_memory(run: Run) -> Evidence | None:
-    found = _first(run, _OF_MEMORY)
-    if found is None:
+def out_of_memory_error(run: Run) -> Evidence | None:
+    """The error that ended the run is an allocation that failed for lack of memory.
+
+    Not this when: training went on after it, or another error ended the run.
+    """
+    return _of_kind(run, _OF_MEMORY, "an allocation failed")
+
+
+def device_error(run: Run) -> Evidence | None:
+    """The error that ended the run is a fault that a device, its memory or a link reported.
+
+    Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
+    31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
+    """
+    return _of_kind(run, _OF_DEVICE, "a device or link reported a fault")
+
+
+def collective_timeout(run: Run) -> Evidence | None:
+    """The error that ended the run says that ranks waited for each other until a timeout.
+
+    Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
+    first error is given.
+    """
+    seen, first = _of_kind(run, _OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
+    if seen is None:
         return None
-    return Evidence(f"an allocation failed in {quoted(found)}", values={"line": found.line})
+    before = f"; the first error is {quoted(first)}" if first.line < seen.values["line"] else ""
+    return Evidence(seen.summary + before, values={**seen.values, "first_error_line": first.line})
 
 
-def _of_device(run: Run) -> Evidence | None:
-    found = _first(run, _OF_DEVICE)
-    if found is None:
-        return None
-    return Evidence(f"a device or link reported a fault in {quoted(found)}", values={"line": found.line})
+def label_out_of_range_error(run: Run) -> Evidence | None:
+    """The error that ended the run says that a label is outside the classes that the model has outputs for.
+
+    Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
+    does not say what was checked.
+    """
+    return _of_kind(run, _OF_LABEL, "a label is outside the classes")
 
 
-def _of_collective(run: Run) -> Evidence | None:
-    found, first = _first(run, _OF_COLLECTIVE), run.messages[0]
-    if found is None:
-        return None
-    before = f"; the first error is {quoted(first)}" if first.line < found.line else ""
-    return Evidence(
-        f"a collective operation timed out or was aborted in {quoted(found)}{before}",
-        values={"line": found.line, "first_error_line": first.line},
-    )
+def memory_reserved_unused(run: Run) -> Evidence | None:
+    """The message of a failed allocation counts more memory unallocated, reserved or free, than was asked for.
 
-
-def _of_label(run: Run) -> Evidence | None:
-    found = _first(run, _OF_LABEL)
-    if found is None:
-        return None
-    return Evidence(f"a label is outside the classes in {quoted(found)}", values={"line": found.line})
-
-
-def _of_unused(run: Run) -> Evidence | None:
+    Not this when: it is smaller than the request, or hardly a part of what is reserved: then memory is really full.
+    """
     found = failed_allocation(run)
     if found.unused is None:
         raise CannotTell("the message of the failed allocation does not say how much is reserved but unallocated")
@@ -207,10 +128,46 @@ def _of_unused(run: Run) -> Evidence | None:
     )
 
 
-_KINDS: Mapping[str, Callable[[Run], Evidence | None]] = {
-    "out_of_memory_error": _of_memory,
-    "memory_reserved_unused": _of_unused,
-    "device_error": _of_device,
-    "collective_timeout": _of_collective,
-    "label_out_of_range_error": _of_label,
-}
+def ends_in_error(run: Run, last: Message) -> Evidence:
+    """The last thing in the log is an exception or error that no known message explains.
+
+    Not this when: training went on after it; a known message says more; the user interrupted the run.
+    """
+    values = {"line": last.line, "records_after": run.records - last.records}
+    return Evidence(f"the log ends in an error, in {quoted(last)}", steps=(run.last_step,), values=values)
+
+
+_KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_timeout, label_out_of_range_error)
+
+
+@question(
+    outcome_of(
+        error_message,
+        0.006,
+        "axolotl_stability",
+        "nccl_troubleshooting",
+        follows=("out_of_memory_error", "collective_timeout", "device_error"),
+    ),
+    outcome_of(out_of_memory_error, 0.001, "axolotl_stability", of="error_message"),
+    outcome_of(memory_reserved_unused, 0.001, "bekman_mle", "pytorch_docs_notes", of="error_message"),
+    outcome_of(device_error, 0.001, "llama3", "mai_thinking_1", of="error_message"),
+    outcome_of(collective_timeout, 0.001, "axolotl_faq", "osmo_nccl", of="error_message"),
+    outcome_of(
+        label_out_of_range_error, 0.0005, "detectron2_issue_2365", "supergradients_issue_1307", of="error_message"
+    ),
+    outcome_of(ends_in_error, 0.01),
+    whole_run=True,
+)
+def failure(run: Run) -> Answers:
+    """Look for a known message among the errors that ended the run, then for any exception."""
+    matching(run, _ANY)
+    known = [one for one in run.fatal if _is_known(one)]
+    if known:
+        message = error_message(run, known[0], "a known error message", len(known))
+        return {"error_message": message, **told(by_outcome(_KINDS, run))}
+    ended = [one for one in run.fatal if _EXCEPTION.search(one.text)]
+    if ended:
+        return {"ends_in_error": ends_in_error(run, ended[-1])}
+    if not run.messages:
+        return {}
+    return {"error_message": error_message(run, run.messages[0], "a line that reads like an error", 0)}

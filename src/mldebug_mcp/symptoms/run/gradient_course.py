@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.spikes import Spike, baseline, spikes
-from mldebug_mcp.measure.statistics import mad, median, start_level
+from mldebug_mcp.measure.gradients import jumps_of
+from mldebug_mcp.measure.statistics import median, start_level
 from mldebug_mcp.measure.stretches import stretches_of
 from mldebug_mcp.measure.turning import fails_at
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 GROWS, SIGMAS = 4.0, 6.0
@@ -25,53 +25,19 @@ norms settle in a twentieth of a run; a level of two stretches outlives an outli
 RISING, STILL = 0.8, 0.25
 """Share of pairs of stretches of which the later is the higher, and of the growth that the later half makes: a trend,
 not one step. Chosen: chance gives a half; the norm of a model that leaves a plateau rises at once."""
-JUMPS, SPREADS = 10.0, 8.0
-"""Times the recent level: norms of 0.1 to 10 are healthy in fine-tuning, 100 unstable; and standard deviations of the
-logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
-FEWEST, WINDOWS, WIDEST, NARROWEST = 12, 20, 50, 6
-"""Norms that are needed; the part of them that is the window before a jump, at most and at least. Chosen: six before
-it, and some behind."""
+FEWEST = 12
+"""Norms that are needed. Chosen: six before a jump, and some behind."""
 USUAL_SHARE, USUAL = 0.02, 5
 """Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
 POLICIES = ("rl", "ppo", "grpo")
 
 
-@question(
-    Outcome(
-        "grad_norm_growing",
-        """The gradient norm grows over the run to several times its early level.
+def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm grows over the run to several times its early level.
 
-        Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
-        it grows only once the loss rises, which is no more than the loss says, and for agents.
-        """,
-        background=0.03,
-        sources=("axolotl_stability",),
-    ),
-    Outcome(
-        "grad_norm_spike",
-        """The gradient norm jumps to many times its recent level.
-
-        Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
-        learn meets a surprise, and its norm is still no larger than in the first records.
-        """,
-        background=0.02,
-        sources=("axolotl_stability",),
-        as_chosen=True,
-        follows=("loss_spike",),
-    ),
-    needs=("grad_norm",),
-    points=FEWEST,
-)
-def gradient_course(run: Run) -> Answers:
-    """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
-    norm = run["grad_norm"].finite
-    norm = norm.where(norm.value > 0)
-    if len(norm) < FEWEST:
-        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
-    return first_seen({"grad_norm_growing": partial(_growing, run, norm), "grad_norm_spike": partial(_jump, run, norm)})
-
-
-def _growing(run: Run, norm: Series) -> Evidence | None:
+    Not this when: it jumps and comes back (`grad_norm_spike`), or grows within the first steps only. Unknown where
+    it grows only once the loss rises, which is no more than the loss says, and for agents.
+    """
     if run.kind == "rl":
         raise CannotTell("not judged for a run of kind rl")
     found = _growth(run, norm)
@@ -102,8 +68,13 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
     )
 
 
-def _jump(run: Run, norm: Series) -> Evidence | None:
-    found = _jumps(norm)
+def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
+    """The gradient norm jumps to many times its recent level.
+
+    Not this when: norms vary by that much all the time; the first steps of a run; a policy with little left to
+    learn meets a surprise, and its norm is still no larger than in the first records.
+    """
+    found = jumps_of(norm)
     if run.kind in POLICIES:
         found = [spike for spike in found if norm.value[spike.peak] > start_level(norm.value)]
     if not found or len(found) > max(USUAL, USUAL_SHARE * len(norm)):
@@ -118,12 +89,16 @@ def _jump(run: Run, norm: Series) -> Evidence | None:
     )
 
 
-def _jumps(norm: Series) -> list[Spike]:
-    """Return where the logarithm of the norm stands far above its level, in units of its own scatter."""
-    log = np.log(norm.value)
-    width = int(np.clip(len(log) // WINDOWS, NARROWEST, WIDEST))
-    base = baseline(log, width)
-    overall = mad(base.rest(log))
-    spread = np.clip(base.spread, overall / 2, overall)  # a window may happen to be loud or quiet
-    threshold = np.maximum(SPREADS * spread, math.log(JUMPS))
-    return spikes(log, width, threshold, base, skip=width) if base.is_exceeded(log, threshold) else []
+@question(
+    outcome_of(grad_norm_growing, 0.03, "axolotl_stability"),
+    outcome_of(grad_norm_spike, 0.02, "axolotl_stability", as_chosen=True, follows=("loss_spike",)),
+    needs=("grad_norm",),
+    points=FEWEST,
+)
+def gradient_course(run: Run) -> Answers:
+    """Compare the later stretches of the norm with the earlier ones, then each record with those before it."""
+    norm = run["grad_norm"].finite
+    norm = norm.where(norm.value > 0)
+    if len(norm) < FEWEST:
+        raise CannotTell(f"{len(norm)} positive gradient norms; {FEWEST} are needed")
+    return first_seen(by_outcome((grad_norm_growing, grad_norm_spike), run, norm))

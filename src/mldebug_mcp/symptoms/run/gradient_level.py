@@ -11,8 +11,9 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.gradients import label_noise_norm
 from mldebug_mcp.measure.rewards import most_earned, rewards_of
 from mldebug_mcp.measure.statistics import end_level, median, noise, sample, start_level
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import with_attribute
 from mldebug_mcp.text import figure
 
 ISOLATED, SETTLING = 0.01, 20
@@ -75,6 +76,15 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
         values={"count": count, "share": count / len(bad)},
         present=not isolated,
     )
+
+
+def grad_norm_never_finite(lost: Evidence, run: Run) -> Evidence | None:
+    """No gradient norm is finite from the first record on, and each loss is.
+
+    So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
+    """
+    never = lost.values["share"] == 1 and "loss" in run
+    return lost if never and bool(np.isfinite(run["loss"].value).all()) else None
 
 
 def grad_norm_zero(run: Run) -> Evidence | None:
@@ -187,24 +197,13 @@ READINGS = (
     reading(grad_norm_high, needs=_NORM, points=2, sources=_SOURCES),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-NEVER_FINITE = Outcome(
-    "grad_norm_never_finite",
-    """No gradient norm is finite from the first record on, and each loss is.
 
-    So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
-    """,
-    background=0.003,
-    of="grad_norm_nonfinite",
-    as_chosen=True,
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(grad_norm_never_finite, 0.003, of="grad_norm_nonfinite", as_chosen=True),
+    needs=_NORM,
 )
-
-
-@question(*(one.outcome for one in READINGS), NEVER_FINITE, needs=_NORM)
 def gradient_level(run: Run) -> Answers:
     """Ask for norms that are not finite, zero, too small or too large: the first seen is told."""
-    answers = first_of(run, READINGS)
-    lost = answers.get("grad_norm_nonfinite")
-    if not isinstance(lost, Evidence) or lost.values["share"] < 1 or "loss" not in run:
-        return answers
-    sound = bool(np.isfinite(run["loss"].value).all())
-    return {**answers, NEVER_FINITE.id: lost} if sound else answers
+    return with_attribute(first_of(run, READINGS), "grad_norm_nonfinite", grad_norm_never_finite, run)

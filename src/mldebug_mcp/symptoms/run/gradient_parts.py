@@ -9,7 +9,9 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.gradients import Part, parts_of, profile_of
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 LEAST = 3
@@ -23,56 +25,6 @@ MEANT = ("expert", "router", "bias", "position", "frozen")
 LOST = 1e-5
 """Of the norm of the whole: a part with less does not learn. Chosen: in deep sound models it is a hundredth."""
 FREEZES = ("freeze", "frozen")
-
-
-@question(
-    Outcome(
-        "grad_part_zero",
-        """The gradient norm of a part of the model is exactly zero in every record, while others are not.
-
-        Not this when: the configuration freezes parts; the part is an expert, a bias or a table of positions; fewer
-        than three records have it.
-        """,
-        background=0.03,
-    ),
-    Outcome(
-        "grad_fades_with_depth",
-        """Gradient norms shrink steadily from the last layer to the first, to a thousandth or less.
-
-        Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
-        """,
-        background=0.01,
-    ),
-    any_of=(Quantity.GRADIENT_NORM,),
-    whole_run=True,
-)
-def gradient_parts(run: Run) -> Answers:
-    """Look for parts without a gradient, then for a course from layer to layer."""
-    parts = parts_of(run)
-    lost = _lost(run, parts)
-    if lost is not None:
-        return {"grad_fades_with_depth": lost}
-    if len(parts) < 2:
-        raise CannotTell("no gradient norms of parts of the model are logged")
-    zero = [part for part in parts if part.zeros == 1 and part.records >= LEAST and not _is_meant(part)]
-    alive = any(part.zeros < 1 and part.level > 0 for part in parts)
-    freezes = any(word in name.lower() for name in run.settings for word in FREEZES)
-    if zero and alive and not freezes:
-        return {"grad_part_zero": _of_zero(run, zero, len(parts))}
-    profile = profile_of(parts)
-    if profile is None:
-        return {"grad_fades_with_depth": CannotTell("the norms of too few layers are logged")}
-    ratio = profile.first.level / profile.last.level
-    if abs(profile.order) < ORDER or ratio > 1 / FAR:
-        return {}
-    between = f", with {profile.layers - 2} layers in order between" if profile.layers > 2 else ""
-    said = Evidence(
-        f"the median gradient norm is {figure(profile.first.level)} in {profile.first.name} and "
-        f"{figure(profile.last.level)} in {profile.last.name}{between}",
-        steps=(run.first_step,),
-        values={"first": profile.first.level, "last": profile.last.level, "layers": profile.layers},
-    )
-    return {"grad_fades_with_depth": said}
 
 
 def _lost(run: Run, parts: Sequence[Part]) -> Evidence | None:
@@ -96,10 +48,56 @@ def _is_meant(part: Part) -> bool:
     return any(word in part.name.lower() for word in MEANT)
 
 
-def _of_zero(run: Run, zero: list[Part], count: int) -> Evidence:
+def grad_part_zero(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """The gradient norm of a part of the model is exactly zero in every record, while others are not.
+
+    Not this when: the configuration freezes parts; the part is an expert, a bias or a table of positions; fewer
+    than three records have it.
+    """
+    zero = [part for part in parts if part.zeros == 1 and part.records >= LEAST and not _is_meant(part)]
+    alive = any(part.zeros < 1 and part.level > 0 for part in parts)
+    if not zero or not alive or any(word in name.lower() for name in run.settings for word in FREEZES):
+        return None
     named = ", ".join(part.name for part in zero[:3]) + (", …" if len(zero) > 3 else "")
     return Evidence(
-        f"the gradient norm is exactly 0 in every record of {len(zero)} of {count} parts: {named}",
+        f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}",
         steps=(run.first_step,),
-        values={"parts": len(zero), "of": count},
+        values={"parts": len(zero), "of": len(parts)},
     )
+
+
+def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:
+    """Gradient norms shrink steadily from the last layer to the first, to a thousandth or less.
+
+    Not this when: layers differ by less, or in no order; neither four layers nor both ends are logged.
+    """
+    profile = profile_of(parts)
+    if profile is None:
+        raise CannotTell("the norms of too few layers are logged")
+    first, last, layers = profile.first, profile.last, profile.layers
+    if abs(profile.order) < ORDER or first.level / last.level > 1 / FAR:
+        return None
+    between = f", with {layers - 2} layers in order between" if layers > 2 else ""
+    return Evidence(
+        f"the median gradient norm is {figure(first.level)} in {first.name} and {figure(last.level)} in {last.name}"
+        f"{between}",
+        steps=(run.first_step,),
+        values={"first": first.level, "last": last.level, "layers": layers},
+    )
+
+
+@question(
+    outcome_of(grad_part_zero, 0.03),
+    outcome_of(grad_fades_with_depth, 0.01),
+    any_of=(Quantity.GRADIENT_NORM,),
+    whole_run=True,
+)
+def gradient_parts(run: Run) -> Answers:
+    """Look for parts without a gradient, then for a course from layer to layer."""
+    parts = parts_of(run)
+    lost = _lost(run, parts)
+    if lost is not None:
+        return {"grad_fades_with_depth": lost}
+    if len(parts) < 2:
+        raise CannotTell("no gradient norms of parts of the model are logged")
+    return first_seen(by_outcome((grad_part_zero, grad_fades_with_depth), run, parts))

@@ -62,11 +62,7 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
-@question(
-    *(one.outcome for one in READINGS),
-    needs=LOSS,
-    not_for=("grpo", "ppo", "rl"),
-)
+@question(*(one.outcome for one in READINGS), needs=LOSS, not_for=("grpo", "ppo", "rl"))
 def loss_course(run: Run) -> Answers:
     """Say how the training loss goes."""
     return first_of(run, READINGS)

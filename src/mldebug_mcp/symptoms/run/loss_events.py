@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -17,7 +14,7 @@ from mldebug_mcp.measure.statistics import start_level
 from mldebug_mcp.measure.terms import term_set_in
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.telling import told
+from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import counted, figure
 
 FEW, SHARE = 5, 50
@@ -65,7 +62,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
             "count": len(jumps.found),
             "recovered": float(bool(worst.recovered)),
             **spacing,
-            **_numbers(others),
+            **{name: number for one in others for name, number in one.numbers.items()},
         },
     )
 
@@ -162,18 +159,7 @@ def spike_fades(jumps: Jumps) -> Evidence | None:
     )
 
 
-Form = Callable[[Jumps], Evidence | None]
-FORMS: tuple[tuple[Form, float, tuple[str, ...], tuple[str, ...]], ...] = (
-    (loss_spike_single, 0.4, ("idefics_80b_chronicles",), ()),
-    (loss_spikes_recur, 0.3, ("palm_2022",), ()),
-    (loss_spikes_regular, 0.04, ("bekman_mle",), ("loss_periodic",)),
-    (loss_spike_high, 0.3, ("palm_2022",), ()),
-    (spike_fades, 0.15, (), ()),
-)
-"""How a loss jumps, how often the jump of a healthy run is like that, its sources, and what it follows.
-
-Chosen: the fit counts the backgrounds anew.
-"""
+FORMS = (loss_spike_single, loss_spikes_recur, loss_spikes_regular, loss_spike_high, spike_fades)
 
 
 @question(
@@ -184,10 +170,11 @@ Chosen: the fit counts the backgrounds anew.
         instead=("logits_grow", "loss_divergence", "loss_nonfinite"),
         as_chosen=True,
     ),
-    *(
-        outcome_of(form, background, *sources, of="loss_spike", follows=follows)
-        for form, background, sources, follows in FORMS
-    ),
+    outcome_of(loss_spike_single, 0.4, "idefics_80b_chronicles", of="loss_spike"),
+    outcome_of(loss_spikes_recur, 0.3, "palm_2022", of="loss_spike"),
+    outcome_of(loss_spikes_regular, 0.04, "bekman_mle", of="loss_spike", follows=("loss_periodic",)),
+    outcome_of(loss_spike_high, 0.3, "palm_2022", of="loss_spike"),
+    outcome_of(spike_fades, 0.15, of="loss_spike"),
     needs=("loss",),
     points=3,
     not_for=("grpo", "ppo", "rl"),
@@ -202,8 +189,7 @@ def loss_events(run: Run) -> Answers:
     if not any(spike.recovered for spike in found) and rise_for_good(run) is not None:
         raise CannotTell("the loss has jumped and is still up where the log ends (`loss_divergence`)")
     jumps = Jumps(run, loss, every)
-    forms = told({form.__name__: partial(form, jumps) for form, *_ in FORMS})
-    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **forms}
+    return {"loss_spike": loss_spike(Jumps(run, loss, found)), **told(by_outcome(FORMS, jumps))}
 
 
 def _back(jumps: Jumps) -> str:
@@ -225,15 +211,6 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
     if norm is not None:
         said.setdefault("grad_norm", f"grad_norm goes from {figure(norm[0])} to {figure(norm[1])}")
     return "".join(f"; {part}" for part in said.values())
-
-
-def _numbers(others: list[Moved]) -> dict[str, float]:
-    numbers = {}
-    for one in others:
-        numbers[f"{one.metric}_before"], numbers[f"{one.metric}_there"] = one.before, one.there
-        if one.since is not None:
-            numbers[f"{one.metric}_moved_since"] = one.since
-    return numbers
 
 
 def _said(spike: Spike, loss: Series) -> str:

@@ -57,29 +57,26 @@ def initial_loss_high(run: Run) -> Evidence | None:
             raise CannotTell("the loss stays far above that of any guess: it may be that of a regression")
     first = float(loss.value[0])
     if run.kind == "sft" and run.setting("vocab_size") is None and UNIGRAM * uniform < first < uniform:
-        return _worse_than_frequencies(run, first, uniform)
+        if isinstance(loss_scale_suspicious(run), Evidence):
+            return None
+        most = f"the frequencies of tokens alone give at most {figure(UNIGRAM * uniform)}"
+        beside = f"{most}, and a trained model starts far below"
+        return _evidence(run, beside, uniform_guess=uniform, factor=first / uniform)
     is_new = run.kind == "pretraining" and run.facts.tokens is not None
     if first < (FACTOR_OF_TOKENS if is_new else FACTOR) * uniform + MARGIN:
         return None
-    return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(float(loss.step[0]))}; a uniform guess has "
-        f"{figure(uniform)} = ln({math.exp(uniform):,.0f})",
-        steps=(float(loss.step[0]),),
-        values={"first": first, "uniform_guess": uniform, "factor": first / uniform},
-    )
+    return _evidence(run, _guess(uniform), uniform_guess=uniform, factor=first / uniform)
 
 
-def _worse_than_frequencies(run: Run, first: float, uniform: float) -> Evidence | None:
-    """Tell of a model that comes trained, and whose first loss is above what the frequencies of tokens give."""
-    if isinstance(loss_scale_suspicious(run), Evidence):
-        return None
-    step = float(run["loss"].finite.step[0])
-    return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; the frequencies of tokens alone give at "
-        f"most {figure(UNIGRAM * uniform)}, and a trained model starts far below",
-        steps=(step,),
-        values={"first": first, "uniform_guess": uniform, "factor": first / uniform},
-    )
+def _guess(uniform: float) -> str:
+    return f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"
+
+
+def _evidence(run: Run, beside: str, **values: float) -> Evidence:
+    loss = run["loss"].finite
+    step, first = float(loss.step[0]), float(loss.value[0])
+    said = f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; {beside}"
+    return Evidence(said, steps=(step,), values={"first": first, **values})
 
 
 def initial_loss_low(run: Run) -> Evidence | None:
@@ -96,11 +93,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
     bound, beside = _least(run)
     if first >= bound or first <= 0:
         return None
-    return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; {beside}",
-        steps=(step,),
-        values={"first": first, "bound": bound},
-    )
+    return _evidence(run, beside, bound=bound)
 
 
 def _least(run: Run) -> tuple[float, str]:
@@ -111,7 +104,7 @@ def _least(run: Run) -> tuple[float, str]:
     uniform = uniform_loss(run) if run.facts.classes is not None else None
     if uniform is None:
         raise CannotTell("the number of classes is not known")
-    return BELOW * uniform, f"a uniform guess has {figure(uniform)} = ln({math.exp(uniform):,.0f})"
+    return BELOW * uniform, _guess(uniform)
 
 
 READINGS = (

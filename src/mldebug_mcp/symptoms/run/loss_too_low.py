@@ -10,6 +10,7 @@ from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.scale import predicts_tokens
 from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.measure.token_level import LEAST_LN_OF_CHARACTERS, LEAST_LN_OF_TEXT, from_scratch, token_level
+from mldebug_mcp.measure.unknown import all_known
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
@@ -43,7 +44,7 @@ def loss_too_low(run: Run) -> Evidence | None:
 
 
 def _too_soon(run: Run) -> Evidence | None:
-    level = token_level(run, _evaluated(run)) if predicts_tokens(run) else None
+    level = token_level(run, all_known(evaluation_losses, run)) if predicts_tokens(run) else None
     below = level.below(SOON) if level is not None and run.step_name == "step" else None
     if level is None or below is None or below > STEPS or level.end <= 0:
         return None
@@ -85,13 +86,6 @@ def _over_new_rows(run: Run, uniform: float) -> list[Series]:
     """Return the evaluation losses or, where a run of pretraining has none, its training loss in the first pass."""
     pretrains = run.kind == "pretraining" or (run.kind == "unknown" and uniform >= LEAST_LN_OF_TEXT)
     if any(name.startswith("eval_") for name in run.series) or not pretrains:
-        return [one for one in (series.finite for series in _evaluated(run)) if len(one) > 1]
+        return [one for one in (series.finite for series in all_known(evaluation_losses, run)) if len(one) > 1]
     loss = run["loss"].finite
     return [loss] if (epoch_at(run, run.last_step) or 0.0) <= PASSES and len(loss) > 1 else []
-
-
-def _evaluated(run: Run) -> list[Series]:
-    try:
-        return evaluation_losses(run)
-    except CannotTell:
-        return []

@@ -6,14 +6,6 @@ from mldebug_mcp.logs.run import Incident, Run
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
 from mldebug_mcp.text import figure
 
-PLACES = {
-    "inputs": "nonfinite_in_inputs",
-    "weights": "nonfinite_in_weights",
-    "outputs": "nonfinite_in_forward",
-    "loss": "nonfinite_in_loss",
-    "gradients": "nonfinite_in_backward",
-}
-"""The outcome by what a recording says is not finite, in the order in which a step computes it: the first began it."""
 BACKGROUND = 0.0005
 """Share of healthy runs. Chosen: a recorder looks for the origin only where a step is lost."""
 
@@ -22,51 +14,49 @@ def _outcome(name: str, documentation: str) -> Outcome:
     return Outcome(name, documentation, background=BACKGROUND, as_chosen=True)
 
 
-@question(
-    _outcome(
+PLACES = {
+    "inputs": _outcome(
         "nonfinite_in_inputs",
         """The batch of the first step that is not finite holds values that are not finite.
 
-        Not this when: no recorder looked; the batch is finite, and something that is computed of it is not.
-        """,
+        Not this when: no recorder looked; the batch is finite, and something that is computed of it is not.""",
     ),
-    _outcome(
+    "weights": _outcome(
         "nonfinite_in_weights",
         """Weights are not finite before the first step in which anything else is not: an update broke them.
 
-        Not this when: no recorder looked; the batch is not finite itself.
-        """,
+        Not this when: no recorder looked; the batch is not finite itself.""",
     ),
-    _outcome(
+    "outputs": _outcome(
         "nonfinite_in_forward",
         """A module of the model first makes values that are not finite, of a batch and weights that are finite.
 
-        Not this when: no recorder looked; what the model returns is finite and its loss is not.
-        """,
+        Not this when: no recorder looked; what the model returns is finite and its loss is not.""",
     ),
-    _outcome(
+    "loss": _outcome(
         "nonfinite_in_loss",
         """What the model returns is finite, and the loss that is computed of it is not.
 
-        Not this when: no recorder looked; the loss is computed inside of the model.
-        """,
+        Not this when: no recorder looked; the loss is computed inside of the model.""",
     ),
-    _outcome(
+    "gradients": _outcome(
         "nonfinite_in_backward",
         """The loss is finite, and gradients are first not.
 
-        Not this when: no recorder looked; a loss scaler skips the step, which is its work.
-        """,
+        Not this when: no recorder looked; a loss scaler skips the step, which is its work.""",
     ),
-    whole_run=True,
-)
+}
+"""The outcome by what a recording says is not finite, in the order in which a step computes it: the first began it."""
+
+
+@question(*PLACES.values(), whole_run=True)
 def nonfinite_origin(run: Run) -> Answers:
     """Take the first place of the step in which a recorder first saw values that are not finite."""
     first = next((one for one in run.incidents if one.began), None)
     if first is None:
         raise CannotTell("no recorder looked where values that are not finite began")
     place = next((place for place in PLACES if place in first.began), None)
-    return {} if place is None else {PLACES[place]: _evidence(run, first, place)}
+    return {} if place is None else {PLACES[place].id: _evidence(run, first, place)}
 
 
 def _evidence(run: Run, first: Incident, place: str) -> Evidence:

@@ -50,11 +50,7 @@ def loss_scale_falls(run: Run) -> Evidence | None:
         f"loss_scale falls from {top} at {run.step_name} {figure(float(scale.step[fall.top]))} to {low} at "
         f"{figure(last)}",
         steps=(first, last),
-        values={
-            "from": float(scale.value[fall.top]),
-            "to": float(scale.value[fall.low]),
-            "halvings": fall.halvings,
-        },
+        values={"from": float(scale.value[fall.top]), "to": float(scale.value[fall.low]), "halvings": fall.halvings},
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.pairs import LOGPS, NO_REWARD, REWARDS, apart, margin_of
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.measure.unknown import require_values
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import counted, figure
 
 ACCURACIES, MARGINS = ("rewards/accuracies", "accuracy"), ("rewards/margins", "margin")
@@ -35,59 +35,6 @@ LEAST_ZEROS = 5
 """Records past the first in which rewards are zero. Chosen: in a warm-up in bf16 both models may still agree."""
 
 
-@question(
-    Outcome(
-        "dpo_pairs_alike",
-        """Chosen and rejected answers have the same values, record by record.
-
-        Not this when: only the rewards are equal, and zero; both fall, and some per cent remain between them.""",
-        background=0.002,
-    ),
-    Outcome(
-        "dpo_rewards_zero",
-        """The implicit rewards of both answers are exactly zero: policy and reference are one and the same.
-
-        Not this when: the log covers only the first steps; the rewards are tiny but move.""",
-        background=0.002,
-    ),
-    Outcome(
-        "dpo_accuracy_below_chance",
-        """The chosen answer ends with the higher reward far less than half of the time, in training or evaluation.
-
-        Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.""",
-        background=0.004,
-    ),
-    Outcome(
-        "dpo_accuracy_chance",
-        """The share of pairs in which the chosen answer has the higher reward is still near one half at the end.
-
-        Not this when: it rises late; batches are so small that their mean is not known (then it is unknown).""",
-        background=0.03,
-        sources=("remote_gpu_trainer",),
-    ),
-    Outcome(
-        "dpo_margin_flat",
-        """The margin between the rewards of chosen and rejected answers stays where it was.
-
-        Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only
-        the first steps.""",
-        background=0.03,
-        sources=("remote_gpu_trainer",),
-    ),
-    any_of=(*MARGINS, *ACCURACIES, *HELD_OUT, *REWARDS, *LOGPS),
-)
-def pairs(run: Run) -> Answers:
-    """Equal answers first, for nothing can tell them apart; then a policy that is its reference; then what it tells."""
-    judges = {
-        "dpo_pairs_alike": _alike,
-        "dpo_rewards_zero": _zero,
-        "dpo_accuracy_below_chance": _below,
-        "dpo_accuracy_chance": _near,
-        "dpo_margin_flat": _flat,
-    }
-    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
-
-
 def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
     """Return a metric of pairs; raise CannotTell where it is too short, or the run scores no pairs."""
     name = names[0] if names[0] in run else names[1]
@@ -95,13 +42,14 @@ def _of_pairs(run: Run, names: tuple[str, str], least: int) -> Series:
     found = run[name] if logged else margin_of(run) if names == MARGINS else None
     if found is None:
         raise CannotTell(f"not logged: {names[0]}")
-    series = found.finite.where(found.finite.step > 0)
-    if len(series) < least:
-        raise CannotTell(f"{found.name} has {counted(len(series), 'finite value')} here; {least} are needed")
-    return series
+    return require_values(found.finite.where(found.finite.step > 0), least)
 
 
-def _alike(run: Run) -> Evidence | None:
+def dpo_pairs_alike(run: Run) -> Evidence | None:
+    """Chosen and rejected answers have the same values, record by record.
+
+    Not this when: only the rewards are equal, and zero; both fall, and some per cent remain between them.
+    """
     logps, rewards = apart(run, LOGPS), apart(run, REWARDS)
     if logps is not None and bool((logps.size > 0).all()):
         equal = logps.apart <= EQUAL * logps.size
@@ -122,7 +70,11 @@ def _seen(summary: str, steps: Floats, **values: float) -> Evidence:
     return Evidence(summary, steps=(float(steps[0]),), values=values)
 
 
-def _zero(run: Run) -> Evidence | None:
+def dpo_rewards_zero(run: Run) -> Evidence | None:
+    """The implicit rewards of both answers are exactly zero: policy and reference are one and the same.
+
+    Not this when: the log covers only the first steps; the rewards are tiny but move.
+    """
     rewards = apart(run, REWARDS)
     if rewards is None:
         raise CannotTell(f"not logged: {' and '.join(REWARDS)}")
@@ -140,7 +92,11 @@ def _end(accuracy: Series, part: int, least: int) -> tuple[float, float, float]:
     return float(late.mean()), float(late.std() / np.sqrt(len(late))), float(accuracy.step[-len(late)])
 
 
-def _below(run: Run) -> Evidence | None:
+def dpo_accuracy_below_chance(run: Run) -> Evidence | None:
+    """The chosen answer ends with the higher reward far less than half of the time, in training or evaluation.
+
+    Not this when: it is near one half; it is 0 at the first step, where all rewards are equal.
+    """
     judged = [one for names in (ACCURACIES, HELD_OUT) if (one := _logged(run, names)) is not None]
     if not judged:
         raise CannotTell(f"fewer than {LEAST_BELOW} preference accuracies are logged")
@@ -159,7 +115,11 @@ def _logged(run: Run, names: tuple[str, str]) -> Series | None:
         return None
 
 
-def _near(run: Run) -> Evidence | None:
+def dpo_accuracy_chance(run: Run) -> Evidence | None:
+    """The share of pairs in which the chosen answer has the higher reward is still near one half at the end.
+
+    Not this when: it rises late; batches are so small that their mean is not known (then it is unknown).
+    """
     accuracy = _of_pairs(run, ACCURACIES, LEAST)
     if accuracy.step[-1] - accuracy.step[0] < LEAST_STEPS and len(accuracy) < LEAST_STEPS:
         raise CannotTell(f"the accuracies cover only {len(accuracy)} records")
@@ -172,7 +132,12 @@ def _near(run: Run) -> Evidence | None:
     return _seen(summary, accuracy.step, mean=mean, error=error)
 
 
-def _flat(run: Run) -> Evidence | None:
+def dpo_margin_flat(run: Run) -> Evidence | None:
+    """The margin between the rewards of chosen and rejected answers stays where it was.
+
+    Not this when: beta is small, so that margins are small although the pairs are told apart; the log covers only
+    the first steps.
+    """
     margin = _of_pairs(run, MARGINS, LEAST)
     if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
         raise CannotTell(f"the margins cover {figure(float(margin.step[-1] - margin.step[0]))} {run.step_name}s only")
@@ -187,3 +152,17 @@ def _flat(run: Run) -> Evidence | None:
         return None
     said = f"between {run.step_name}s {figure(float(margin.step[0]))} and {figure(float(margin.step[-1]))}"
     return _seen(f"{margin.name} goes from {figure(start)} to {figure(end)} {said}", margin.step, start=start, end=end)
+
+
+@question(
+    outcome_of(dpo_pairs_alike, 0.002),
+    outcome_of(dpo_rewards_zero, 0.002),
+    outcome_of(dpo_accuracy_below_chance, 0.004),
+    outcome_of(dpo_accuracy_chance, 0.03, "remote_gpu_trainer"),
+    outcome_of(dpo_margin_flat, 0.03, "remote_gpu_trainer"),
+    any_of=(*MARGINS, *ACCURACIES, *HELD_OUT, *REWARDS, *LOGPS),
+)
+def pairs(run: Run) -> Answers:
+    """Equal answers first, for nothing can tell them apart; then a policy that is its reference; then what it tells."""
+    judges = (dpo_pairs_alike, dpo_rewards_zero, dpo_accuracy_below_chance, dpo_accuracy_chance, dpo_margin_flat)
+    return first_seen(by_outcome(judges, run))

@@ -6,14 +6,16 @@ from functools import partial
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.policy import ENTROPIES, NOT_POLICY, entropy, is_solved
 from mldebug_mcp.measure.reward_course import EXPLORATION
-from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, most_earned, rewards_of, seems_to_learn
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, rewards_of, seems_to_learn
 from mldebug_mcp.measure.statistics import Blocks, blocks, departure, end_level, start_level
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.measure.unknown import require_values
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
+from mldebug_mcp.text import figure
 
 COLLAPSED, SHARE_OF_START = 0.01, 0.1
 """Nats per token below which a policy has collapsed, and, of an agent, the share of its entropy at the start. Source:
@@ -23,11 +25,6 @@ LEAST, LEAST_TO_STAY = 5, 20
 course."""
 FLOOR = 1e-4
 """Nats that count as none where the logarithm is taken. Chosen: far below `COLLAPSED`."""
-NEAR_BEST = 0.05
-"""Of the way that the return has come: so near to its best it has come there. Chosen: by hand."""
-NEARLY_THEN = 0.1
-"""Below the most that can be earned: where the reward had come to when entropy was gone. Chosen: a wrong answer in
-ten."""
 NOT_CONVERGING = 1.0
 """Nats per token above which a policy does not converge. Source: axolotl_stability, for GRPO."""
 GROWTH, SHARE_OF_GROWTH, SIGMAS = 2.0, 0.25, 6.0
@@ -44,63 +41,13 @@ RANDOM = 0.5
 Chosen: by hand."""
 
 
-@question(
-    Outcome(
-        "entropy_low",
-        """The policy is nearly deterministic at the end of the log: its entropy is near zero.
+def entropy_low(run: Run) -> Evidence | None:
+    """The policy is nearly deterministic at the end of the log: its entropy is near zero.
 
-        Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
-        return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).""",
-        background=0.006,
-        sources=("axolotl_stability", "rahtz_reproducing"),
-    ),
-    Outcome(
-        "entropy_high",
-        """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
-
-        Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
-        while the reward rises.""",
-        background=0.012,
-        sources=("axolotl_stability", "rahtz_reproducing"),
-    ),
-    Outcome(
-        "entropy_grows",
-        """The entropy of the policy grows far above its lowest level.
-
-        Not this when: it is as high as it was at the start, which tells of the model or its temperature.""",
-        background=0.004,
-        sources=("axolotl_stability",),
-        of="entropy_high",
-    ),
-    Outcome(
-        "exploration_ends_early",
-        """Hardly any action is random from the first records on, and the reward does not rise.
-
-        Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.""",
-        background=0.005,
-    ),
-    any_of=(*ENTROPIES, *EXPLORATION),
-    not_for=NOT_POLICY,
-)
-def policy_entropy(run: Run) -> Answers:
-    """Of a policy network its entropy, of an agent without one the share of random actions."""
-    if not any(name in run for name in ENTROPIES):
-        early = {"exploration_ends_early": partial(_never_explores, run)}
-        return first_seen({"entropy_high": partial(_at_random, run), **early})
-    answers = first_seen({"entropy_low": partial(_low, run), "entropy_high": partial(_high, run)})
-    high = answers.get("entropy_high")
-    grows = isinstance(high, Evidence) and high.values["grows"]
-    return {**answers, "entropy_grows": high} if grows and high is not None else answers
-
-
-def _long(series: Series, least: int) -> Series:
-    if len(series) < least:
-        raise CannotTell(f"{series.name} has {counted(len(series), 'finite value')} here; {least} are needed")
-    return series
-
-
-def _low(run: Run) -> Evidence | None:
-    series = _long(entropy(run), LEAST)
+    Not this when: entropy keeps clear of zero; single records touch it; the agent of a game has come to its best
+    return meanwhile (a remark); actions are continuous, whose entropy has no floor (then it is unknown).
+    """
+    series = require_values(entropy(run), LEAST)
     value = series.value
     if float(value.min()) < -1e-3:
         raise CannotTell("entropy goes below zero, as that of continuous actions does: it has no floor to be near to")
@@ -112,7 +59,7 @@ def _low(run: Run) -> Evidence | None:
     below = float(series.step[int(above[-1]) + 1 if len(above) and above[-1] + 1 < len(value) else 0])
     # Entropy decays exponentially: where it begins to collapse is seen in the logarithm.
     fall = departure(np.log(np.maximum(value, FLOOR)), float(np.log(max(end, FLOOR)))) if start >= limit else 0
-    onset, solved = min(float(series.step[fall]), below), _is_solved(run)
+    onset, solved = min(float(series.step[fall]), below), is_solved(run)
     beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
         f"entropy is below {figure(limit)} from {run.step_name} {figure(below)} on and ends at {figure(end)}; "
@@ -132,34 +79,13 @@ def _reward_by(run: Run, step: float) -> str:
     return f"; the reward was {figure(start)} at first, {figure(then)} by then and is {figure(end)} at the end"
 
 
-def _is_solved(run: Run) -> bool:
-    """Say whether the agent of a game has come to its best return, and stays there."""
-    rewards = rewards_of(run)
-    if rewards is None:
-        return False
-    if run.kind in TEXT_POLICIES:
-        return _earns_all_first(rewards, entropy(run))
-    if not seems_to_learn(run):
-        return False
-    level = blocks(averaged(run, rewards).value, 10).level
-    return float(level[-1]) >= float(level.max()) - NEAR_BEST * float(np.ptp(level))
+def entropy_high(run: Run) -> Evidence | None:
+    """The entropy of the policy is high and does not come down, or grows; or actions are taken at random for ever.
 
-
-def _earns_all_first(rewards: Series, chance: Series) -> bool:
-    """Say whether the reward has come to a whole number, the most that it ever is, before entropy had gone.
-
-    What a language model no longer tries is lost for other prompts: so only what was learnt before counts as solved.
+    Not this when: it falls; it rises a little from a low level; a classic agent has hardly begun; it stays high
+    while the reward rises.
     """
-    most = most_earned(rewards)
-    if most is None:
-        return False
-    gone = np.flatnonzero(chance.value < SHARE_OF_START * start_level(chance.value))
-    then = rewards.at(float(chance.step[gone[0]])) if len(gone) else None
-    return then is not None and then >= (1 - NEARLY_THEN) * most > float(rewards.value[0])
-
-
-def _high(run: Run) -> Evidence | None:
-    series = _long(entropy(run), LEAST_TO_STAY)
+    series = require_values(entropy(run), LEAST_TO_STAY)
     value = series.value
     cut, start, end = blocks(value, 20), start_level(value), end_level(value)
     lowest, grows = float(cut.level.min()), _grows(run, cut, start, end)
@@ -172,6 +98,14 @@ def _high(run: Run) -> Evidence | None:
         steps=(onset,),
         values={"start": start, "lowest": lowest, "end": end, "grows": float(grows)},
     )
+
+
+def entropy_grows(high: Evidence) -> Evidence | None:
+    """The entropy of the policy grows far above its lowest level.
+
+    Not this when: it is as high as it was at the start, which tells of the model or its temperature.
+    """
+    return high if high.values["grows"] else None
 
 
 def _grows(run: Run, cut: Blocks, start: float, end: float) -> bool:
@@ -193,7 +127,7 @@ def _at_random(run: Run) -> Evidence | None:
     """Return what is seen of a share of random actions that never comes down."""
     if run.kind != "rl":
         raise CannotTell("it is not known whether this run trains an agent")
-    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST_TO_STAY)
     highest = float(share.value.max())
     if highest < RANDOM or float(np.ptp(share.value)) > 0:
         return None
@@ -205,9 +139,12 @@ def _at_random(run: Run) -> Evidence | None:
     )
 
 
-def _never_explores(run: Run) -> Evidence | None:
-    """Return what is seen of a share of random actions that is small from the first record on."""
-    share = _long(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
+def exploration_ends_early(run: Run) -> Evidence | None:
+    """Hardly any action is random from the first records on, and the reward does not rise.
+
+    Not this when: actions were random for a while; the reward rises; only a log of a trained agent is known.
+    """
+    share = require_values(run[next(name for name in EXPLORATION if name in run)].finite, LEAST)
     if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
         return None
     return Evidence(
@@ -216,3 +153,19 @@ def _never_explores(run: Run) -> Evidence | None:
         steps=(float(share.step[0]),),
         values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
     )
+
+
+@question(
+    outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing"),
+    outcome_of(entropy_high, 0.012, "axolotl_stability", "rahtz_reproducing"),
+    outcome_of(entropy_grows, 0.004, "axolotl_stability", of="entropy_high"),
+    outcome_of(exploration_ends_early, 0.005),
+    any_of=(*ENTROPIES, *EXPLORATION),
+    not_for=NOT_POLICY,
+)
+def policy_entropy(run: Run) -> Answers:
+    """Of a policy network its entropy, of an agent without one the share of random actions."""
+    if not any(name in run for name in ENTROPIES):
+        return first_seen({"entropy_high": partial(_at_random, run), **by_outcome((exploration_ends_early,), run)})
+    answers = first_seen(by_outcome((entropy_low, entropy_high), run))
+    return with_attribute(answers, "entropy_high", entropy_grows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -11,8 +9,9 @@ from mldebug_mcp.measure.divergence import LEAST_RECORDS, Divergence, cost, dive
 from mldebug_mcp.measure.policy import NOT_POLICY, require_policy
 from mldebug_mcp.measure.rewards import averaged, trend
 from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import counted, figure
 
 NO_KL = 0.05
@@ -41,57 +40,11 @@ CLIPPED, CLIPPED_RL = 0.3, 0.5
 """Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability."""
 
 
-@question(
-    Outcome(
-        "importance_ratio_off",
-        """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
+def importance_ratio_off(run: Run) -> Evidence | None:
+    """The weights that sampled and those that are trained give clearly different probabilities to the same tokens.
 
-        Not this when: single records are off; the largest ratio alone is large (a maximum over many tokens).""",
-        background=0.006,
-        sources=("axolotl_stability", "trl_docs"),
-    ),
-    Outcome(
-        "kl_high",
-        """The KL divergence of the policy from its reference, or from before the update, is far too large.
-
-        Not this when: single records jump and come back, as one rare token makes an estimate do; KL is summed over the
-        tokens of a completion, for which the limit is higher.""",
-        background=0.005,
-        sources=("axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
-    ),
-    Outcome(
-        "clip_ratio_high",
-        """A large share of the probability ratios is clipped, for a stretch of records.
-
-        Not this when: single records jump; all ratios are one because each sample is used once (then it is zero).""",
-        background=0.008,
-        sources=("axolotl_stability",),
-        needs=("clip_ratio",),
-    ),
-    Outcome(
-        "policy_stands_still",
-        """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
-
-        Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right;
-        the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`).""",
-        background=0.004,
-        follows=("reward_std_zero",),
-    ),
-    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
-    not_for=NOT_POLICY,
-)
-def policy_movement(run: Run) -> Answers:
-    """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
-    judges = {
-        "importance_ratio_off": _ratio_off,
-        "kl_high": _high,
-        "clip_ratio_high": _clipped,
-        "policy_stands_still": _still,
-    }
-    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
-
-
-def _ratio_off(run: Run) -> Evidence | None:
+    Not this when: single records are off; the largest ratio alone is large (a maximum over many tokens).
+    """
     logged = [one for one in RATIOS if one in run and len(run[one].finite) >= LEAST_RATIOS]
     if not logged:
         raise CannotTell(f"no ratio of sampling to training has {LEAST_RATIOS} finite values")
@@ -114,7 +67,11 @@ def _off(run: Run, series: Series) -> Evidence | None:
     )
 
 
-def _clipped(run: Run) -> Evidence | None:
+def clip_ratio_high(run: Run) -> Evidence | None:
+    """A large share of the probability ratios is clipped, for a stretch of records.
+
+    Not this when: single records jump; all ratios are one because each sample is used once (then it is zero).
+    """
     ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
     if ratio is None or len(ratio) < LEAST_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {LEAST_RECORDS} finite values")
@@ -131,7 +88,12 @@ def _clipped(run: Run) -> Evidence | None:
     )
 
 
-def _high(run: Run) -> Evidence | None:
+def kl_high(run: Run) -> Evidence | None:
+    """The KL divergence of the policy from its reference, or from before the update, is far too large.
+
+    Not this when: single records jump and come back, as one rare token makes an estimate do; KL is summed over the
+    tokens of a completion, for which the limit is higher.
+    """
     require_policy(run)
     logged = divergences(run)
     if not logged:
@@ -178,7 +140,12 @@ def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
     )
 
 
-def _still(run: Run) -> Evidence | None:
+def policy_stands_still(run: Run) -> Evidence | None:
+    """The divergence of the policy from where it was, and its clipping, are zero within rounding in every record.
+
+    Not this when: each batch is used for one step and the reference is not part of the loss, where zero is right;
+    the entropy or the reward moves. Without variance of rewards nothing moves it (`reward_std_zero`).
+    """
     logged = {name: run[name].finite for name in MOVES if name in run}
     if not logged or min(len(series) for series in logged.values()) < STILL_RECORDS:
         raise CannotTell(f"fewer than {STILL_RECORDS} records of {', '.join(logged) or 'any divergence'}")
@@ -205,3 +172,16 @@ def _moves(run: Run) -> str | None:
         if series is not None and len(series) >= STILL_RECORDS and (change := trend(series)):
             return f"{name} moves by {change:+.2g}"
     return None
+
+
+@question(
+    outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
+    outcome_of(kl_high, 0.005, "axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
+    outcome_of(clip_ratio_high, 0.008, "axolotl_stability", needs=("clip_ratio",)),
+    outcome_of(policy_stands_still, 0.004, follows=("reward_std_zero",)),
+    any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
+    not_for=NOT_POLICY,
+)
+def policy_movement(run: Run) -> Answers:
+    """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
+    return first_seen(by_outcome((importance_ratio_off, kl_high, clip_ratio_high, policy_stands_still), run))

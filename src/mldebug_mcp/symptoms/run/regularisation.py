@@ -47,8 +47,7 @@ def regularisation(run: Run) -> Answers:
     """Judge the configured weight decay by what it takes in a step, else on its own."""
     decay = run.facts.optimizer.weight_decay
     if decay is None:
-        unknown = CannotTell("weight_decay is not in the configuration")
-        return {OUTWEIGHS.id: unknown, HIGH.id: unknown}
+        raise CannotTell("weight_decay is not in the configuration")
     family, peak = family_of(run), _peak(run)
     values, said = {"weight_decay": decay}, f"weight_decay is {figure(decay)}; {USUAL} is usual"
     if peak is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from inspect import cleandoc
 
 import numpy as np
 
@@ -12,7 +11,9 @@ from mldebug_mcp.measure.falls import Fall, falls_of
 from mldebug_mcp.measure.resumes import Join, joins_of
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.terms import refuse_new_terms
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
 SHARE, SIGMAS = 0.05, 5.0
@@ -27,67 +28,6 @@ NEAR = 3
 """Records by which a fall may be off a resume. Chosen: logs tell of it before or after."""
 SHOWN = 10
 """Steps that evidence lists. Chosen: a line holds as many."""
-
-
-@question(
-    Outcome(
-        "loss_jump_at_resume",
-        cleandoc("""The loss jumps where the run was resumed, by its steps or its words, or across a gap in the steps.
-
-        Not this when: the jump is within the noise or the trend; the second stretch starts from the beginning; the loss
-        falls and climbs back (`loss_falls_back`). Where the same steps were run again, a fall for good counts too.
-        """),
-        # One run in ten is resumed in its log, of which one in fifty jumps so. It is judged in resumed runs alone, so
-        # that the priors of causes, which are shares of all runs, come too low for them.
-        background=0.002,
-        sources=("bekman_mle",),
-        as_chosen=True,
-    ),
-    Outcome(
-        "loss_falls_back",
-        cleandoc("""The training loss falls at one step to a lower level, and climbs back from there over many steps.
-
-        So do rows that were seen before. Not this when: the rate is cut there; a spike or a bad stretch ends; an epoch
-        does (`loss_epoch_steps`); the loss stays low. At resumes less of a fall is needed, and several count together.
-        """),
-        background=0.01,
-        sources=("bekman_mle",),
-        follows=("loss_spikes_recur", "loss_spike_single"),
-    ),
-    Outcome(
-        "falls_back_at_resume",
-        cleandoc("""The fall of the loss from which it climbs back begins where the log shows a resume.
-
-        Not this when: the log shows none there, or only a gap in its steps.
-        """),
-        background=0.05,
-        sources=("bekman_mle",),
-        of="loss_falls_back",
-        as_chosen=True,
-    ),
-    needs=("loss",),
-    points=8,
-    not_for=("grpo", "ppo", "rl"),
-    whole_run=True,
-)
-def resume(run: Run) -> Answers:
-    """Say whether the loss jumps at a resume, or falls there, or anywhere, to a level from which it climbs back."""
-    joins = joins_of(run)
-    answers: dict[str, Evidence | CannotTell] = {}
-    try:
-        falls = _falls(run)
-    except CannotTell as why:
-        falls, answers["loss_falls_back"] = [], why
-    if falls:
-        return _fell(run, falls, joins)
-    if fallen := _falls_at_joins(run, joins):
-        return fallen
-    if not joins:
-        answers["loss_jump_at_resume"] = CannotTell(
-            "the log shows no resume: it tells of none, and its steps neither fall back nor have a gap"
-        )
-    jumps = [join for join in joins if _jumps(join)]
-    return {**answers, **_jumped(run, jumps, joins)} if jumps else answers
 
 
 def _falls(run: Run) -> list[Fall]:
@@ -105,21 +45,27 @@ def _falls(run: Run) -> list[Fall]:
     return falls_of(run)
 
 
-def _fell(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
-    """Return the falls as evidence, and whether they are at resumes: within three records of the first."""
+def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
+    """The training loss falls at one step to a lower level, and climbs back from there over many steps.
+
+    So do rows that were seen before. Not this when: the rate is cut there; a spike or a bad stretch ends; an epoch
+    does (`loss_epoch_steps`); the loss stays low. At resumes less of a fall is needed, and several count together.
+    """
     first = falls[0]
     more = f"; {len(falls)} such falls" if len(falls) > 1 else ""
-    answers = {
-        "loss_falls_back": Evidence(
-            f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.step_name} "
-            f"{figure(first.step)} and climbs back{more}",
-            steps=tuple(one.step for one in falls[:SHOWN]),
-            values={"before": first.before, "after": first.after, "falls": len(falls)},
-        )
-    }
+    return Evidence(
+        f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.step_name} {figure(first.step)} and "
+        f"climbs back{more}",
+        steps=tuple(one.step for one in falls[:SHOWN]),
+        values={"before": first.before, "after": first.after, "falls": len(falls)},
+    )
+
+
+def _at_joins(run: Run, falls: list[Fall], joins: tuple[Join, ...]) -> Answers:
+    """Return that falls are at resumes, if any is: within three records of one."""
     near = NEAR * median(np.abs(np.diff(run["loss"].finite.step)))
     at = [fall for fall in falls if any(join.told and abs(join.step - fall.step) <= near for join in joins)]
-    return {**answers, **(_at_resumes(run, [one.step for one in at]) if at else {})}
+    return {"falls_back_at_resume": falls_back_at_resume(run, [one.step for one in at])} if at else {}
 
 
 def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
@@ -145,14 +91,18 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
             steps=tuple(steps[:SHOWN]),
             values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
         ),
-        **_at_resumes(run, steps),
+        "falls_back_at_resume": falls_back_at_resume(run, steps),
     }
 
 
-def _at_resumes(run: Run, steps: list[float]) -> Answers:
+def falls_back_at_resume(run: Run, steps: list[float]) -> Evidence:
+    """The fall of the loss from which it climbs back begins where the log shows a resume.
+
+    Not this when: the log shows none there, or only a gap in its steps.
+    """
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
     said = f"the fall of the loss at {run.step_name} {figure(steps[0])}{more} begins where the run was resumed"
-    return {"falls_back_at_resume": Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})}
+    return Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
 
 
 def _jumps(join: Join) -> bool:
@@ -161,7 +111,17 @@ def _jumps(join: Join) -> bool:
     return size > max(SHARE * abs(join.before), SIGMAS * join.error)
 
 
-def _jumped(run: Run, jumps: list[Join], joins: tuple[Join, ...]) -> Answers:
+def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
+    """The loss jumps where the run was resumed, by its steps or its words, or across a gap in the steps.
+
+    Not this when: the jump is within the noise or the trend; the second stretch starts from the beginning; the loss
+    falls and climbs back (`loss_falls_back`). Where the same steps were run again, a fall for good counts too.
+    """
+    if not joins:
+        raise CannotTell("the log shows no resume: it tells of none, and its steps neither fall back nor have a gap")
+    jumps = [join for join in joins if _jumps(join)]
+    if not jumps:
+        return None
     worst = max(jumps, key=lambda join: abs(join.jump))
     more = f"; {len(jumps)} such jumps at {len(joins)} joins" if len(joins) > 1 else ""
     where = "where the run was resumed" if worst.told else "after a gap in the logged steps"
@@ -170,15 +130,33 @@ def _jumped(run: Run, jumps: list[Join], joins: tuple[Join, ...]) -> Answers:
         if worst.rate is not None and abs(worst.rate - 1) > 1 - CUT
         else ""
     )
-    jump = Evidence(
+    return Evidence(
         f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
         f"{where}{more}{rate}",
         steps=(worst.step, *(join.step for join in jumps if join is not worst))[:SHOWN],
-        values={
-            "before": worst.before,
-            "after": worst.after,
-            "jump": worst.after - worst.before,
-            "joins": len(joins),
-        },
+        values={"before": worst.before, "after": worst.after, "jump": worst.after - worst.before, "joins": len(joins)},
     )
-    return {"loss_jump_at_resume": jump}
+
+
+# Of jumps: one run in ten is resumed in its log, of which one in fifty jumps so. They are judged in resumed runs alone,
+# so that the priors of causes, which are shares of all runs, come too low for them.
+@question(
+    outcome_of(loss_jump_at_resume, 0.002, "bekman_mle", as_chosen=True),
+    outcome_of(loss_falls_back, 0.01, "bekman_mle", follows=("loss_spikes_recur", "loss_spike_single")),
+    outcome_of(falls_back_at_resume, 0.05, "bekman_mle", of="loss_falls_back", as_chosen=True),
+    needs=("loss",),
+    points=8,
+    not_for=("grpo", "ppo", "rl"),
+    whole_run=True,
+)
+def resume(run: Run) -> Answers:
+    """Say whether the loss jumps at a resume, or falls there, or anywhere, to a level from which it climbs back."""
+    joins = joins_of(run)
+    answers: dict[str, Evidence | CannotTell] = {}
+    try:
+        falls = _falls(run)
+    except CannotTell as why:
+        falls, answers["loss_falls_back"] = [], why
+    if falls:
+        return {"loss_falls_back": loss_falls_back(run, falls), **_at_joins(run, falls, joins)}
+    return _falls_at_joins(run, joins) or {**answers, **told(by_outcome((loss_jump_at_resume,), run, joins))}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
-from mldebug_mcp.measure.reward_course import Standing, floor, standing, swings
+from mldebug_mcp.measure.reward_course import AT_ONCE, HALF, Standing, floor, lost_at_once, standing, swings
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, components, from_the_start
 from mldebug_mcp.measure.statistics import blocks, departure, drift, end_level, median, noise, start_level
+from mldebug_mcp.measure.unknown import require_values
 from mldebug_mcp.symptoms.forms import NO_REWARD
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen, told
-from mldebug_mcp.text import counted, figure, shorten
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, told
+from mldebug_mcp.text import figure, shorten
 
 STUCK, BELOW_BEST = 0.15, 0.98
 """Share of the records that are one number, and of the best before, below which that lies. Chosen: solved is best."""
@@ -29,89 +29,18 @@ something by luck."""
 SHARE_OF_RISE, SHARE_OF_LEVEL, SIGMAS = 0.5, 0.3, 6.0
 """Of what was gained that is lost again; of the best level of a language model that never rose; times the noise of
 block medians. Chosen: on simulated curves."""
-AT_ONCE, HALF, OFTEN = 3, 0.5, 3.0
-"""First records within which a reward is lost, of which no later one brings half; where the spread of completions was
-at most so many times their mean, it was more than luck. Chosen: of right and wrong answers, a tenth were right."""
-
-
-@question(
-    Outcome(
-        "reward_flat",
-        """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
-
-        What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
-        Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records.""",
-        background=0.012,
-        sources=("axolotl_stability",),
-        follows=("reward_constant",),
-        instead=NO_REWARD,
-    ),
-    Outcome(
-        "reward_constant",
-        """The mean reward is exactly the same in every record, or from some step on and lower than before.
-
-        Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.""",
-        background=0.002,
-        sources=("axolotl_stability",),
-        of="reward_flat",
-        follows=("reward_zero", "reward_at_floor"),
-    ),
-    Outcome(
-        "reward_zero",
-        """The mean reward is zero from the first record on and stays there for more than 20 steps.
-
-        Not this when: it leaves zero later; single records are zero; one component of several is zero (a strict
-        format reward often is), which is a remark.""",
-        background=0.003,
-        sources=("axolotl_stability",),
-        of="reward_flat",
-    ),
-    Outcome(
-        "reward_at_floor",
-        """The reward is the price of a step times the length of episodes that all run to one length, the longest.
-
-        What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
-        amounts.""",
-        background=0.002,
-        of="reward_flat",
-        needs=("episode_length",),
-    ),
-    Outcome(
-        "reward_falls",
-        """The mean reward falls far below the best level it had, and is still there at the end of the log.
-
-        Not this when: it dips and comes back; the returns of an agent only swing; an agent is worse than random at
-        first and learns later.""",
-        background=0.006,
-        sources=("remote_gpu_trainer",),
-    ),
-    any_of=REWARDS,
-    not_for=NOT_POLICY,
-)
-def reward_course(run: Run) -> Answers:
-    """One value only; else falling or level."""
-    rewards = reward(run)
-    if not len(rewards):
-        raise CannotTell("no finite reward")
-    ways = {"reward_zero": _zero, "reward_constant": _constant, "reward_at_floor": _floor}
-    one_value = told({outcome: partial(way, run, rewards) for outcome, way in ways.items()})
-    seen = next((one for one in one_value.values() if isinstance(one, Evidence)), None)
-    mean = averaged(run, rewards)
-    if seen is not None:
-        level = _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= LEAST_RECORDS else seen
-        return {"reward_flat": level, **one_value}
-    if len(mean) < LEAST_RECORDS:
-        raise CannotTell(f"reward has {counted(len(mean), 'finite value')} here; {LEAST_RECORDS} are needed")
-    answers = first_seen({"reward_falls": partial(_falls, run, mean), "reward_flat": partial(_flat, run, mean)})
-    remark = None if answers else _leaves_zero(run, rewards) or _component(run)
-    return answers if remark is None else {"reward_flat": remark}
 
 
 def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
     return Evidence(summary, steps=(float(rewards.step[0]),), values=values)
 
 
-def _zero(run: Run, rewards: Series) -> Evidence | None:
+def reward_zero(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is zero from the first record on and stays there for more than 20 steps.
+
+    Not this when: it leaves zero later; single records are zero; one component of several is zero (a strict
+    format reward often is), which is a remark.
+    """
     zero = np.abs(rewards.value) <= ZERO
     if not (zero.mean() >= SHARE and zero[-1] and zero[0]):
         return None
@@ -123,7 +52,11 @@ def _zero(run: Run, rewards: Series) -> Evidence | None:
     return _evidence(rewards, said + between, share=share, records=len(rewards))
 
 
-def _constant(run: Run, rewards: Series) -> Evidence | None:
+def reward_constant(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward is exactly the same in every record, or from some step on and lower than before.
+
+    Not this when: it is level but varies from batch to batch: then rewards do tell completions apart.
+    """
     least, value = OF_AGENTS if run.kind == "rl" else LEAST_RECORDS, float(rewards.value[-1])
     same = np.abs(rewards.value - value) <= 1e-9 * abs(value)
     if len(rewards) < least:
@@ -149,7 +82,12 @@ def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
     )
 
 
-def _floor(run: Run, rewards: Series) -> Evidence | None:
+def reward_at_floor(run: Run, rewards: Series) -> Evidence | None:
+    """The reward is the price of a step times the length of episodes that all run to one length, the longest.
+
+    What would end them sooner is never reached. Not this when: some episodes end sooner; steps cost different
+    amounts.
+    """
     lowest = floor(run, rewards) if run.kind == "rl" and len(rewards) >= OF_AGENTS else None
     if lowest is None:
         return None
@@ -185,9 +123,14 @@ def _component(run: Run) -> Evidence | None:
     return Evidence(said + "the total is not", present=False)
 
 
-def _falls(run: Run, rewards: Series) -> Evidence | None:
+def reward_falls(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls far below the best level it had, and is still there at the end of the log.
+
+    Not this when: it dips and comes back; the returns of an agent only swing; an agent is worse than random at
+    first and learns later.
+    """
     value = rewards.value
-    if _lost_at_once(run, rewards):
+    if lost_at_once(run, rewards):
         onset = float(rewards.step[int(np.argmax(value < HALF * value[0]))])
         return _fallen(run, float(value[0]), end_level(value), onset, "without having risen before")
     cut = blocks(value, 20)
@@ -216,19 +159,16 @@ def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evid
     )
 
 
-def _lost_at_once(run: Run, rewards: Series) -> bool:
-    """Say whether a policy never again earns half of what it earned before its first updates, by more than luck."""
-    spread = run["reward_std"].finite.value if "reward_std" in run else np.empty(0)
-    first, rest = float(rewards.value[0]), rewards.value[AT_ONCE:]
-    lost = run.kind in TEXT_POLICIES and first > 0 and float(rest.max()) < HALF * first
-    return lost and len(spread) > 0 and float(spread[0]) <= OFTEN * first
-
-
 def _spread(run: Run) -> float:
     return median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
 
 
-def _flat(run: Run, rewards: Series) -> Evidence | None:
+def reward_flat(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward stays at one level, or that of an agent in the later half, no higher than it began.
+
+    What counts as a move is the noise between records, a quarter of `reward_std` or 5 % of the level.
+    Not this when: it rises clearly, or moved and came back; an agent's log begins in mid-run; too few records.
+    """
     whole, agent = standing(rewards.value, _spread(run)), run.kind == "rl"
     if whole.stands and agent and not from_the_start(rewards):
         raise CannotTell("the log begins in mid-run: the agent may have learnt before")
@@ -269,3 +209,30 @@ def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
         f"records {between:.2g}"
     )
     return _evidence(rewards, said, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
+
+
+@question(
+    outcome_of(reward_flat, 0.012, "axolotl_stability", follows=("reward_constant",), instead=NO_REWARD),
+    outcome_of(
+        reward_constant, 0.002, "axolotl_stability", of="reward_flat", follows=("reward_zero", "reward_at_floor")
+    ),
+    outcome_of(reward_zero, 0.003, "axolotl_stability", of="reward_flat"),
+    outcome_of(reward_at_floor, 0.002, of="reward_flat", needs=("episode_length",)),
+    outcome_of(reward_falls, 0.006, "remote_gpu_trainer"),
+    any_of=REWARDS,
+    not_for=NOT_POLICY,
+)
+def reward_course(run: Run) -> Answers:
+    """One value only; else falling or level."""
+    rewards = reward(run)
+    if not len(rewards):
+        raise CannotTell("no finite reward")
+    one_value = told(by_outcome((reward_zero, reward_constant, reward_at_floor), run, rewards))
+    seen = next((one for one in one_value.values() if isinstance(one, Evidence)), None)
+    mean = averaged(run, rewards)
+    if seen is not None:
+        level = _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= LEAST_RECORDS else seen
+        return {"reward_flat": level, **one_value}
+    answers = first_seen(by_outcome((reward_falls, reward_flat), run, require_values(mean, LEAST_RECORDS, "reward")))
+    remark = None if answers else _leaves_zero(run, rewards) or _component(run)
+    return answers if remark is None else {"reward_flat": remark}

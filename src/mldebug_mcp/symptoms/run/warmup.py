@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.beginning import is_late
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import Shape, rate_of, shape_of
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.symptoms.telling import first_seen
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
 NEAR_PEAK = 0.95
@@ -24,48 +23,11 @@ HALF = 0.5
 """Of the warm-up. Chosen: a rate that is at its peak sooner did not warm up as configured."""
 
 
-@question(
-    Outcome(
-        "warmup_exceeds_plan",
-        """The configured warm-up takes as many steps as are planned, or more: the peak rate is never reached.
+def warmup_exceeds_plan(run: Run) -> Evidence | None:
+    """The configured warm-up takes as many steps as are planned, or more: the peak rate is never reached.
 
-        Not this when: the plan leaves steps behind the warm-up; unknown where the configuration does not give both.
-        """,
-        background=0.01,
-        sources=("tuning_playbook",),
-        as_chosen=True,
-    ),
-    Outcome(
-        "lr_skips_warmup",
-        """A warm-up is configured, and the logged learning rate is at its peak before half of it is over.
-
-        Not this when: the configured schedule is a constant one, which in Transformers ignores the warm-up; the log
-        begins late, or holds a resume; the warm-up is less than two records long.
-        """,
-        background=0.01,
-        needs=("learning_rate",),
-    ),
-    Outcome(
-        "lr_no_warmup",
-        """The learning rate is at its peak from the first steps on.
-
-        Many healthy fine-tunes have no warm-up: by itself this says little. Not this when: a warm-up is configured; the
-        log begins after it, or is too coarse to show it.
-        """,
-        background=0.3,
-        sources=("goyal_2017", "tuning_playbook"),
-        needs=("learning_rate",),
-        as_chosen=True,
-    ),
-    whole_run=True,
-)
-def warmup(run: Run) -> Answers:
-    """Compare the warm-up with the plan, then the logged rate with the warm-up."""
-    judges = {"warmup_exceeds_plan": _beside_plan, "lr_skips_warmup": _skipped, "lr_no_warmup": _unwarmed}
-    return first_seen({outcome: partial(judge, run) for outcome, judge in judges.items()})
-
-
-def _beside_plan(run: Run) -> Evidence | None:
+    Not this when: the plan leaves steps behind the warm-up; unknown where the configuration does not give both.
+    """
     steps, plan = run.facts.schedule.warmup_steps, run.facts.plan
     if steps is None or plan is None:
         raise CannotTell("the configuration does not tell both the warm-up and the planned number of steps")
@@ -91,8 +53,12 @@ def _rate(run: Run) -> Series:
     return rate
 
 
-def _skipped(run: Run) -> Evidence | None:
-    """Say whether the rate is at its peak at two records before half of the configured warm-up is over."""
+def lr_skips_warmup(run: Run) -> Evidence | None:
+    """A warm-up is configured, and the logged learning rate is at its peak before half of it is over.
+
+    Not this when: the configured schedule is a constant one, which in Transformers ignores the warm-up; the log
+    begins late, or holds a resume; the warm-up is less than two records long.
+    """
     rate, configured = _rate(run), _configured(run)
     if configured is None:
         raise CannotTell("no warm-up is configured")
@@ -113,7 +79,12 @@ def _skipped(run: Run) -> Evidence | None:
     )
 
 
-def _unwarmed(run: Run) -> Evidence | None:
+def lr_no_warmup(run: Run) -> Evidence | None:
+    """The learning rate is at its peak from the first steps on.
+
+    Many healthy fine-tunes have no warm-up: by itself this says little. Not this when: a warm-up is configured; the
+    log begins after it, or is too coarse to show it.
+    """
     rate = _rate(run)
     if run.kind == "rl":
         raise CannotTell("agents are trained without a warm-up as a rule")
@@ -128,3 +99,14 @@ def _unwarmed(run: Run) -> Evidence | None:
         return None
     said = f"learning_rate is {figure(first)} at {run.step_name} {figure(at)}; its peak is {figure(peak)}"
     return Evidence(said, steps=(at,), values={"first": first, "peak": peak})
+
+
+@question(
+    outcome_of(warmup_exceeds_plan, 0.01, "tuning_playbook", as_chosen=True),
+    outcome_of(lr_skips_warmup, 0.01, needs=("learning_rate",)),
+    outcome_of(lr_no_warmup, 0.3, "goyal_2017", "tuning_playbook", needs=("learning_rate",), as_chosen=True),
+    whole_run=True,
+)
+def warmup(run: Run) -> Answers:
+    """Compare the warm-up with the plan, then the logged rate with the warm-up."""
+    return first_seen(by_outcome((warmup_exceeds_plan, lr_skips_warmup, lr_no_warmup), run))

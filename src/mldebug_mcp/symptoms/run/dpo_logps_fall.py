@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.pairs import LEAST_RECORDS, Changes, changes, has_changes
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
+from mldebug_mcp.measure.pairs import LEAST_RECORDS, changes, has_changes
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
 LEAST_FALL = 10.0
@@ -17,33 +17,22 @@ OF_ALL = 0.75
 hand."""
 
 
-@question(
-    Outcome(
-        "dpo_logps_fall",
-        """Log-probabilities of chosen and rejected both fall.
+@symptom(background=0.03, sources=("razin_displacement", "remote_gpu_trainer"))
+def dpo_logps_fall(run: Run) -> Evidence | None:
+    """Log-probabilities of chosen and rejected both fall.
 
-        They fall by far more than they move apart, or without end.
-        Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
-        as long as these keep most of the probability that they had; the fall is within the noise of batches; a
-        reward model is trained, which has no such probabilities. The factors were chosen by hand.""",
-        background=0.03,
-        sources=("razin_displacement", "remote_gpu_trainer"),
-    ),
-)
-def pairs_probability(run: Run) -> Answers:
-    """Look at how far both fall, beside what the margin gains."""
+    They fall by far more than they move apart, or without end.
+    Not this when: the margin grows as much as the chosen answers lose, which is how DPO often works (a remark),
+    as long as these keep most of the probability that they had; the fall is within the noise of batches; a
+    reward model is trained, which has no such probabilities. The factors were chosen by hand.
+    """
     if scores_pairs(run):
-        return {}  # it scores answers, and gives them no probability that could fall
+        return None  # it scores answers, and gives them no probability that could fall
     moved = changes(run)
     if moved is None:
         why = f"fewer than {LEAST_RECORDS} finite values of the rewards or log-probabilities"
         lacking = "not logged: rewards that are zero at first, or logps, both of chosen and of rejected"
         raise CannotTell(why if has_changes(run) else lacking)
-    fall = _fall(run, moved)
-    return {} if fall is None else {"dpo_logps_fall": fall}
-
-
-def _fall(run: Run, moved: Changes) -> Evidence | None:
     chosen, rejected = moved.chosen, moved.rejected
     if chosen.by > -max(LEAST_FALL, 3 * chosen.error) or rejected.by > -max(LEAST_FALL, 3 * rejected.error):
         return None

@@ -1,0 +1,74 @@
+"""What the base install weighs, package by package, and what polars, the largest of them, buys.
+
+    python -m benchmarks.dependencies [--records 1000000]
+
+Sizes are those of the files that each package brought, without bytecode, in the environment that runs this: make one
+with the base install alone. Logs are read by the block with polars, and line by line without it, as they would be if
+the package were not there; each in a process of its own, in CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from benchmarks.logs.make_logs import make_jsonl, make_megatron
+
+SMALLEST = 2.0
+"""MB: what weighs less is counted together."""
+READ = """
+import json, sys, time
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.formats import jsonl, megatron, table
+if sys.argv[2] == "lines":
+    jsonl.is_fast = table.is_fast = megatron.is_fast = lambda file: False
+start = time.process_time()
+run = read_run(sys.argv[1])
+print(json.dumps([run.records, time.process_time() - start]))
+"""
+
+
+def weight(package: Distribution) -> float:
+    """Return the size of a package's files in MB."""
+    files = [Path(str(file.locate())) for file in package.files or () if file.suffix != ".pyc"]
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
+def read(path: Path, way: str) -> tuple[int, float]:
+    """Return how many records were read, and the CPU seconds that it took."""
+    done = subprocess.run([sys.executable, "-c", READ, str(path), way], capture_output=True, text=True, check=True)
+    records, seconds = json.loads(done.stdout)
+    return records, seconds
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description="Measure what the base install weighs, and what polars buys.")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    options = parser.parse_args()
+    weights = {one.name: weight(one) for one in distributions()}
+    for name, size in sorted(weights.items(), key=lambda pair: -pair[1]):
+        if size >= SMALLEST:
+            print(f"{name:<24}{size:8.1f} MB")
+    print(f"{'the others':<24}{sum(size for size in weights.values() if size < SMALLEST):8.1f} MB")
+    print(f"{'all':<24}{sum(weights.values()):8.1f} MB\n")
+    with tempfile.TemporaryDirectory() as folder:
+        logs = (
+            make_jsonl(Path(folder) / "log.jsonl", options.records),
+            make_megatron(Path(folder) / "megatron.log", options.records // 3),
+        )
+        for path in logs:
+            (records, fast), (same, slow) = read(path, "blocks"), read(path, "lines")
+            assert records == same, "the two ways read the same"
+            print(
+                f"{path.name}: {records:,} records, {fast:.2f} CPU s with polars, {slow:.2f} without: {slow / fast:.1f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
