@@ -1,0 +1,1 @@
+"""Language-model and reinforcement-learning runs with faults planted in the training code."""
