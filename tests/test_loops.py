@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks.faults.fit import without_each
 from benchmarks.faults.report import Judged, judge
 from benchmarks.faults.runs import Label
 from benchmarks.loops.labels import made_by
+
 from mldebug_mcp.models import State
 
 pytest.importorskip("torch")
