@@ -75,7 +75,7 @@ def test_every_citation_of_an_answer_is_a_quote_of_the_catalogue_verbatim(exampl
 def test_a_configuration_given_by_hand_is_used(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text(
-        "".join(json.dumps({"step": step, "loss": 9 / step, "grad_norm": 40.0}) + "\n" for step in range(1, 40))
+        "".join(json.dumps({"step": step, "loss": 9 / step, "grad_norm": 40.0 + step}) + "\n" for step in range(1, 40))
     )
     config = tmp_path / "elsewhere" / "run.yaml"
     config.parent.mkdir()
