@@ -438,6 +438,8 @@ OWN_FILES = (
 """They open files of the package, of the user's own writing, of the system, or made by themselves."""
 KNOWN = {
     ("batch/tokenizer.py", "is_file"),  # of the copy that the library reads
+    ("batch/fast_tokenizer.py", "is_file"), ("batch/fast_tokenizer.py", "read_text"),  # of the same copy
+    ("batch/fast_tokenizer.py", "glob"),
     ("logs/source.py", "open"),  # of what is unpacked; the packed file is opened by `open_input`
     ("logs/formats/sqlite_store.py", "open"),  # of a copy; what is copied is opened by `open_input`
     ("logs/settings/pickled.py", "open"),  # of an entry in an archive
