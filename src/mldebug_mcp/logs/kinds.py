@@ -36,8 +36,10 @@ _WORDS: tuple[tuple[str, frozenset[str]], ...] = (
     ),
     (
         "pretraining",
-        frozenset({"pt", "pretrain", "pretraining", "lm", "clm", "mlm", "charlm", "wordlm", "causal", "language",
-                   "autoregressive"}),
+        frozenset(
+            {"pt", "pretrain", "pretraining", "lm", "clm", "mlm", "charlm", "wordlm", "causal", "language"}
+            | {"autoregressive"}
+        ),
     ),
 )
 """Words of the field for each kind, in the order in which they decide: a method stands before the model it trains."""
