@@ -47,7 +47,7 @@ def test_a_loss_that_does_not_move_asks_for_the_gradient_norm(tmp_path: Path) ->
     one = next(one for one in diagnosis.what_to_log if one.metric == "grad_norm")
     assert "params_not_training" in one.splits
     assert "clip_grad_norm_" in one.how
-    assert one.bits > 0.1
+    assert one.bits > 0.05
 
 
 def test_what_was_logged_is_not_asked_for(tmp_path: Path) -> None:

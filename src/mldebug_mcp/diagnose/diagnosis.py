@@ -13,7 +13,7 @@ from mldebug_mcp.diagnose.compare import compare, suspects
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, judge_causes
 from mldebug_mcp.diagnose.information import Likelihood
 from mldebug_mcp.diagnose.known_errors import told_by_errors
-from mldebug_mcp.diagnose.mechanisms import told_by_needs
+from mldebug_mcp.diagnose.mechanisms import HARDLY, told_by_needs
 from mldebug_mcp.diagnose.next_call import after_ranking
 from mldebug_mcp.diagnose.next_steps import order_next_steps
 from mldebug_mcp.diagnose.outcomes import Outcome, told_by_checks, without_made
@@ -31,7 +31,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.logs import Run, read_run
 from mldebug_mcp.measure.resumes import joins_of
 from mldebug_mcp.measure.scale import knows_nothing
-from mldebug_mcp.models import Comparison, Diagnosis, Finding
+from mldebug_mcp.models import Comparison, Diagnosis, Finding, State
 from mldebug_mcp.models.base import NO_FAULTS, OTHER, SOUND
 from mldebug_mcp.symptoms import examine, symptoms
 from mldebug_mcp.text import figure
@@ -158,11 +158,20 @@ def told_by_run(run: Run, findings: Sequence[Finding]) -> list[Evidence]:
         *told_by_errors(run),
         *told_by_needs(run),
         *told_by_settings(run),
+        *_told_by_nothing_learnt(findings),
         *_told_by_little(findings, run),
         *_told_by_no_result(run),
         *_told_by_no_resume(run),
         *told_by_siblings(run),
     ]
+
+
+def _told_by_nothing_learnt(findings: Sequence[Finding]) -> list[Evidence]:
+    """Return what it says that evaluation stands at chance: what was never known is not lost to overfitting."""
+    present = {finding.symptom for finding in findings if finding.state is State.PRESENT}
+    if "eval_learns_nothing" not in present:
+        return []
+    return [Evidence("overfitting", -HARDLY, "evaluation never knew anything that it could lose", "log")]
 
 
 def _told_by_little(findings: Sequence[Finding], run: Run) -> list[Evidence]:

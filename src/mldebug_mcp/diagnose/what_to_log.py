@@ -17,8 +17,9 @@ from mldebug_mcp.models import Finding, Hypothesis, MetricToLog, State
 from mldebug_mcp.symptoms import Symptom, symptoms
 from mldebug_mcp.symptoms.asking import not_logged
 
-DOUBT = 0.1
-"""There is doubt where the second hypothesis has this probability ...; chosen by hand."""
+DOUBT = 0.15
+"""There is doubt where the second hypothesis has this probability ...; chosen by hand: of a sound run of which a loss
+alone is logged it has 0.1."""
 FEW = 6
 """... or where nothing is seen and fewer symptoms than this could be judged: the hypotheses are those of any run."""
 LEAST_STEPS = 5

@@ -176,8 +176,9 @@ def loss_at_collapse(run: Run) -> Evidence | None:
 
 def _is_divergence(run: Run, name: str) -> bool:
     """Say whether a metric is the divergence of a variational autoencoder's code from its prior."""
-    beside = any(_RECONSTRUCTION.search(other.lower()) for other in run.series)
-    return beside and _DIVERGENCE.fullmatch(name.lower()) is not None
+    if _DIVERGENCE.fullmatch(name.lower()) is None:
+        return False
+    return any(_RECONSTRUCTION.search(other.lower()) for other in run.series)
 
 
 def _vanishes(value: Floats, later: Floats) -> bool:
