@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.logs.run import Floats, Series
 from mldebug_mcp.measure.statistics import mad, median, positive, row_medians
+from mldebug_mcp.measure.unknown import CannotTell
 
+MAX_POINTS = 20_000
+"""Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
+EVENLY, UNEVEN = 0.5, 0.05
+"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
 PERIODS = 4
 """A pattern must have repeated this often. Chosen: noise with a memory makes two or three."""
 LEAST = 0.25
@@ -46,6 +51,16 @@ class Period:
     correlation: float
     times: int
     swing: float
+
+
+def last_records(series: Series, what: str) -> tuple[Series, float]:
+    """Return the last records and their usual distance; raise CannotTell, naming what is not told, if it varies."""
+    last = series.where(np.arange(len(series)) >= len(series) - MAX_POINTS)
+    gaps = np.diff(last.step)
+    spacing = median(gaps)
+    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
+        raise CannotTell(f"the records are not evenly spaced: {what} cannot be told")
+    return last, spacing
 
 
 def period_of(values: Floats) -> Period | None:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.periods import last_records
 from mldebug_mcp.measure.same_order import FEWEST, comes_again
-from mldebug_mcp.measure.statistics import median, positive
+from mldebug_mcp.measure.statistics import positive
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
-
-MAX_POINTS = 20_000
-"""Records that are looked at, the last. Chosen: enough for two passes, and a bound on the time."""
-EVENLY, UNEVEN = 0.5, 0.05
-"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a distance needs even records."""
 
 
 @symptom(
@@ -31,11 +27,8 @@ def batches_recur(run: Run) -> Evidence | None:
     """
     if run.step_name == "epoch":
         raise CannotTell("the records are means over whole epochs")
-    loss = run["loss"].finite
-    values, gaps = loss.value[-MAX_POINTS:], np.diff(loss.step[-MAX_POINTS:])
-    spacing = median(gaps)
-    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
-        raise CannotTell("the records are not evenly spaced: a distance cannot be told")
+    loss, spacing = last_records(run["loss"].finite, "a distance")
+    values = loss.value
     found = comes_again(np.log(values) if positive(values) else values)
     if found is None:
         return None
@@ -44,6 +37,6 @@ def batches_recur(run: Run) -> Evidence | None:
     return Evidence(
         f"the ups and downs of single records of the loss come again after {figure(found.lag * spacing)} "
         f"{run.step_name}s (rank correlation {found.correlation:.2f} over {found.pairs} pairs of records){beside}",
-        steps=(float(loss.step[-len(values) :][found.lag]),),
+        steps=(float(loss.step[found.lag]),),
         values={"distance": found.lag * spacing, "correlation": found.correlation, "pairs": found.pairs},
     )

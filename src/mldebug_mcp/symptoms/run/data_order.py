@@ -8,16 +8,12 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.cycles import rate_comes_back
 from mldebug_mcp.measure.pass_profile import FEW_PARTS, MANY_EPOCHS, UNKNOWN_EPOCHS, epochs_of, parts_of, profile_of
 from mldebug_mcp.measure.pass_steps import pass_steps
-from mldebug_mcp.measure.periods import period_of
+from mldebug_mcp.measure.periods import last_records, period_of
 from mldebug_mcp.measure.statistics import last_decimal, median
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
 
-MAX_POINTS = 20_000
-"""Records that are looked at, the last. Chosen: enough for any period, and a bound on the time."""
-EVENLY, UNEVEN = 0.5, 0.05
-"""Share by which a gap may differ from the usual one, and of gaps that may. Chosen: a period needs even records."""
 SAME = 0.1
 """Share of a period by which that of the learning rate may differ. Chosen: schedules are logged now and then."""
 ROUNDED = 2.0
@@ -68,11 +64,8 @@ def loss_periodic(run: Run) -> Evidence | None:
 
     Not this when: it only steps down once a period; the learning rate has that period; records are uneven.
     """
-    loss = run["loss"].finite
-    values, gaps = loss.value[-MAX_POINTS:], np.diff(loss.step[-MAX_POINTS:])
-    spacing = median(gaps)
-    if spacing <= 0 or float(np.mean(np.abs(gaps - spacing) > EVENLY * spacing)) > UNEVEN:
-        raise CannotTell("the records are not evenly spaced: a period cannot be told")
+    loss, spacing = last_records(run["loss"].finite, "a period")
+    values = loss.value
     found = period_of(values)
     if found is None:
         return None
@@ -84,7 +77,7 @@ def loss_periodic(run: Run) -> Evidence | None:
     return Evidence(
         f"loss repeats every {figure(length)} {run.step_name}s ({found.lag} records; autocorrelation "
         f"{found.correlation:.2f} over {found.times} periods)",
-        steps=(float(loss.step[-len(values)]),),
+        steps=(float(loss.step[0]),),
         values={"period": length, "autocorrelation": found.correlation, "swing": found.swing},
     )
 
