@@ -46,8 +46,8 @@ def _derived(run: Run) -> Iterator[SettingFact]:
         yield SettingFact(name="loss_of_a_uniform_guess", value=f"{figure(uniform)} = ln({figure(math.exp(uniform))})")
     if facts.precision:
         yield SettingFact(name="computes_in", value=facts.precision)
-    if facts.plan and facts.steps_per_pass:
-        passes = facts.plan / facts.steps_per_pass
+    passes = facts.passes_at(facts.plan) if facts.plan else None
+    if passes is not None:
         usual = usual_instead(run, "planned_passes", passes)
         yield SettingFact(name="planned_passes", value=figure(passes), usual=usual)
 

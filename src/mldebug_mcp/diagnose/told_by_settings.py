@@ -41,6 +41,5 @@ def _unusual(run: Run) -> Iterator[tuple[str, int, str]]:
 
 def _value(run: Run, name: str) -> float | None:
     if name == "planned_passes":
-        plan, steps = run.facts.plan, run.facts.steps_per_pass
-        return plan / steps if plan and steps else None
+        return run.facts.passes_at(run.facts.plan) if run.facts.plan else None
     return run.setting(name)
