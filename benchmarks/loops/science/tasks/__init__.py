@@ -1,0 +1,1 @@
+"""Models with their data, one field of research a file."""

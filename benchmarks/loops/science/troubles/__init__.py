@@ -1,0 +1,1 @@
+"""Faults planted in the loop, the data or the machine."""
