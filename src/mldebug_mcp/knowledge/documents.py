@@ -47,6 +47,11 @@ class Found:
     document: Document
     score: float
 
+    @property
+    def key(self) -> str:
+        """Its kind and id."""
+        return f"{self.document.kind}:{self.document.id}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

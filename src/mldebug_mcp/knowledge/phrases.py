@@ -6,9 +6,10 @@ In the text of a whole entry the many ways that are not meant make the one that 
 from __future__ import annotations
 
 import re
-import sqlite3
-import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+
+from mldebug_mcp.knowledge.bm25 import Bm25, Stems
 
 MOST = 80
 """Phrases that are looked at, nearest first (chosen: further ones share a common word alone)."""
@@ -21,30 +22,26 @@ LONGEST = 220
 class Phrases:
     """The phrases of all entries, searchable. Threads may share it."""
 
-    def __init__(self, phrases: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, phrases: Iterable[tuple[str, str]], stems: Stems) -> None:
         """Take the key of an entry with each of its phrases."""
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE phrases USING fts5(key UNINDEXED, said, tokenize='porter unicode61')"
-        )
-        self._connection.executemany("INSERT INTO phrases VALUES (?, ?)", phrases)
+        pairs = list(phrases)
+        self._keys = [key for key, _ in pairs]
+        self._texts = Bm25([(said,) for _, said in pairs], (1.0,), stems)
 
     def nearest(self, words: Sequence[str]) -> Mapping[str, float]:
         """Return the entries whose phrases have words of a question: 1 for the nearest, less for the others."""
-        if not words:
-            return {}
-        match = " OR ".join(f'"{word}"' for word in words)
-        statement = "SELECT key, -bm25(phrases) FROM phrases WHERE phrases MATCH ? ORDER BY rank LIMIT ?"
-        with self._lock:
-            rows: list[tuple[str, float]] = self._connection.execute(statement, (match, MOST)).fetchall()
-        near: dict[str, float] = {}
-        told: dict[str, int] = {}
-        for key, score in rows:
-            near[key] = near.get(key, 0.0) + score * FURTHER ** told.get(key, 0)
-            told[key] = told.get(key, 0) + 1
-        best = max(near.values(), default=1.0)
-        return {key: score / best for key, score in near.items()}
+        return added_up((self._keys[place], score) for place, score in self._texts.ranked(words, MOST))
+
+
+def added_up(near: Iterable[tuple[str, float]]) -> Mapping[str, float]:
+    """Return the score of each entry from those of its texts, nearest first: 1 for the best entry."""
+    scores: dict[str, float] = {}
+    told: Counter[str] = Counter()
+    for key, score in near:
+        scores[key] = scores.get(key, 0.0) + score * FURTHER ** told[key]
+        told[key] += 1
+    best = max(scores.values(), default=1.0)
+    return {key: score / best for key, score in scores.items()}
 
 
 def sentences(text: str) -> list[str]:

@@ -1,19 +1,19 @@
-"""A full-text index in memory over whatever can be found: SQLite's FTS5, ranked by BM25, concepts and generality."""
+"""An index in memory over whatever can be found, ranked by BM25, by what is meant, concepts and generality."""
 
 from __future__ import annotations
 
 import math
 import re
-import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from mldebug_mcp.knowledge.asked import asked_for
+from mldebug_mcp.knowledge.bm25 import MOST_HELD, Bm25, Stems
 from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
 from mldebug_mcp.knowledge.documents import Answer, Document, Found
 from mldebug_mcp.knowledge.numbers import Meaning, meanings
-from mldebug_mcp.knowledge.phrases import Phrases, sentences
+from mldebug_mcp.knowledge.phrases import LONGEST, Phrases, sentences
+from mldebug_mcp.knowledge.vectors import Neighbours, vectors
 from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
@@ -34,7 +34,7 @@ NEAREST = 0.3
 """Of the score of the best cause: what the cause gets that has the nearest phrase (fitted as `SPEAKS`)."""
 FURTHER = 0.5
 """What each further entry that speaks for a cause counts of the one before (chosen)."""
-OF_KIND = {"cause": 1.2, "menu": 1.9}
+OF_KIND = {"cause": 1.3, "menu": 2.0}
 """A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
 COMMON = 0.1
 """Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
@@ -45,10 +45,15 @@ NAMED = 1.35
 NAMEABLE = ("symptom", "error")
 ALIKE = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
-RANKED = 150
+RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
-MOST_HELD = 5_000
-"""Terms whose holders are remembered (chosen: the words of all entries are fewer)."""
+MEANT = 0.5
+"""Of the score of the best cause: what the cause gets whose texts mean what is asked (fitted as `SPEAKS`)."""
+SURE = 0.55
+"""Cosine from which on a text answers a question with which it shares few words (chosen: of forty questions of other
+fields four reach it, of those of benchmarks/search seven in ten)."""
+ONLY_MEANT = 20.0
+"""Score of the best cause that is found by what it means alone (chosen: that of a middling answer)."""
 _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
@@ -56,8 +61,8 @@ UNKNOWN = 1 / 3
 MOSTLY_UNKNOWN = 0.5
 """Above this share of unknown words, two at least, a question is of another field: no question of benchmarks/search
 has as many."""
-# Columns: id, title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above.
-_WEIGHTS = "0.0, 2.0, 1.0, 1.5, 2.0, 0.4, 1.0"
+_WEIGHTS = (2.0, 1.0, 1.5, 2.0, 0.4, 1.0)
+"""Of the columns: title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above."""
 
 
 class Index:
@@ -66,19 +71,15 @@ class Index:
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
         self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
-        self._phrases = Phrases(
-            (key, said) for key, one in self.documents.items() if one.kind == "cause" for said in _ways(one)
-        )
-        self._lock = threading.Lock()
+        ways = [(key, said) for key, one in self.documents.items() if one.kind == "cause" for said in _ways(one)]
+        tags = {tag for one in self.documents.values() for tag in one.tags}
+        stems = Stems({*self.words, *map(_token, tags)})
+        self._keys = tuple(self.documents)
+        self._texts = Bm25([_row(one) for one in self.documents.values()], _WEIGHTS, stems)
+        self._phrases = Phrases(ways, stems)
+        known = vectors()
+        self._neighbours = Neighbours([*ways, *_speaking(self.documents.values())], known) if known else None
         self._held: dict[str, frozenset[str]] = {}
-        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE documents USING fts5"
-            "(key UNINDEXED, title, text, words, tags, source, asked, tokenize='porter unicode61')"
-        )
-        self._connection.executemany(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", map(_row, self.documents.values())
-        )
 
     def find(self, query: str, shown: Collection[str] = ()) -> Answer:
         """Return the documents that answer a question, best first; equal scores in the order of their keys.
@@ -91,62 +92,63 @@ class Index:
         words = [word for word in _words(question) if self._holders(word) or not _is_name(word)]
         numbers = tuple(meanings(question))
         tags = {tag: said for tag, said in _tags(question, numbers).items() if self._holders(_token(tag))}
+        meant, cosine = self._neighbours.nearest(question) if self._neighbours else ({}, 0.0)
         if not words and not tags:
             return Answer([], [])
         covered, unknown, share_unknown = self._coverage(words, tags)
-        if share_unknown > MOSTLY_UNKNOWN and len(unknown) > 1:
+        if share_unknown > MOSTLY_UNKNOWN and len(unknown) > 1 and cosine < SURE:
             return Answer([], unknown)
         least = COVERED if tags else COVERED_BY_WORDS
         wanted = {name for name, pattern in DOMAINS.items() if pattern.search(question)}
         specific = STACK.search(question) is not None
         found = []
-        for key, rank in self._ranked((*words, *map(_token, tags))):
+        for place, rank in self._texts.ranked((*words, *map(_token, tags)), RANKED):
+            key = self._keys[place]
             share = covered.get(key, 0.0)
             if share >= least or key in shown:
                 document = self.documents[key]
                 fitness = _fitness(document, wanted, specific=specific) * (COVERED_COUNTS + share)
                 fitness *= SHOWN if key in shown else 1.0
                 fitness *= NAMED if _is_named(document, words, tags) else 1.0
-                found.append(Found(document, -rank * fitness))
-        answers = _ordered(_varied(_ordered(self._with_causes(found, words, _contrary(question)))))
+                found.append(Found(document, rank * fitness))
+        shares = [(NEAREST, self._phrases.nearest(words)), (MEANT, meant)]
+        with_causes = self._with_causes(found, shares, ONLY_MEANT if cosine >= SURE else 0.0)
+        contrary = _contrary(question)
+        answers = _ordered(_varied(_ordered(one for one in with_causes if one.key not in contrary)))
         return Answer(answers if answers and answers[0].score >= LEAST else [], unknown, numbers)
 
-    def _with_causes(self, found: list[Found], words: list[str], contrary: set[str]) -> list[Found]:
-        """Add to each cause a share of what speaks for it, each further entry counting less, and its nearest phrase.
+    def _with_causes(
+        self, found: list[Found], shares: Iterable[tuple[float, Mapping[str, float]]], least: float
+    ) -> list[Found]:
+        """Add to each cause a share of what speaks for it, each further entry counting less, and of its nearest texts.
 
-        A cause of whose contrary is told is left out.
+        Args:
+            found: Entries, with their scores by words.
+            shares: How near the texts of causes are, each with what it counts of the score of the best cause.
+            least: What the score of the best cause counts at least.
         """
         speaking: dict[str, list[float]] = {}
         for one in found:
             for cause in one.document.leads_to:
                 speaking.setdefault(f"cause:{cause}", []).append(one.score / len(one.document.leads_to) ** 0.5)
-        scores = {f"{one.document.kind}:{one.document.id}": one.score for one in found}
+        scores = {one.key: one.score for one in found}
         for key, each in speaking.items():
             told = sum(score * FURTHER**place for place, score in enumerate(sorted(each, reverse=True)))
             scores[key] = scores.get(key, 0.0) + SPEAKS * told
         best = max((score for key, score in scores.items() if key.startswith("cause:")), default=0.0)
-        for key, share in self._phrases.nearest(words).items() if best else ():
-            scores[key] = scores.get(key, 0.0) + NEAREST * share * best
+        for counts, near in shares if best or least else ():
+            for key, share in near.items():
+                scores[key] = scores.get(key, 0.0) + counts * share * max(best, least)
         return [
             Found(document, score * OF_KIND.get(document.kind, 1.0) * document.common**COMMON)
             for key, score in scores.items()
-            if (document := self.documents.get(key)) is not None and key not in contrary
+            if (document := self.documents.get(key)) is not None
         ]
-
-    def _ranked(self, terms: Iterable[str]) -> list[tuple[str, float]]:
-        match = " OR ".join(f'"{term}"' for term in terms)
-        statement = (
-            f"SELECT key, bm25(documents, {_WEIGHTS}) FROM documents WHERE documents MATCH ? ORDER BY 2 LIMIT {RANKED}"  # noqa: S608
-        )
-        with self._lock:
-            return self._connection.execute(statement, (match,)).fetchall()
 
     def _holders(self, term: str) -> frozenset[str]:
         found = self._held.get(term)
         if found is None:
-            with self._lock:
-                rows = self._connection.execute("SELECT key FROM documents WHERE documents MATCH ?", (f'"{term}"',))
-                found = frozenset(key for (key,) in rows)
+            found = frozenset(self._keys[place] for place in self._texts.holders(term))
             if len(self._held) < MOST_HELD:
                 self._held[term] = found
         return found
@@ -192,9 +194,8 @@ def _is_named(document: Document, words: list[str], tags: Mapping[str, set[str]]
     return document.kind in NAMEABLE and (document.id in tags or set(own) <= set(words))
 
 
-def _row(document: Document) -> tuple[str, str, str, str, str, str, str]:
+def _row(document: Document) -> tuple[str, str, str, str, str, str]:
     return (
-        f"{document.kind}:{document.id}",
         document.title.replace("_", " "),
         document.text,
         " ".join(document.tags).replace("_", " "),
@@ -216,6 +217,13 @@ def _ways(document: Document) -> Iterator[str]:
     yield from sentences(document.text)
 
 
+def _speaking(documents: Iterable[Document]) -> Iterator[tuple[str, str]]:
+    """Yield the text of each entry that speaks for a cause, with the key of the cause."""
+    for document in documents:
+        text = document.summary if document.kind == "quote" else document.text
+        yield from ((f"cause:{cause}", text[:LONGEST]) for cause in document.leads_to)
+
+
 def _said(document: Document) -> str:
     tags = " ".join(document.tags).replace("_", " ")
     return f"{document.title.replace('_', ' ')} {document.text} {tags} {_asked(document)}"
@@ -232,8 +240,8 @@ def _words(question: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    """Tell whether a word names a model, a data set or a device: those with a digit in them are many."""
-    return word in NAMES or (word[0].isalpha() and any(map(str.isdigit, word)))
+    """Tell whether a word is a number or names a model, a data set or a device: those with a digit in them are many."""
+    return word in NAMES or any(map(str.isdigit, word))
 
 
 def _tags(question: str, numbers: Iterable[Meaning]) -> dict[str, set[str]]:
