@@ -68,6 +68,8 @@ def record_made(made: Path, recorded: Path, count: int, processes: int = 2) -> N
 def _without_clock(file: Path) -> None:
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     kept = [{name: value for name, value in one.items() if not name.startswith(CLOCK)} for one in lines]
+    hang = next((at for at, one in enumerate(kept) if one.get("event") == "hang"), len(kept))
+    del kept[hang + 1 :]  # who hangs is killed
     file.write_text("".join(json.dumps(one) + "\n" for one in kept), encoding="utf-8")
 
 

@@ -1,19 +1,22 @@
 """What a recorded step costs beside a bare one: two models alike, one step of each in turn, in one process.
 
-Memory is that of two processes of their own, one of them with a recorder.
+Each pair of steps gives the difference of their times by the wall and of their time on the core; what the recorder's
+thread takes beside them is added to the latter. Memory is that of two processes, one of them with a recorder.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import random
-import resource
+import re
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +26,7 @@ from mldebug_mcp.recorder import Recorder
 
 TOKENS, VOCABULARY = 64, 256
 WARM_UP = 10
-MEMORY_STEPS = 300
+MEMORY_STEPS = 120
 """Steps after which the memory of a process is read: the looks into the model and some flushes are behind it."""
 
 
@@ -46,7 +49,7 @@ class Size:
     steps: int
 
 
-SIZES = (Size(10, 64, 2, 8, 1000), Size(100, 128, 4, 20, 150))
+SIZES = (Size(10, 64, 2, 8, 800), Size(100, 128, 4, 20, 100))
 
 
 class Model(nn.Module):
@@ -65,6 +68,13 @@ class Model(nn.Module):
         return logits
 
 
+class Times(NamedTuple):
+    """Seconds by the wall, and of this thread on its core."""
+
+    wall: float
+    core: float
+
+
 class Loop:
     """A training loop, recorded or bare."""
 
@@ -74,15 +84,15 @@ class Loop:
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
         self.recorder = Recorder(path).watch(self.model, self.optimizer) if path is not None else None
 
-    def step(self, batch: Tensor) -> float:
-        """Make a step and return the seconds of this thread that it took, recording included."""
-        began = time.thread_time()
+    def step(self, batch: Tensor) -> Times:
+        """Make a step and return the time that it took, recording included."""
+        began = Times(time.perf_counter(), time.thread_time())
         if self.recorder is None:
             self._train(batch)
         else:
             with self.recorder.step(batch):
                 self.recorder.log(loss=self._train(batch))
-        return time.thread_time() - began
+        return Times(time.perf_counter() - began.wall, time.thread_time() - began.core)
 
     def _train(self, batch: Tensor) -> Tensor:
         loss = nn.functional.cross_entropy(self.model(batch).flatten(0, 1), batch.flatten())
@@ -99,7 +109,10 @@ def peak(size: Size, path: Path | None) -> int:
     loop = Loop(size, path)
     for _ in range(MEMORY_STEPS):
         loop.step(torch.randint(0, VOCABULARY, (size.batch, TOKENS)))
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # not `getrusage`, which begins with the most that the parent process took
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found is not None
+    return 1024 * int(found[1])
 
 
 def memory(size: Size, folder: Path) -> float:
@@ -115,33 +128,41 @@ def measure(size: Size, folder: Path) -> dict[str, str]:
     bare, recorded = Loop(size, None), Loop(size, folder / str(size.milliseconds))
     generator = torch.Generator().manual_seed(0)
     order = random.Random(0)  # noqa: S311 - no secret
-    times: dict[str, list[float]] = {"bare": [], "recorded": []}
+    pairs: list[dict[str, Times]] = []
+    beside = 0.0
     for number in range(WARM_UP + size.steps):
         batch = torch.randint(0, VOCABULARY, (size.batch, TOKENS), generator=generator)
-        pair: list[tuple[str, Callable[[Tensor], float]]] = [("bare", bare.step), ("recorded", recorded.step)]
-        order.shuffle(pair)
-        for name, step in pair:
-            took = step(batch)
-            if number >= WARM_UP:
-                times[name].append(took)
+        kinds: list[tuple[str, Callable[[Tensor], Times]]] = [("bare", bare.step), ("recorded", recorded.step)]
+        order.shuffle(kinds)
+        pairs.append({name: step(batch) for name, step in kinds})
+        if number == WARM_UP - 1:
+            beside = time.process_time() - time.thread_time()
+    beside = (time.process_time() - time.thread_time() - beside) / size.steps
     assert recorded.recorder is not None
     recorded.recorder.close()
-    mean = {name: statistics.fmean(_without_slowest(ones)) for name, ones in times.items()}
-    middle = {name: statistics.median(ones) for name, ones in times.items()}
+    del pairs[:WARM_UP]
+    wall, core = (sorted(one["bare"][at] for one in pairs)[size.steps // 2] for at in (0, 1))
     return {
-        "step": f"{1e3 * middle['bare']:.1f} ms",
-        "recorded": f"{1e3 * middle['recorded']:.1f} ms",
-        "overhead of a median step": f"{middle['recorded'] / middle['bare'] - 1:+.2%}",
-        "overhead of all steps": f"{mean['recorded'] / mean['bare'] - 1:+.2%}",
-        "steps": f"{size.steps}",
+        "step, by the wall": f"{1e3 * wall:.1f} ms",
+        "overhead by the wall": _share([one["recorded"].wall - one["bare"].wall for one in pairs], wall),
+        "step, on the core": f"{1e3 * core:.1f} ms",
+        "overhead on the core": _share([one["recorded"].core - one["bare"].core for one in pairs], core),
+        "beside the loop": f"{beside / core:+.2%}",
+        "pairs": f"{size.steps}",
         "memory": f"{memory(size, folder) / 1e6:+.1f} MB",
         "bytes of a step": f"{recorded.recorder.path.stat().st_size / size.steps:.0f}",
     }
 
 
-def _without_slowest(times: list[float]) -> list[float]:
-    """Return times without the slowest hundredth, in which something else had the core."""
-    return sorted(times)[: max(1, round(0.99 * len(times)))]
+def _share(differences: list[float], step: float) -> str:
+    """Return the median of differences as a share of a step, and between what the median of such a sample lies.
+
+    Of 95 in a hundred samples, by the order of the values: their binomial ranks.
+    """
+    ones = sorted(differences)
+    half = 0.98 * math.sqrt(len(ones))  # 1.96 standard deviations of the binomial rank of the median
+    low, high = ones[max(0, int(len(ones) / 2 - half))], ones[min(len(ones) - 1, int(len(ones) / 2 + half))]
+    return f"{statistics.median(ones) / step:+.2%} ({low / step:+.2%} to {high / step:+.2%})"
 
 
 def overhead() -> Rows:

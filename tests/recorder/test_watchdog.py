@@ -55,6 +55,25 @@ def test_a_loop_that_stands_still_leaves_its_stacks_and_says_when_it_goes_on(tmp
     assert any("stand_still" in one for one in said), said
 
 
+def test_a_recording_whose_last_step_never_ends_falls_silent(tmp_path: Path) -> None:
+    record_steps(tmp_path)
+    hang = {"step": 21, "event": "hang", "value": 600.0, "stacks": "stacks.dump", "at": ["train.py:7 in forward"]}
+    with (tmp_path / "recorder.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(hang) + "\n")
+    found = next(one for one in diagnose_run(tmp_path).findings if one.symptom == "log_falls_silent")
+    assert found.state is State.PRESENT
+    assert "train.py:7 in forward" in found.summary
+
+
+def test_a_recording_whose_steps_went_on_does_not_fall_silent(tmp_path: Path) -> None:
+    record_steps(tmp_path)
+    with (tmp_path / "recorder.jsonl").open("a", encoding="utf-8") as file:
+        for event in ("hang", "went_on"):
+            file.write(json.dumps({"step": 21, "event": event, "value": 600.0}) + "\n")
+    found = next(one for one in diagnose_run(tmp_path).findings if one.symptom == "log_falls_silent")
+    assert found.state is State.ABSENT
+
+
 def test_a_watchdog_that_is_switched_off_does_not_look(tmp_path: Path) -> None:
     with Recorder(tmp_path, hang_after=0) as recorder, recorder.step():
         recorder._watchdog._since -= 1e6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Protocol
@@ -18,29 +17,30 @@ class Listener(Protocol):
         """Take the parameters whose gradients are about to be scaled, to which norm, and the norm that they have."""
 
 
-_LISTENERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_LISTENERS: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
-    """Tell a listener of clippings as long as it lives; a torch that is too old for that tells of none."""
+    """Tell a listener of clippings until it leaves; a torch that is too old for that tells of none."""
     module = import_module("torch.nn.utils.clip_grad")
     inner = getattr(module, _INNER, None)
     if inner is None:
         return
     if not getattr(inner, "tells_recorder", False):
         setattr(module, _INNER, _telling(inner))
-    _LISTENERS.add(listener)
+    _LISTENERS.append(listener)
 
 
 def leave(listener: Listener) -> None:
     """Tell a listener no more."""
-    _LISTENERS.discard(listener)
+    if listener in _LISTENERS:
+        _LISTENERS.remove(listener)
 
 
 def _telling(inner: Callable[..., None]) -> Callable[..., None]:
     def clip(parameters: Any, max_norm: float, total_norm: Any, *more: Any, **named: Any) -> None:  # noqa: ANN401
         own = [parameters] if hasattr(parameters, "grad") else list(parameters)
-        for listener in list(_LISTENERS):
+        for listener in _LISTENERS:
             listener.clips(own, max_norm, total_norm)
         inner(own, max_norm, total_norm, *more, **named)
 

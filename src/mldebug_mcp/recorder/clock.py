@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Moment: TypeAlias = Any
+"""Seconds of `time.perf_counter`, or an event in the work of the GPU."""
 
 
-@dataclass(slots=True)
-class Stamp:
-    """A moment.
-
-    Args:
-        wall: Seconds of `time.perf_counter`.
-        event: The same moment in the work of the GPU; None where there is none.
-    """
-
-    wall: float
-    event: Any = None
+def clock_of(*, on_gpu: bool) -> Callable[[], Moment]:
+    """Return what tells this moment."""
+    return _event if on_gpu else time.perf_counter
 
 
-def now(*, on_gpu: bool) -> Stamp:
-    """Return this moment, in the work of the GPU too if there is one."""
-    if not on_gpu:
-        return Stamp(time.perf_counter())
+def seconds(first: Moment, last: Moment) -> float:
+    """Return the time between two moments of one clock; the GPU's must have come."""
+    found: float = last - first if isinstance(first, float) else first.elapsed_time(last) / 1000
+    return found
+
+
+def _event() -> Moment:
     event = sys.modules["torch"].cuda.Event(enable_timing=True)
     event.record()
-    return Stamp(time.perf_counter(), event)
-
-
-def seconds(first: Stamp, last: Stamp) -> float:
-    """Return the time between two moments; the GPU's must have come."""
-    if first.event is None or last.event is None:
-        return last.wall - first.wall
-    return float(first.event.elapsed_time(last.event)) / 1000
+    return event

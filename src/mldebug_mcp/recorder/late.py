@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mldebug_mcp.recorder.clock import Stamp, seconds
+from mldebug_mcp.recorder.clock import Moment, seconds
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +54,7 @@ class Draft:
     """
 
     values: dict[str, Value]
-    spans: list[tuple[str, Stamp, Stamp]] = field(default_factory=list)
+    spans: list[tuple[str, Moment, Moment]] = field(default_factory=list)
     batch: Value = None
     max_norm: float = 0.0
     origin: dict[str, list[str]] | None = None

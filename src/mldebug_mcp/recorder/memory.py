@@ -31,5 +31,6 @@ class Memory:
             into["memory/allocated_gib"] = cuda.memory_allocated() / GIB
             into["memory/reserved_gib"] = cuda.memory_reserved() / GIB
         elif self._is_there:
-            pages = int(_STATM.read_text(encoding="ascii").split()[1])
+            with _STATM.open("rb", buffering=0) as file:
+                pages = int(file.read().split()[1])
             into["host_memory_gib"] = pages * os.sysconf("SC_PAGE_SIZE") / GIB

@@ -20,27 +20,29 @@ TOKENS = ("input_ids", "tokens", "inputs", "x", "pixel_values")
 
 
 class RowKeys:
-    """The keys of the rows of a batch, worked out when they are written: many together cost a third of one by one.
+    """The keys of the rows of a batch, worked out when they are written, beside the loop.
 
     Tokens that the attention mask leaves out do not count, so that a row has one key however long its batch is. Rows
     that are no whole numbers, such as images, are known by some of their values.
 
     Args:
-        rows: An array of numpy, of shape (rows,) or (rows, values), whose values are taken now.
+        rows: A tensor on the CPU or an array of numpy, of shape (rows,) or (rows, values), that nobody else changes.
         mask: Which of its values count, of the same shape; None for all.
     """
 
     def __init__(self, rows: Value, mask: Value = None) -> None:
-        # Bytes are the cheapest copy: what the loop does with its batch changes no key.
-        self._values, self._kind, self._shape = rows.tobytes(), rows.dtype, rows.shape
-        self._mask = mask.astype(bool) if mask is not None and mask.shape == rows.shape else None
+        self._rows, self._mask = rows, mask
 
     def listed(self) -> list[str]:
-        """Return the keys."""
-        rows = sys.modules["numpy"].frombuffer(self._values, self._kind).reshape(self._shape)
-        rows = rows.astype("<i8" if is_whole(rows) else "<f8")
-        kept = rows if self._mask is None else (row[counts] for row, counts in zip(rows, self._mask, strict=True))
-        return [_digest(row.tobytes()) for row in kept]
+        """Return the keys; none of a tensor of a kind whose values cannot be had, such as a sparse one."""
+        try:
+            rows, mask = _array_of(self._rows), None if self._mask is None else _array_of(self._mask)
+        except (TypeError, RuntimeError):
+            return []
+        rows = rows.astype("<i8" if rows.dtype.kind in "iub" else "<f8")
+        if mask is None or mask.shape != rows.shape:
+            return [_digest(row.tobytes()) for row in rows]
+        return [_digest(row[counts].tobytes()) for row, counts in zip(rows, mask.astype(bool), strict=True)]
 
 
 class Rows:
@@ -55,28 +57,34 @@ class Rows:
 
 
 def keys_of(batch: Value) -> RowKeys | None:
-    """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers."""
-    rows = array_of(column_of(batch))
-    if rows is None or not rows.ndim:
-        return None
-    if rows.ndim > 2 or not is_whole(rows):
-        flat = rows[:MAX_ROWS].reshape(len(rows[:MAX_ROWS]), -1)
-        return RowKeys(flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)])
-    mask = array_of(batch.get("attention_mask")) if isinstance(batch, dict) else None
-    return RowKeys(rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS])
+    """Return the keys of the rows of a batch; None where it lies on a device, or holds no rows of numbers.
 
-
-def array_of(column: Value) -> Value:
-    """Return a column as an array of numpy; None where it lies on a device, or holds no numbers.
-
-    Nothing else is asked of a tensor: in the middle of a step each question to torch takes longer than ten to numpy.
+    Little is asked of a tensor here: in the middle of a step each question takes ten times as long as beside it.
     """
-    if not hasattr(column, "detach"):
-        return column if hasattr(column, "dtype") and hasattr(column, "ndim") else None
-    if not column.is_cpu:
+    rows = column_of(batch)
+    if not getattr(rows, "is_cpu", hasattr(rows, "dtype")) or not getattr(rows, "ndim", 0):
         return None
-    column = column.detach() if column.requires_grad else column
-    return (column.float() if column.dtype is sys.modules["torch"].bfloat16 else column).numpy()
+    mask = batch.get("attention_mask") if isinstance(batch, dict) else None
+    if rows.ndim > 2 or not _is_whole(rows.dtype):
+        flat = rows[:MAX_ROWS].reshape(min(len(rows), MAX_ROWS), -1)
+        rows, mask = flat[:, :: max(1, flat.shape[1] // MAX_NUMBERS)], None
+    elif rows.shape[0] > MAX_ROWS:
+        rows, mask = rows[:MAX_ROWS], None if mask is None else mask[:MAX_ROWS]
+    return RowKeys(_copied(rows), None if mask is None else _copied(mask))
+
+
+def _copied(rows: Value) -> Value:
+    """Return a copy: what the loop does with its batch changes no key."""
+    if not hasattr(rows, "detach"):
+        return rows.copy()
+    return rows.detach().clone() if rows.requires_grad else rows.clone()
+
+
+def _array_of(rows: Value) -> Value:
+    """Return rows as an array of numpy."""
+    if not hasattr(rows, "detach"):
+        return rows
+    return (rows.float() if rows.dtype is sys.modules["torch"].bfloat16 else rows).numpy()
 
 
 def _digest(whole: bytes) -> str:
@@ -94,9 +102,9 @@ def column_of(batch: Value) -> Value:
     return batch[0] if isinstance(batch, tuple | list) and batch else None
 
 
-def is_whole(rows: Value) -> bool:
-    """Say whether an array holds whole numbers."""
-    return rows.dtype.kind in "iub"
+def _is_whole(dtype: Value) -> bool:
+    """Say whether a kind of numbers, of torch or of numpy, is that of whole ones."""
+    return dtype.kind in "iub" if hasattr(dtype, "kind") else not (dtype.is_floating_point or dtype.is_complex)
 
 
 class NotedBatches:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mldebug_mcp.recorder.clock import Stamp, now
+from mldebug_mcp.recorder.clock import Moment
 from mldebug_mcp.recorder.late import Draft, Value
 from mldebug_mcp.recorder.rows import RowKeys
 
@@ -15,17 +17,17 @@ class Step:
 
     Args:
         number: Which one it is, counted from 1.
-        began: When.
+        began: When, in seconds of `time.perf_counter`.
         draft: Its record.
-        on_gpu: Whether times are those of a GPU.
+        now: Tells this moment, in the work of the GPU where the model is there.
         deep: Whether the model is looked into.
         rows: The rows of each of its batches, as far as they are known.
     """
 
     number: int
-    began: Stamp
+    began: float
     draft: Draft
-    on_gpu: bool = False
+    now: Callable[[], Moment] = time.perf_counter
     deep: bool = False
     rows: list[list[int] | RowKeys] = field(default_factory=list)
     losses: list[Value] = field(default_factory=list)
@@ -34,23 +36,19 @@ class Step:
     tokens: int = 0
     cost: float = 0.0
     has_gradients: bool = False
-    _backward_from: Stamp | None = None
+    _backward_from: Moment = None
 
-    def now(self) -> Stamp:
-        """Return this moment, in the work of the GPU too where the model is there."""
-        return now(on_gpu=self.on_gpu)
-
-    def took(self, name: str, first: Stamp, last: Stamp) -> None:
+    def took(self, name: str, first: Moment, last: Moment) -> None:
         """Add to the time of a part of the step."""
         self.draft.spans.append((name, first, last))
 
-    def forward(self, first: Stamp, last: Stamp) -> None:
+    def forward(self, first: Moment, last: Moment) -> None:
         """Take the time of a forward pass; what follows up to the next or to the optimizer is the backward pass."""
         self.backward_until(first)
         self.took("time/forward_s", first, last)
         self._backward_from = last
 
-    def backward_until(self, moment: Stamp) -> None:
+    def backward_until(self, moment: Moment) -> None:
         """Say that a backward pass was over at a moment, if one was on."""
         if self._backward_from is not None:
             self.took("time/backward_s", self._backward_from, moment)
@@ -74,4 +72,7 @@ class Step:
 def numbered(names: list[float]) -> dict[str, float]:
     """Return learning rates by name: the first group's, and those of others that differ."""
     rates = {"learning_rate": names[0]} if names else {}
-    return rates | {f"learning_rate/{at}": rate for at, rate in enumerate(names) if at and rate != names[0]}
+    for at in range(1, len(names)):
+        if names[at] != names[0]:
+            rates[f"learning_rate/{at}"] = names[at]
+    return rates

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mldebug_mcp.recorder.batches import Batches
 from mldebug_mcp.recorder.budget import Budget
-from mldebug_mcp.recorder.clock import Stamp
+from mldebug_mcp.recorder.clock import clock_of
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.incidents import Incidents
 from mldebug_mcp.recorder.late import Draft, Value, number_of
@@ -138,7 +138,7 @@ class Stepping:
             self.end()
         self._stream.each(self._watchdog.look)
         number = self._last + 1 if number is None else number
-        step = Step(number, Stamp(time.perf_counter()), Draft({"step": number}, batch=batch), self._on_gpu)
+        step = Step(number, time.perf_counter(), Draft({"step": number}, batch=batch), clock_of(on_gpu=self._on_gpu))
         step.deep = bool(self._watched) and (self._look_now or self._looks.allows(number))
         self._watchdog.moved(number)
         self._batches.waited += waited
@@ -159,7 +159,7 @@ class Stepping:
     def _finish(self, step: Step) -> None:
         for one in self._watched:
             one.end(step)
-        wall = time.perf_counter() - step.began.wall + self._batches.waited
+        wall = time.perf_counter() - step.began + self._batches.waited
         if step.deep:
             self._looks.spent(step.number, step.cost)
             self._look_now = False
@@ -168,10 +168,10 @@ class Stepping:
         if loss is not None:
             self._sees_losses = True
             draft.put(LOSS, loss)
-        draft.away = draft.away or step.on_gpu
+        draft.away = draft.away or self._on_gpu
         draft.values["time/step_s"] = wall
         draft.values["timestamp"] = time.time()
-        self._memory.read(draft.values, on_gpu=step.on_gpu)
+        self._memory.read(draft.values, on_gpu=self._on_gpu)
         self._batches.count(step)
         self._stream.put(draft)
 

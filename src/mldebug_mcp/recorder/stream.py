@@ -14,10 +14,10 @@ from mldebug_mcp.recorder.late import Draft, Late, Value
 from mldebug_mcp.recorder.recording import Record, Recording
 
 TICK = 0.5
-"""Seconds between two looks of the thread that writes what has arrived from the device."""
-FLUSH = 0.2
-"""Seconds after which records are written; with the tick, a kill costs less than a second. Chosen: twenty records that
-are written together cost half of what they cost one by one."""
+"""Seconds after which the thread beside the loop writes what there is. Chosen: a kill costs less than a second, and
+records that are written together cost half of what they cost one by one."""
+OVERDUE = 0.75
+"""Seconds after which the loop itself writes what there is: the thread does not get its turn."""
 LOSS = "train/loss"
 """The name of the loss that is followed."""
 
@@ -41,7 +41,7 @@ class Stream:
     ) -> None:
         self.recording = recording
         self._batches, self._inputs, self._incident = batches, inputs, incident
-        self._lock = threading.RLock()
+        self._lock, self._writing = threading.RLock(), threading.RLock()  # who takes both takes the second first
         self._late, self._course = Late(), Course()
         self._ready: list[Record] = []
         self._flushed = 0.0
@@ -54,20 +54,29 @@ class Stream:
         """Take a draft; its loss is followed now if it is here, and it is written with those of the next moment."""
         now = time.monotonic()
         with self._lock:
-            what = "" if draft.away else self._follow(draft)
             self._late.put(draft, now)
-            if draft.away or what or now - self._flushed >= FLUSH:
-                self._settle(now)
-            if what:
-                self._tell(what, draft)
-            elif now - self._flushed >= FLUSH:
-                self._flush(now)
+            what = "" if draft.away else self._follow(draft)
+            told = self._settle(now) if draft.away else [(what, draft)] if what else []
+        for what, one in told:
+            self._tell(what, one)
+        if now - self._flushed >= OVERDUE:
+            self.write()
 
-    def write(self, record: Record) -> None:
-        """Write a record that is complete at once, behind those before it that are."""
-        with self._lock:
-            self._ready.append(record)
-            self._flush(time.monotonic())
+    def write(self, *last: Record, wait: bool = False) -> None:
+        """Write the records whose values are there, and at once behind them what is complete.
+
+        Args:
+            last: Records that are complete.
+            wait: Whether to wait for values that are on their way.
+        """
+        with self._writing:
+            with self._lock:
+                self._flushed = time.monotonic()
+                told = self._settle(self._flushed, wait=wait)
+                records, self._ready = [*self._ready, *last], []
+            self.recording.write(*records)
+        for what, draft in told:
+            self._tell(what, draft)
 
     def each(self, seconds: Callable[[], None]) -> None:
         """Start the thread that writes what arrives while the loop does something else; it calls this each time."""
@@ -82,27 +91,19 @@ class Stream:
 
     def close(self, last: Record) -> None:
         """Write what is on its way, and a last record."""
-        with self._lock:
-            self._settle(time.monotonic(), wait=True)
-            self.write(last)
-            self._over.set()
-            self.recording.close()
+        self.write(wait=True)
+        self.write(last)
+        self._over.set()
+        self.recording.close()
 
     def _tick(self, also: Callable[[], None]) -> None:
         while not self._over.wait(TICK):
-            now = time.monotonic()
-            with self._lock:
-                if not self._over.is_set():
-                    self._settle(now)
-                    self._flush(now)
+            self.write()
             also()
 
-    def _flush(self, now: float) -> None:
-        records, self._ready, self._flushed = self._ready, [], now
-        self.recording.write(*records)
-
-    def _settle(self, now: float, *, wait: bool = False) -> None:
-        """Take the drafts whose values have arrived, and follow the loss of those that came from a device."""
+    def _settle(self, now: float, *, wait: bool = False) -> list[tuple[str, Draft]]:
+        """Take the drafts whose values have arrived; return what the losses of those from a device tell."""
+        told: list[tuple[str, Draft]] = []
         for draft in self._late.arrived(now, wait=wait):
             values = draft.values
             norm, scale = values.get("grad_norm"), values.get("loss_scale")
@@ -114,7 +115,8 @@ class Stream:
                 values["skipped_steps"] = self._skipped
             self._ready.append(values)
             if draft.away and (what := self._follow(draft)):
-                self._tell(what, draft)
+                told.append((what, draft))
+        return told
 
     def _follow(self, draft: Draft) -> str:
         """Return what a draft tells of the loss: "spike", "nonfinite" or nothing; then its batch is not kept."""

@@ -208,8 +208,7 @@ class Watched:
 
     def _rates(self, step: Step) -> None:
         groups = getattr(self.optimizer, "param_groups", None) or ()
-        for name, rate in numbered([group["lr"] for group in groups if "lr" in group]).items():
-            step.draft.values[name] = rate
+        step.draft.values |= numbered([group["lr"] for group in groups if "lr" in group])
 
     def _take(self, name: str, value: Value) -> None:
         step = self._step

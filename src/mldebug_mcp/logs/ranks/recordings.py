@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from mldebug_mcp.logs.attempt import Message
+from mldebug_mcp.logs.attempt import Ending, Message
 from mldebug_mcp.logs.flight import flight_lines
 from mldebug_mcp.logs.run import Incident, Run, Segment, Series
 
@@ -27,6 +27,8 @@ STOPPED = "collective operation timeout, by the flight recorder"
 """How the message of ranks that wait for each other begins ..."""
 WENT_ON = "steps went on"
 """... where the recording does not say last that they went on: how it says so."""
+STANDS = "no step for"
+"""How a recording says that no step came for long."""
 _RANK = re.compile(r"(?P<of>.+)\.rank(?P<rank>\d{1,5})\.jsonl")
 
 Named = tuple[str, Run]
@@ -44,13 +46,24 @@ def joined_ranks(runs: Sequence[Named]) -> list[Named]:
     return [*(_joined(each) for each in several.values()), *(item for item in runs if item[0] not in taken)]
 
 
-def with_flight(run: Run, folder: Path) -> Run:
-    """Return a recording with what the flight recorders of its ranks say, of those that stand in its folder."""
-    lines = flight_lines(folder) if run.formats == (FORMAT,) else []
+def with_its_hang(run: Run, folder: Path) -> Run:
+    """Return a recording with how it ends where steps came no more, by its watchdog and by flight recorders.
+
+    Those of its ranks are read that stand in its folder.
+    """
+    if run.formats != (FORMAT,):
+        return run
+    lines = flight_lines(folder)
     told = [Incident(run.last_step, f"flight recorder: {line}") for line in lines]
     went_on = bool(run.incidents) and run.incidents[-1].text.startswith(WENT_ON)
     ended = [] if went_on else [Message(0, f"{STOPPED}: {line}", run.records) for line in lines]
-    return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended)) if lines else run
+    stood = "" if went_on else next((one.text for one in run.incidents if _is_last_step(one, run)), "")
+    ending = Ending("silence", stood) if stood and run.ending.how in ("open", "cut") else run.ending
+    return replace(run, incidents=(*run.incidents, *told), messages=(*run.messages, *ended), ending=ending)
+
+
+def _is_last_step(incident: Incident, run: Run) -> bool:
+    return STANDS in incident.text and incident.step >= run.last_step
 
 
 def _joined(ranks: Mapping[int, Named]) -> Named:
