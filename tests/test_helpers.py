@@ -296,3 +296,28 @@ async def test_a_helper_that_is_called_again_and_again_is_kept(tmp_path: Path, m
     helpers.close()
     await used[0].ended()
     assert len({helper.process.pid for helper in used}) == 1
+
+
+HOARDING = """
+def prepare():
+    pass
+
+kept = []
+CALLS = {"keep": lambda size: kept.append(b"x" * size)}
+"""
+
+
+@linux
+@pytest.mark.anyio
+async def test_a_helper_that_still_holds_much_of_what_it_read_is_not_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hoarding.py").write_text(HOARDING)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, sys.path)]))
+    helpers = pool.Pool("hoarding")
+    for size, stays in ((300 << 20, True), (1, True), (300 << 20, False), (1, True)):
+        await helpers.call("keep", {"size": size}, lambda _: None)
+        assert bool(helpers.idle) is stays
+    (last,) = helpers.idle
+    helpers.close()
+    await last.ended()

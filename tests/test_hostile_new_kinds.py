@@ -61,3 +61,11 @@ def test_a_key_without_value_that_goes_on_in_the_next_line_is_read_otherwise_or_
     (tmp_path / "args.txt").write_text("[train]\nlr = 0.1\n[DEFAULT]\nepochs \n 3\n[model]\nhidden_size=64\n")
     said = answer_of("diagnose_run", {"path": str(tmp_path)})
     assert said.startswith("leading cause")
+
+
+@pytest.mark.parametrize("setting", ["lr: {}", "betas: [{}, 0.95]", "optim: {{name: adamw, betas: [{}, 0.95]}}"])
+def test_a_setting_that_no_number_can_hold_is_told_as_infinite(tmp_path: Path, setting: str) -> None:
+    (tmp_path / "train.jsonl").write_text("".join(f'{{"step": {step}, "loss": 1.5}}\n' for step in range(1, 9)))
+    (tmp_path / "args.yaml").write_text("epochs: 3\n" + setting.format("9" * 400) + "\n")
+    said = answer_of("diagnose_run", {"path": str(tmp_path)})
+    assert said.startswith("leading cause")

@@ -131,6 +131,12 @@ def test_the_page_of_another_origin_is_refused(server: HttpServer, origin: str) 
     assert hello(server, Origin=origin).status_code == 403
 
 
+def test_a_second_origin_is_refused_whatever_the_first_is(server: HttpServer) -> None:
+    origins = [("Origin", "http://localhost:3000"), ("Origin", "http://example.org")]
+    answer = httpx2.post(server.url, json=HELLO, headers=[*AUTHORIZED.items(), *SPOKEN.items(), *origins])
+    assert answer.status_code == 403
+
+
 @pytest.mark.parametrize(
     "header", [{"Host": "localhost:1234"}, {"Host": "[::1]:9"}, {"Origin": "http://localhost:3000"}]
 )

@@ -186,3 +186,11 @@ def test_vocabularies_that_are_links_to_one_file_are_bounded_together(
     for name in ("merges.txt", "bpe.codes", "spm.model"):
         (tokenizer / name).symlink_to(root / "words")
     assert "too large to read whole" in told(root, tokenizer)
+
+
+def test_a_class_that_holds_several_tokenizers_is_refused_in_one_line(root: Path) -> None:
+    pytest.importorskip("transformers")
+    of_vocabulary_files(root)
+    (root / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "RagTokenizer"}))
+    with pytest.raises(InputError, match="RagTokenizer is no tokenizer but holds several"):
+        inspect_batch(root / "batch.json", root)

@@ -118,3 +118,14 @@ def test_text_that_was_cut_inside_an_emoji_is_answered(server: Process) -> None:
     answer = json.loads(server.process.stdout.readline())
     assert answer["id"] == 50
     assert "cuda_oom" in json.dumps(answer["result"])
+
+
+def test_a_client_that_leaves_standard_error_unread_is_answered(server: Process) -> None:
+    server.start()
+    warned_of = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}'
+    for _ in range(1500):  # a pipe holds the warnings of some four hundred
+        server.send(warned_of)
+    assert server.ask("ping")["result"] == {}
+    assert server.process.stdin
+    server.process.stdin.close()
+    assert server.process.wait(timeout=30) == 0

@@ -85,6 +85,8 @@ def _exchanged(client: socket.socket, made: bytes) -> bytes:
         client.shutdown(socket.SHUT_WR)
         while piece := client.recv(65_536):
             answer += piece
-    except ConnectionError:  # it hung up before it had read all
+    except TimeoutError:
+        raise
+    except OSError:  # it hung up before it had read all
         pass
     return answer

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from mmap import PAGESIZE
 from pathlib import Path
 
 SECONDS = 3.0
@@ -128,10 +129,18 @@ def _set_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
+def resident() -> int:
+    """Return the bytes of memory that this process holds, or 0 where the system does not tell."""
+    return _pages(1)
+
+
 def _claimed() -> int:
     """Return the bytes that count towards RLIMIT_DATA, or 0 where the system does not tell."""
-    with suppress(OSError, ValueError, IndexError):
-        import resource
+    return _pages(5)
 
-        return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+
+def _pages(column: int) -> int:
+    """Return a number of Linux's table of this process's memory, in bytes, or 0 where there is none."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/self/statm").read_text().split()[column]) * PAGESIZE
     return 0

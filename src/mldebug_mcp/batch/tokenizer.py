@@ -238,7 +238,7 @@ def _load(folder: Path, name: str) -> HFTokenizer:
 def _load_by_class(folder: Path, name: str) -> HFTokenizer:
     try:
         with unhurried():
-            from transformers import AutoTokenizer
+            from transformers import AutoTokenizer, PreTrainedTokenizerBase
     except ImportError:
         raise InputError(
             f"{name}: this tokenizer has no tokenizer.json, and of what it has the class is in transformers, which is "
@@ -246,4 +246,8 @@ def _load_by_class(folder: Path, name: str) -> HFTokenizer:
             "tokenizer.json, and give FOLDER; or pip install 'mldebug-mcp[batch]'"
         ) from None
     with quiet():
-        return AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        loaded = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    if not isinstance(loaded, PreTrainedTokenizerBase):
+        kind = type(loaded).__name__
+        raise InputError(f"{name}: a {kind} is no tokenizer but holds several; give the folder of one of them")
+    return loaded

@@ -27,6 +27,9 @@ from mldebug_mcp.text import shorten
 
 EVERY = 0.5
 """Seconds between two words on what is being done."""
+MOST_HELD = 512 * 1024 * 1024
+"""Bytes that a helper may hold after a call beyond what it began with: libraries that it imports for batches take about
+200 MB, and names and texts of files that it has read stay in caches. Chosen by hand."""
 Call = Callable[..., object]
 
 
@@ -40,12 +43,15 @@ def main(module: str) -> None:
     work.prepare()
     calls = cast("Mapping[str, Call]", work.CALLS)
     access = Access(None if roots is None else tuple(roots))
+    most = limits.resident() + MOST_HELD
     _say(answers, {"ready": True})
     while line := requests.readline():
         request = json.loads(line)
         answer = _answer(calls[request["call"]], request["arguments"], access, answers, len(line))
-        _say(answers, answer)
-        if "memory" in answer:  # what is left may be torn into pieces
+        # Out of memory, what is left may be torn into pieces.
+        last = "memory" in answer or limits.resident() > most
+        _say(answers, {**answer, "last": last})
+        if last:
             return
 
 

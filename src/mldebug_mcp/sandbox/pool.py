@@ -135,7 +135,7 @@ class Pool:
             kept = False
             try:
                 message = await helper.call(name, arguments, told)
-                kept = "memory" not in message and len(self.idle) < KEPT
+                kept = not message["last"] and len(self.idle) < KEPT
             finally:
                 self.running.remove(helper)
                 if kept:

@@ -18,6 +18,7 @@ from mcp_types import CallToolResult, InputRequiredResult
 from mldebug_mcp import __version__
 from mldebug_mcp.access import Access, access_from
 from mldebug_mcp.sandbox.pool import Pool
+from mldebug_mcp.server.log import log_to_stderr
 from mldebug_mcp.server.outgoing import make_safe
 from mldebug_mcp.server.prompts import PromptServer, add_prompts
 from mldebug_mcp.server.resources import add_resources
@@ -95,6 +96,7 @@ def make_server(access: Access | None = None, pool: Pool | None = None) -> MCPSe
         InputError: the environment names a folder that does not exist.
     """
     access = access_from() if access is None else access
+    log_to_stderr()
     server = Server(
         "mldebug",
         title="ML training debugger",

@@ -89,8 +89,9 @@ class TokenGate:
         # h11 counts headers only while they arrive in pieces.
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
             return PlainTextResponse("Request headers too large\n", 431)
-        if not all(_PLACE.fullmatch(value) for name, value in scope["headers"] if name in (b"host", b"origin")):
-            return PlainTextResponse("Not a host or an origin, with at most a port\n", 403)
+        places = [(name, value) for name, value in scope["headers"] if name in (b"host", b"origin")]
+        if len(dict(places)) < len(places) or not all(_PLACE.fullmatch(value) for _, value in places):
+            return PlainTextResponse("Not one host and one origin, with at most a port each\n", 403)
         if scope["path"] != PATH:
             return PlainTextResponse(f"Not found: MCP is served at {PATH}\n", 404)
         if not self._has_token(scope):
