@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -168,3 +169,55 @@ def test_a_line_of_text_between_json_records_tells_of_a_resume(tmp_path: Path) -
     path.write_text("\n".join([*lines[:4], "Resuming from checkpoint out/4 (step 4)", *lines[4:]]) + "\n")
 
     assert len(read_run(path).resumes) == 1
+
+
+@pytest.mark.parametrize("said", ['"event": "resume"', '"type": "restart"', '"status": "resumed"'])
+@pytest.mark.parametrize("count", [6, 3000])
+def test_an_event_among_json_records_tells_of_a_resume(said: str, count: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    note = "x" * 300
+    lines = [f'{{"step": {s}, "loss": {3 - s / 8}, "note": "{note}"}}' for s in range(1, count + 1)]
+    half = count // 2
+    path.write_text("\n".join([*lines[:half], f'{{{said}, "step": {half}}}', *lines[half:]]) + "\n")
+
+    run = read_run(path)
+    assert list(run.resumes) == [half + 1]
+    assert len(run["loss"]) == count
+
+
+def test_a_checkpoint_that_is_loaded_between_records_tells_of_a_resume(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    lines = [f"step {s} loss {3 - s / 8} lr 0.001" for s in range(1, 9)]
+    path.write_text("\n".join([*lines[:4], "=> loaded checkpoint 'c_04.pth' (epoch 1, step 4)", *lines[4:]]) + "\n")
+
+    assert list(read_run(path).resumes) == [5]
+
+
+def test_an_evaluation_record_of_mmcv_keeps_what_it_says_of_training(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    train = [f'{{"mode": "train", "epoch": 1, "iter": {i}, "loss": {2 - i / 10}}}' for i in (1, 2, 3)]
+    path.write_text("\n".join([*train, '{"mode": "val", "epoch": 1, "iter": 3, "train_loss": 1.5, "val_loss": 1.25}']))
+
+    run = read_run(path)
+    assert run["eval_loss"].value.tolist() == [1.25]
+    assert run["train_loss"].value.tolist() == [1.5]
+
+
+def test_a_loss_that_fails_keeps_its_name_beside_the_mean_of_its_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    epochs = [f"[{e}, 1] loss: {a}\n[{e}, 11] loss: nan\n==> epoch {e}: train loss nan, val loss nan\n"
+              for e, a in ((1, "inf"), (2, "nan"), (3, "nan"))]  # fmt: skip
+    path.write_text("".join(epochs))
+
+    run = read_run(path)
+    assert len(run["loss"]) == 6
+    assert math.isinf(run["loss"].value[0])
+
+
+def test_a_score_behind_an_evaluation_that_repeats_a_name_is_of_the_evaluation(tmp_path: Path) -> None:
+    path = tmp_path / "epochs.log"
+    line = "Epoch {} | train loss: 0.9, accuracy: 0.6 | valid loss: 0.2, accuracy: 0.97, f1_macro: 0.25\n"
+    path.write_text("".join(line.format(epoch) for epoch in (1, 2, 3)))
+
+    run = read_run(path)
+    assert {"loss", "accuracy", "eval_loss", "eval_accuracy", "eval_f1_macro"} <= run.series.keys()

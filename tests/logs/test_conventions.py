@@ -269,3 +269,27 @@ def test_an_accuracy_of_the_reward_of_a_policy_is_one_of_its_rewards(tmp_path: P
     run = _of_pairs(tmp_path, " reward 0.5 kl 0.01 completion_length 120")
     assert "rewards/accuracies" not in run
     assert run.kind == "grpo"
+
+
+def test_symbols_of_papers_are_read_as_what_they_stand_for(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"{i},{2 - i / 20},{1 + i / 10},0.001,{2.1 - i / 20}" for i in range(1, 21)]
+    path.write_text("\n".join(["iter,objective,|g|,eta,dev_loss", *rows]))
+    run = read_run(path)
+    assert {"loss", "grad_norm", "learning_rate", "eval_loss"} <= run.series.keys()
+    assert run["loss"].value[0] == 1.95
+
+
+def test_an_eta_that_counts_down_is_the_time_that_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["iter,loss,eta", *(f"{i},{2 - i / 20},{400 - 20 * i}" for i in range(1, 21))]))
+    assert "learning_rate" not in read_run(path).series
+
+
+def test_a_log_of_evaluations_keeps_the_loss_of_another_set_beside_its_own(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("\n".join(["step,loss", *(f"{i},{2 - i / 50}" for i in range(1, 41))]))
+    rows = [f"{i},{2 - i / 50},{2 + i / 50}" for i in range(10, 41, 10)]
+    (tmp_path / "valid.csv").write_text("\n".join(["step,loss,test_loss", *rows]))
+    run = read_run(tmp_path)
+    assert run["eval_loss"].value.tolist() == [1.8, 1.6, 1.4, 1.2]
+    assert run["test_loss"].value.tolist() == [2.2, 2.4, 2.6, 2.8]

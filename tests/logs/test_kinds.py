@@ -8,6 +8,7 @@ from tests.logs.reading import read
 
 from mldebug_mcp.logs import read_run
 from mldebug_mcp.logs.kinds import KINDS, kind_of_run
+from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.settings import Scalar, Settings
 
 
@@ -104,3 +105,12 @@ def test_columns_of_one_word_and_a_hyphen_are_no_boosted_trees_beside_a_gradient
     path = tmp_path / "metrics.csv"
     path.write_text(f"samples-seen,loss,gradient-norm,current-lr,test-loss,test-accuracy\n{rows}", encoding="utf-8")
     assert read_run(path).kind == "supervised"
+
+
+@pytest.mark.parametrize("score", ["val_iou", "val_mae", "r2", "eval_dice", "val_auc", "wer"])
+def test_what_answers_are_scored_by_that_have_targets_makes_it_supervised(score: str) -> None:
+    assert kind_of_run(["loss", canonical(score)], Settings()) == "supervised"
+
+
+def test_a_reward_beside_such_a_score_still_makes_it_an_agent() -> None:
+    assert kind_of_run(["loss", "reward", "eval_mae"], Settings()) == "rl"

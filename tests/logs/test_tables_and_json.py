@@ -238,7 +238,7 @@ def test_a_table_with_decimal_commas_is_no_table_of_thousands(table: str, tmp_pa
     assert any("decimal commas" in note for note in run.notes)
 
 
-@pytest.mark.parametrize(("measures", "kind"), [(("logloss", "auc"), "boosting"), (("mse", "auc"), "unknown")])
+@pytest.mark.parametrize(("measures", "kind"), [(("logloss", "auc"), "boosting"), (("mse", "auc"), "supervised")])
 def test_the_results_of_boosting_say_that_trees_were_boosted(
     measures: tuple[str, ...], kind: str, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Container
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.settings import Settings
 from mldebug_mcp.logs.settings.grammar import words_of
 
@@ -83,6 +84,13 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
+_OF_TARGETS = frozenset(
+    {Quantity.F1, Quantity.AUC, Quantity.AVERAGE_PRECISION, Quantity.IOU, Quantity.DICE, Quantity.NDCG, Quantity.MRR}
+    | {Quantity.HIT_RATE, Quantity.R2, Quantity.CORRELATION, Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE}
+    | {Quantity.ABSOLUTE_ERROR, Quantity.PERCENTAGE_ERROR}
+)
+"""What answers are scored by that have a target each, and no text, picture or game."""
+
 _OF_A_REWARD_MODEL = (("margin", "min_reward", "max_reward"), ("margin", "accuracy"))
 """What TRL's RewardTrainer, and others, log of pairs that a model scores: how often, and by how much, the chosen answer
 has the higher score."""
@@ -119,7 +127,11 @@ def _by_its_kin(metrics: Collection[str], settings: Settings) -> str:
         name in settings for name in _OF_ADAPTERS
     ):
         return "sft"
-    return _rewarded(metrics) if "reward" in metrics else _of_its_model(settings)
+    if "reward" in metrics:
+        return _rewarded(metrics)
+    kind = _of_its_model(settings)
+    scored = any(name.removeprefix("eval_") in _OF_TARGETS for name in metrics)
+    return "supervised" if kind == "unknown" and scored else kind
 
 
 def scores_pairs(metrics: Container[str]) -> bool:

@@ -102,10 +102,17 @@ def _on_the_axis_of(lead: Run, other: Run) -> Mapping[str, Series]:
 
 
 def of_evaluation(run: Run) -> Run:
-    """Return a log of evaluations alone with its metrics named as such: `loss` is `eval_loss`."""
+    """Return a log of evaluations alone with its metrics named as such: `loss` is `eval_loss`.
+
+    What was named as that of another set, such as `test_loss`, then keeps its own name.
+    """
 
     def renamed(series: Mapping[str, Series]) -> dict[str, Series]:
-        names = {name: name if name.startswith("eval_") else canonical(f"eval_{name}") for name in series}
+        bare = {name: canonical(f"eval_{name}") for name in series if not name.startswith("eval_")}
+        taken = set(bare.values())
+        names = {
+            name: bare.get(name) or (one.logged_as or name if name in taken else name) for name, one in series.items()
+        }
         return {names[name]: replace(one, name=names[name]) for name, one in series.items()}
 
     segments = tuple(replace(segment, series=renamed(segment.series)) for segment in run.segments)

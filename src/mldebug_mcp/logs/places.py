@@ -11,7 +11,7 @@ from mldebug_mcp.logs.beside import tells_evaluation
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.merge import merged, of_evaluation
 from mldebug_mcp.logs.ranks.job import told_by_ranks
-from mldebug_mcp.logs.ranks.recordings import joined_ranks, with_flight
+from mldebug_mcp.logs.ranks.recordings import joined_ranks, with_its_hang
 from mldebug_mcp.logs.readers import read_files
 from mldebug_mcp.logs.rotation import rotated
 from mldebug_mcp.logs.run import Run
@@ -113,7 +113,7 @@ def read_place(place: RunFolder, refused: Refused, read_log: ReadLog, wanted: st
         if below or tells_evaluation(files[0].stem, [other.stem for other in place.files]):
             run = of_evaluation(run)
         runs.append((shorten(str(files[0].relative_to(place.folder)), 80), run))
-    groups = grouped([(name, with_flight(run, place.folder)) for name, run in joined_ranks(runs)])
+    groups = grouped([(name, with_its_hang(run, place.folder)) for name, run in joined_ranks(runs)])
     found = []
     for group in groups:
         names = [name if place.name == "." else f"{place.name}/{name}" for name, _ in group]

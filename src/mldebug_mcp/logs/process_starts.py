@@ -7,6 +7,7 @@ whatever stands at the head of this log.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 HEAD = 400
@@ -19,9 +20,14 @@ NOWHERE = -1
 LETTERS = 6
 """Letters of a line that says something: rules and numbers stand anywhere."""
 _RESUMED = re.compile(
-    r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))", re.IGNORECASE
+    r"\bresum(?:ing|ed)\b.{0,60}\b(?:from|checkpoint|ckpt|training|at (?:step|epoch|iter))"
+    r"|\b(?:loaded|restored)\b.{0,20}\b(?:checkpoint|ckpt)\b.{0,60}\b(?:step|epoch|iter(?:ation)?)\b",
+    re.IGNORECASE,
 )
 """A line that tells of a resume; settings say `resume: path` and the like."""
+_RESUMES = ("esum", "oaded", "estored")
+EVENTS, RESUMES = ("event", "type", "status", "kind"), ("resum", "restor", "restart")
+"""Keys of an event in a log of objects, and how what they say of a resume begins."""
 KEPT_LINES = 400
 """Lines below a start that are kept: a program prints its settings there."""
 
@@ -43,7 +49,13 @@ class Start:
 
 def tells_resume(line: str) -> bool:
     """Say whether a line tells that training went on from a checkpoint."""
-    return "esum" in line and _RESUMED.search(line) is not None
+    return any(part in line for part in _RESUMES) and _RESUMED.search(line) is not None
+
+
+def is_resume(record: Mapping[str, object]) -> bool:
+    """Say whether an object is no record but the event of a resume: `{"event": "resume", "step": 70}`."""
+    said = (record.get(key) for key in EVENTS)
+    return any(isinstance(one, str) and one.lower().startswith(RESUMES) for one in said)
 
 
 class ProcessStarts:

@@ -87,3 +87,18 @@ def test_fp16_that_is_configured_off_does_not_lead_a_diagnosis_of_numbers_that_a
         for run in (configured, refuted)
     ]
     assert overflow[1] < 0.05 < overflow[0]
+
+
+@pytest.mark.parametrize("key", ["clip", "grad_clip", "clip_value", "optim/clip"])
+def test_where_gradients_are_clipped_may_be_named_in_short(key: str) -> None:
+    assert facts_of(Settings.of({key: 0.02}), "pretraining").clip == 0.02
+
+
+def test_a_bare_clip_of_a_policy_is_that_of_its_ratio() -> None:
+    assert facts_of(Settings.of({"clip": 0.2}), "ppo").clip is None
+    assert facts_of(Settings.of({"clip": 0.2, "max_grad_norm": 0.5}), "ppo").clip == 0.5
+
+
+@pytest.mark.parametrize("key", ["accum", "accumulate", "grad_accum"])
+def test_accumulated_batches_may_be_named_in_short(key: str) -> None:
+    assert facts_of(Settings.of({key: 8, "batch_size": 4}), "supervised").effective_batch == 32

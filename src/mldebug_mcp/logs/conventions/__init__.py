@@ -21,7 +21,7 @@ from mldebug_mcp.logs.conventions.losses import (
     perplexity_alone,
 )
 from mldebug_mcp.logs.conventions.pairs import pairs
-from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, time_and_data
+from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, symbols, time_and_data
 from mldebug_mcp.logs.kinds import BOOSTER
 
 
@@ -55,6 +55,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
     time_and_data,
     clock,
+    symbols,
     percentages,
     memory,
     mean_reward,

@@ -15,7 +15,7 @@ from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
-_ERRORS = ("total", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -30,7 +30,7 @@ LEAST_BARE = 4
 """Records of losses that are called by their phase alone; chosen by hand."""
 _NO_LOSS_OF_ITS_OWN = re.compile(
     r"policy|value|critic|actor|entropy|reward|kl|aux|reg(?:ular|_)|gen|dis[ck]|(?:^|_)[dgqv](?:_|$)"
-    r"|box|bbox|obj|cls|dfl|seg|pose|mask|iou"
+    r"|box|bbox|obj(?!ective)|cls|dfl|seg|pose|mask|iou"
 )
 """Parts of a loss that move by rules of their own, and the losses of two networks that play against each other."""
 _OF_AN_OPPONENT = re.compile(r"(?:^|[_/ ])d(?:isc\w*|_|$|\()|critic|adv|fake|real", re.IGNORECASE)
@@ -45,7 +45,7 @@ def named_loss(columns: Columns) -> str | None:
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
     own = [name for name in columns if not name.startswith(SET_ASIDE)]
-    names = {_bare(name): name for name in own if not is_evaluation(name) and not _is_elsewhere(name)}
+    names = {_bare(name) or name.lower(): name for name in own if not is_evaluation(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model

@@ -8,6 +8,8 @@ from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
 
+NORMS, RATES = ("|g|", "||g||", "|grad|", "||grad||"), ("eta", "η")
+"""Symbols of papers for the norm of the gradient and for the learning rate."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
 MIB, BYTES = 2.0**-10, 2.0**-30
@@ -36,6 +38,22 @@ def clock(columns: Columns) -> str | None:
             elif len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
                 columns["elapsed"] = columns.pop(name)
     return None
+
+
+def symbols(columns: Columns) -> str | None:
+    """`|g|` is the norm of the gradient, and `eta` the learning rate where it is no time that is left."""
+    named = {canonical(name) for name in columns}
+    told = []
+    for name in [one for one in columns if one.strip().lower() in (*NORMS, *RATES)]:
+        role = "grad_norm" if name.strip().lower() in NORMS else "learning_rate"
+        value = columns[name].values()
+        is_rate = bool(np.all((value >= 0) & (value < 1)))
+        if role in named or not len(value) or (role == "learning_rate" and not is_rate):
+            continue
+        columns[role] = columns.pop(name)
+        named.add(role)
+        told.append(f"{name!r} is read as {role}")
+    return ", ".join(told) or None
 
 
 def percentages(columns: Columns) -> str | None:

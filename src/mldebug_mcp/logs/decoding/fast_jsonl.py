@@ -22,6 +22,7 @@ from mldebug_mcp.logs.builder import MESSAGES, RunBuilder
 from mldebug_mcp.logs.decoding.blocks import PATIENCE, PIECE_BYTES, lines_of, pieces
 from mldebug_mcp.logs.decoding.frames import add_frame
 from mldebug_mcp.logs.decoding.json_values import parse_object
+from mldebug_mcp.logs.process_starts import RESUMES
 
 MAX_KEYS = 500
 """Keys read by the block; a log with more is read line by line."""
@@ -36,6 +37,10 @@ class Parsed:
 
     frame: pl.DataFrame
     stand_ins: Mapping[float, float]
+
+
+_OF_RESUMES = tuple(f'"{word}'.encode() for word in RESUMES)
+"""What a block holds that may tell of a resume, which is read line by line."""
 
 
 class FastRecords:
@@ -77,6 +82,8 @@ class FastRecords:
         types = dict(self._types)
         by_line = not SUMMARY_MARKS.isdisjoint(types) or not MESSAGES.isdisjoint(types) or is_long(types)
         if not types or len(types) > MAX_KEYS or by_line or self._refused >= PATIENCE:
+            return None
+        if any(mark in block for mark in _OF_RESUMES):
             return None
         frame = _parsed(block, types)
         if frame is not None:

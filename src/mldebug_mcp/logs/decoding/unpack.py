@@ -10,7 +10,7 @@ import bz2
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import BinaryIO, Protocol, cast
 
@@ -98,28 +98,47 @@ def unpacked(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None]
         InputError: nothing can be unpacked, or far more comes out than any log holds.
     """
     with file:
-        decoder, size, data = _decoder(packing, name), 0, b""
-        while True:
-            if decoder.eof:
-                data = (decoder.unused_data or file.read(PACKED_BYTES)).lstrip(b"\0")  # tapes are filled up with NULs
-                if not data:
-                    return
-                decoder = _decoder(packing, name)
-            elif decoder.needs_input:
-                data = file.read(PACKED_BYTES)
-            problem, piece = _next(decoder, data)
-            data = b""
-            if problem and not size:
-                raise InputError(f"{name}: cannot be unpacked ({problem}); copy it again, whole")
-            if problem:
-                cut(problem)
-                return
+        size = 0
+        for piece in _gathered(_pieces(file, packing, name, cut)):
             size += len(piece)
             _check_size(size, file.tell(), name)
             reading(min(size, TIMES_TYPICAL * file.tell()), ("unpacked", name))
             checkpoint(f"unpacking: {size:,} bytes")
-            if piece:
-                yield piece
+            yield piece
+
+
+def _pieces(file: BinaryIO, packing: str, name: str, cut: Callable[[str], None]) -> Iterator[bytes]:
+    """Yield what comes out of each part of the file, often nothing."""
+    decoder, data, is_empty = _decoder(packing, name), b"", True
+    while True:
+        if decoder.eof:
+            data = (decoder.unused_data or file.read(PACKED_BYTES)).lstrip(b"\0")  # tapes are filled up with NULs
+            if not data:
+                return
+            decoder = _decoder(packing, name)
+        elif decoder.needs_input:
+            data = file.read(PACKED_BYTES)
+        problem, piece = _next(decoder, data)
+        data = b""
+        if problem and is_empty:
+            raise InputError(f"{name}: cannot be unpacked ({problem}); copy it again, whole")
+        if problem:
+            cut(problem)
+            return
+        is_empty = is_empty and not piece
+        yield piece
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield small pieces together: a file may have a member for each byte."""
+    gathered = bytearray()
+    for piece in pieces:
+        gathered += piece
+        if len(gathered) >= PACKED_BYTES:
+            yield bytes(gathered)
+            gathered.clear()
+    if gathered:
+        yield bytes(gathered)
 
 
 def _next(decoder: _Decoder, data: bytes) -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ from mldebug_mcp.logs.decoding.blocks import ahead, blocks, is_fast, is_large, l
 from mldebug_mcp.logs.decoding.curves import curves_in
 from mldebug_mcp.logs.decoding.json_values import holds_columns, parse_json, parse_object
 from mldebug_mcp.logs.error_lines import ErrorLines
-from mldebug_mcp.logs.process_starts import tells_resume
+from mldebug_mcp.logs.process_starts import is_resume, tells_resume
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean
 
@@ -81,6 +81,9 @@ class Records:
             self._last_is_broken = record is None and line.lstrip().startswith("{")
             if record is None:
                 self._take_text(clean(line))
+                continue
+            if is_resume(record):
+                self._builder.resumed()
                 continue
             self.empty += not self._builder.record(record)
             if not record.keys() <= seen.keys():

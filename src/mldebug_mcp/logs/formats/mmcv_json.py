@@ -6,6 +6,8 @@ import re
 
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.json_values import objects_by_line
+from mldebug_mcp.logs.roles.lexicon import PHASES
+from mldebug_mcp.logs.roles.words import words_in
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "mmcv"
@@ -24,7 +26,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
         if record.get("mode") == "val":
             builder.record(
                 {
-                    name if name == "epoch" else f"eval_{name}": value
+                    name if name == "epoch" or not PHASES.keys().isdisjoint(words_in(name)) else f"eval_{name}": value
                     for name, value in record.items()
                     if name not in ("iter", "lr")
                 }

@@ -13,7 +13,7 @@ from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.decoding.blocks import blocks, is_large, lines_of
 from mldebug_mcp.logs.decoding.json_values import parse_object
 from mldebug_mcp.logs.formats.jsonl import Records
-from mldebug_mcp.logs.ranks.recordings import WENT_ON
+from mldebug_mcp.logs.ranks.recordings import STANDS, WENT_ON
 from mldebug_mcp.logs.run import Incident
 from mldebug_mcp.logs.source import LogFile
 from mldebug_mcp.text import clean, figure, shorten
@@ -121,7 +121,7 @@ def told(event: Mapping[str, object]) -> str:
     elif what == "nonfinite":
         text = f"{_lost(level)}{_began(_places(event))}"
     elif what == "hang":
-        text = f"no step for {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
+        text = f"{STANDS} {level} s{_lines(event.get('at'))}; the stacks are in {_name(event.get('stacks'))}"
     elif what == "went_on":
         text = f"{WENT_ON} after {level} s"
     else:

@@ -51,6 +51,7 @@ class Assembler:
         self._rounded = RoundedSteps(builder)
         self._rounded_block = False
         self._loss = ""
+        self._losses: set[str] = set()
 
     @property
     def epoch(self) -> float | None:
@@ -131,7 +132,7 @@ class Assembler:
     def _renames(self, like: Parsed) -> bool:
         """Say whether the loss of lines like this one may get another name; see `_as_before`."""
         named = [name for name in like.metrics if canonical(name) == "loss"]
-        return len(like.metrics) == 1 and named not in ([], [self._loss])
+        return len(like.metrics) == 1 and bool(named) and named[0] != self._loss and named[0] not in self._losses
 
     def many(
         self,
@@ -173,7 +174,7 @@ class Assembler:
         """Say whether none of the lines names a loss that failed otherwise than the records do; see `_as_before`."""
         plain = [(lot, name) for lot in lots if lot.like is not None for name in [_loss_in(lot.like.metrics)] if name]
         alone = [(lot, name) for lot, name in plain if lot.like is not None and len(lot.like.metrics) == 1]
-        if {name for _, name in plain} <= {self._loss}:
+        if {name for _, name in plain} <= {self._loss, *self._losses}:
             return True
         return all(bool(np.isfinite(lot.columns[name]).all()) for lot, name in alone)
 
@@ -198,6 +199,7 @@ class Assembler:
             self._step = float(last.columns["step"][-1])
         losses = [(int(lot.rows[-1]), _loss_in(lot.like.metrics)) for lot in lots if lot.like is not None]
         self._loss = max([(-1, self._loss), *(one for one in losses if one[1])])[1]
+        self._losses.update(name for _, name in losses if name)
         self._builder.columns(*scattered(with_epochs(lots, epochs), size))
         return first
 
@@ -294,9 +296,11 @@ class Assembler:
     def _as_before(self, metrics: dict[str, float]) -> dict[str, float]:
         """Give the loss of a message that it failed the name that it has in the records."""
         name = _loss_in(metrics)
-        if len(metrics) == 1 and name and self._loss and not math.isfinite(metrics[name]):
+        if len(metrics) == 1 and name and self._loss and name not in self._losses and not math.isfinite(metrics[name]):
             return {self._loss: metrics[name]}
-        self._loss = name or self._loss
+        if name:
+            self._loss = name
+            self._losses.add(name)
         return metrics
 
     def _add(self, metrics: Mapping[str, float]) -> None:

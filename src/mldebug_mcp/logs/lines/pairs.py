@@ -70,7 +70,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
     named: set[str] = set()
     shared = ""
     turns = turns_in(line)
-    carried = leads = False
+    carried = leads = again_here = False
     again: dict[str, float] = {}
     for match in _pairs(line):
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
@@ -99,9 +99,10 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
             record.setdefault(both["second"], float(match["mean"]))
         known = canonical(name)
         if known.startswith("eval_") or (trained and name.lower().startswith("train")):
-            carried = known.startswith("eval_")
-        elif of_evaluation or (carried and (known in named or (leads and is_telling(known)))):
-            name = _phased(name)  # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5", "VALIDATION loss=1.9 acc=0.5"
+            carried, again_here = known.startswith("eval_"), False
+        elif of_evaluation or (carried and (known in named or ((leads or again_here) and is_telling(known)))):
+            # "train loss 1.7 acc 0.6, val loss 1.9 acc 0.5 f1 0.5", "VALIDATION loss=1.9 acc=0.5"
+            name, again_here = _phased(name), carried
         if not named and carried:
             leads = _EVALUATION_WORD.match(match["name"]) is not None and "train" not in line.lower()
         named.add(known)

@@ -37,6 +37,7 @@ _NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
 _IN_GROUPS = frozenset({"group", "in group", "within group", "groups"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
+_PARTS = lexicon.PARTS_OF_A_MODEL | {"first", "last"}
 _MARK = re.compile(r"[/:.]")
 _PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
@@ -109,8 +110,9 @@ def role_of(name: str) -> Role | None:
 
 def _gradient_of(name: str) -> Role | None:
     """Return the role of what stands below the gradient and names a part of a model: `grad/first_layer`."""
-    place, _, part = name.partition("/")
-    if place.lower() not in _GRADIENTS or not part or lexicon.PARTS_OF_A_MODEL.isdisjoint(words_in(part)):
+    place, *parts = re.split(r"[/_.]", name, maxsplit=1)
+    part = "".join(parts)
+    if place.lower() not in _GRADIENTS or not part or _PARTS.isdisjoint(words_in(part)):
         return None
     return Role(Quantity.GRADIENT_NORM, part=part, extra=1)
 

@@ -31,6 +31,15 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "reward_std": (Q.REWARD_SPREAD, "", 1.0),
     "train/reward_std": (Q.REWARD_SPREAD, "", 1.0),
     "env/reward_std": (Q.REWARD_SPREAD, "", 1.0),
+    **dict.fromkeys(
+        ("group_std", "reward_group_std", "rewards/group_std", "critic/rewards/group_std", "reward/group_std"),
+        (Q.REWARD_SPREAD, "", 1.0),
+    ),
+    **dict.fromkeys(
+        ("zero_std_frac", "frac_zero_std", "rewards/zero_std_frac", "critic/rewards/zero_std_frac"),
+        (Q.GROUPS_WITHOUT_SPREAD, "", 1.0),
+    ),
+    **dict.fromkeys(("amp_scale", "scaler_scale", "scaler/scale"), (Q.LOSS_SCALE, "", 1.0)),
     "ppo/mean_scores": (Q.REWARD, "", 1.0),
     "objective/scores": (Q.REWARD, "", 1.0),
     "critic/rewards/mean": (Q.REWARD, "", 1.0),

@@ -120,7 +120,7 @@ TIMED: dict[frozenset[str], Q] = {
     frozenset(expression.split()): quantity
     for quantity, expressions in {
         Q.STEP_TIME: "step, steps, batch",
-        Q.DATA_TIME: "data, fetch, data load, data fetch, data wait, reader",
+        Q.DATA_TIME: "data, fetch, load, loading, data loading, data load, data fetch, data wait, reader",
         Q.FORWARD_TIME: "forward",
         Q.BACKWARD_TIME: "backward",
         Q.OPTIMIZER_TIME: "optimizer, optimizer step",

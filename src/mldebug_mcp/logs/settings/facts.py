@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mldebug_mcp.logs.settings.settings import Settings
 
 LANGUAGE_MODELS = frozenset({"pretraining", "sft", "preference", "grpo", "ppo"})
+POLICIES = frozenset({"grpo", "ppo", "rl"})
 """Kinds of run whose model predicts tokens: a number of classes there is no more than a default of some library."""
 
 _HALF = frozenset({"fp16", "float16", "half", "16", "16 mixed", "fp16 mixed", "16 true", "torch float16", "f16"})
@@ -123,7 +124,7 @@ def facts_of(settings: Settings, kind: str, steps_per_epoch: float | None = None
             momentum=settings.number("momentum"),
             weight_decay=settings.number("weight_decay"),
         ),
-        clip=_clip(settings),
+        clip=_clip(settings, kind),
         sampling={
             name: number
             for name in ("temperature", "top_k", "top_p", "min_p", "num_generations")
@@ -199,8 +200,11 @@ def _warmup(settings: Settings, plan: float | None, per_pass: float | None, batc
     return rows / batch if rows and batch else steps if not ratio else None
 
 
-def _clip(settings: Settings) -> float | None:
+def _clip(settings: Settings, kind: str) -> float | None:
+    """Return where gradients are clipped; a bare `clip` of who trains a policy is that of the policy's ratio."""
     if "max_grad_norm" not in settings:
+        return None
+    if kind in POLICIES and settings["max_grad_norm"].key.rpartition("/")[2].lower() == "clip":
         return None
     clip = settings.number("max_grad_norm")
     return clip if clip is not None and clip > 0 else float("inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -244,9 +245,9 @@ def _unwrapped(value: object) -> object:
 
 
 def _plain(value: object) -> Value:
-    """Return a plain value or list of plain values, None for anything else."""
+    """Return a plain value or list of plain values, None for anything else; what no float can hold is infinite."""
     if isinstance(value, (bool, int, float)):
-        return value
+        return value if isinstance(value, float) or abs(value) < 1 << 1000 else math.inf
     if isinstance(value, str):
         return shorten(value, MAX_TEXT)
     if isinstance(value, (list, tuple)) and value:
