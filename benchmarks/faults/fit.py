@@ -42,10 +42,7 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     used = [one for one in judged if one.label.tuning and (one.label.shows or one.label.cause == "healthy")]
     versions = Counter(one.trained for one in used)
     weights = {one.name: 1 / versions[one.trained] for one in used}
-    folds = {
-        task: Ranker(_counted([one for one in used if one.task != task], weights))
-        for task in {one.task for one in used}
-    }
+    folds = {task: Ranker(_counted([one for one in used if one.task != task])) for task in {one.task for one in used}}
     authors: Counter[str] = Counter()
     for one in used:
         authors[one.loops] += weights[one.name]  # type: ignore[assignment]  # typeshed counts integers alone
@@ -65,7 +62,7 @@ def fit(judged: Sequence[Judged]) -> Fitted:
         return calibration_error(answers, weights=[alike[one.name] for one in used])
 
     chosen = {**asdict(trust), "sharpness": fit_sharpness(error)}
-    return _counted(used, weights).model_copy(update=chosen)
+    return _counted(used).model_copy(update=chosen)
 
 
 def without_each(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
@@ -86,7 +83,7 @@ class Ranker:
         self._numbers = numbers
         self._background = backgrounds(numbers)
         self._among_faults = numbers.among_faults
-        self._candidates: dict[str, list[Candidate]] = {}
+        self._candidates: dict[str, Sequence[Candidate]] = {}
 
     def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
         """Return the causes of a run, the most probable first, as if these were its findings."""
@@ -102,10 +99,10 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
     return replace(one, causes=[item.id for item in ranked], probability=ranked[0].probability)
 
 
-def _labelled(one: Judged, weight: float) -> LabelledRun:
+def _labelled(one: Judged, weight: float = 1.0) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
     states = {finding.symptom: finding.state for finding in findings(one)}
-    return LabelledRun((one.label.cause, *one.label.also), states, weight)
+    return LabelledRun((one.label.cause, *one.label.also), states, weight, one.trained)
 
 
 def findings(one: Judged) -> list[Finding]:
@@ -114,8 +111,8 @@ def findings(one: Judged) -> list[Finding]:
     return independent(beside(found, one.evidence))
 
 
-def _counted(ones: Sequence[Judged], weights: Mapping[str, float]) -> Fitted:
-    causes, healthy = count([_labelled(one, weights[one.name]) for one in ones])
+def _counted(ones: Sequence[Judged]) -> Fitted:
+    causes, healthy = count([_labelled(one) for one in ones])
     tasks = ", ".join(sorted({one.task for one in ones if not one.loops}))
     loops = ", ".join(sorted({one.loops for one in ones} - {""}))
     listed = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,9 @@ from benchmarks.faults.experiment import Experiment, Record, Settings, Subject
 from benchmarks.faults.other_tasks import OTHER_TASKS
 from benchmarks.faults.tasks import TASKS, Batch, Shape, Task, joined
 from mldebug_mcp.recorder import Recorder
+
+HANG_AFTER = 3.0
+"""Seconds without a step after which the recorder of a run that hangs says so."""
 
 Loss = Callable[[Tensor, Batch], Tensor]
 
@@ -47,6 +51,7 @@ class Setup(Experiment):
         by_class: Whether the recall of each class and their mean F1 are logged at evaluation.
         watch: Returns what else is logged of a step, of the model and its logits.
         recording: Where a recorder writes, beside what is logged.
+        hangs: Whether the last step never ends, which a recorder sees.
     """
 
     left_out = ((), (), ("grad_norm",), ("grad_norm", "learning_rate", "epoch"))
@@ -89,6 +94,7 @@ class Setup(Experiment):
     by_class: bool = False
     edit: Callable[[int, Record], Record] | None = None
     recording: Path | None = None
+    hangs: bool = False
 
     @classmethod
     def usual(cls, task: Task, seed: int) -> Setup:
@@ -207,7 +213,10 @@ class Training:
 
     def _recorder(self) -> Recorder | None:
         path = self.setup.recording
-        return Recorder(path).watch(self.model, self.optimizer) if path is not None else None
+        if path is None:
+            return None
+        after = HANG_AFTER if self.setup.hangs else 0.0
+        return Recorder(path, hang_after=after).watch(self.model, self.optimizer)
 
     def records(self) -> Iterator[Record]:
         """Make all steps and yield their records; those that a resume lost come again."""
@@ -226,6 +235,9 @@ class Training:
                 self.recorder.close()
                 self.recorder = self._recorder()
         if self.recorder is not None:
+            if setup.hangs:
+                self.recorder.begin(number=began + 1)
+                time.sleep(2 * HANG_AFTER)
             self.recorder.close()
 
     def _recorded(self, step: int) -> Record:

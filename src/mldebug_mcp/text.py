@@ -46,6 +46,8 @@ def _clean_character(character: str) -> str:
 
 def cut(text: str, limit: int) -> str:
     """Return `text` cleaned, with its lines, cut to at most `limit` characters with an ellipsis."""
+    if len(text) <= limit and text.isascii() and text.isprintable():  # most texts, by far
+        return text
     # Cut generously first, so that a megabyte of text is not cleaned for its first hundred characters.
     text = clean(text if len(text) <= limit else text[: limit * 8])
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from tests.runs import decay, run_of
+from tests.runs import decay, noisy, run_of
 
 from mldebug_mcp import diagnose_run
 from mldebug_mcp.diagnose.mechanisms import NEEDS, told_by_needs
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.logs.run import Scalar
+from mldebug_mcp.logs.run import Run, Scalar
 
 LOSS = decay(200, 4.0, 2.0)
 
@@ -32,6 +32,7 @@ def ruled_out(config: dict[str, Scalar], kind: str = "pretraining") -> set[str]:
         ({"gradient_accumulation_steps": 1}, "grad_accum_scaling"),
         ({"optim": "sgd"}, "adam_instability"),
         ({"max_grad_norm": 0.0}, "clip_too_tight"),
+        ({"max_grad_norm": 1.0}, "clip_too_tight"),
         ({"weight_decay": 0.0}, "weight_decay_too_high"),
         ({"shuffle": True}, "unshuffled_data"),
         ({"warmup_steps": 20, "max_steps": 200}, "insufficient_warmup"),
@@ -51,7 +52,7 @@ def test_what_a_setting_makes_impossible_or_unlikely_is_spoken_against(config: d
         ({"gradient_accumulation_steps": 8}, "grad_accum_scaling"),
         ({"gradient_accumulation_steps": 1, "world_size": 8}, "grad_accum_scaling"),
         ({"optim": "adamw_torch"}, "adam_instability"),
-        ({"max_grad_norm": 1.0}, "clip_too_tight"),
+        ({"max_grad_norm": 0.1}, "clip_too_tight"),
         ({"weight_decay": 0.1}, "weight_decay_too_high"),
         ({"shuffle": False}, "unshuffled_data"),
         ({"warmup_steps": 1, "max_steps": 200}, "insufficient_warmup"),
@@ -80,3 +81,21 @@ def test_what_leads_to_no_nan_is_not_the_cause_of_a_loss_that_ends_in_it() -> No
     shares = [{one.cause: one.probability for one in told.hypotheses} for told in (rests, lost)]
     assert shares[1]["lr_too_low"] < 0.05 < shares[0]["lr_too_low"]
     assert shares[1]["no_signal"] < 0.05 < shares[0]["no_signal"]
+
+
+def spoken_against(run: Run) -> set[str]:
+    return {one.cause for one in told_by_needs(run)}
+
+
+def test_what_is_lost_before_any_update_is_not_lost_by_updates() -> None:
+    at_once = run_of(loss=[math.inf, math.nan, math.nan, math.nan])
+    assert "lr_too_high" in spoken_against(at_once)
+    assert "invalid_math" not in spoken_against(at_once)
+    assert "lr_too_high" not in spoken_against(run_of(loss=[2.0, 1.9, math.inf, math.nan, math.nan]))
+
+
+def test_a_policy_that_learns_and_keeps_it_has_no_rate_that_is_too_high() -> None:
+    rises = np.linspace(0.1, 0.8, 60)
+    assert "lr_too_high" in spoken_against(run_of(reward=noisy(rises, 0.02), kind="grpo"))
+    lost = np.concatenate([rises[:30], np.linspace(0.45, 0.0, 30)])
+    assert "lr_too_high" not in spoken_against(run_of(reward=noisy(lost, 0.02), kind="grpo"))

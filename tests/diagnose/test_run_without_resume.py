@@ -22,10 +22,16 @@ def test_a_run_that_starts_from_nothing_and_shows_no_resume_lost_nothing_in_one(
     config: dict[str, float], start: float, weakened: bool
 ) -> None:
     loss = np.concatenate([[start, 3.0 * start], decay(60, 2.5 * start, start)])
-    evidence = gather(run_of(loss=loss, config=config, kind="pretraining")).evidence
+    late = dict(zip(range(500, 562), loss.tolist(), strict=True))
+    evidence = gather(run_of(loss=late, config=config, kind="pretraining")).evidence
     against = [one.cause for one in evidence if one.cause in OF_RESUMES and one.bits < 0]
     assert against == (list(OF_RESUMES) if weakened else [])
     assert not any(one.cause in OF_RESUMES and one.bits >= 0 for one in evidence)
+
+
+def test_a_log_that_begins_with_the_run_and_shows_no_resume_lost_nothing_in_one() -> None:
+    evidence = gather(run_of(loss=decay(60, 3.1, 2.0), kind="pretraining")).evidence
+    assert {one.cause for one in evidence if one.bits < 0} >= set(OF_RESUMES)
 
 
 def test_a_run_that_was_resumed_may_have_lost_something() -> None:

@@ -80,6 +80,7 @@ def fragmentation(setup: Setup, _: float) -> None:
 def hang(setup: Setup, severity: float) -> None:
     """Stop without a word, or with the watchdog's."""
     stop(setup, HANG[int(severity) - 1])
+    setup.hangs = True
 
 
 def hardware(setup: Setup, severity: float) -> None:

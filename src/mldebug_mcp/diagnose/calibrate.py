@@ -14,6 +14,7 @@ closest to how often they are right. `fitted.json` holds what was counted, and o
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -92,12 +93,19 @@ class LabelledRun:
     Args:
         causes: The causes that are right, the injected one first.
         states: The state of each symptom.
-        weight: What it counts, in runs: a log that is one of several versions of a run counts a part of one.
+        weight: What its judgement counts, in runs: one of several versions of a run counts a part of one.
+        of: The run that this is a version of, "" where it is the only one.
     """
 
     causes: tuple[str, ...]
     states: Mapping[str, State]
     weight: float = 1.0
+    of: str = ""
+
+    @property
+    def judged(self) -> list[str]:
+        """The symptoms that could be judged."""
+        return [symptom for symptom, state in self.states.items() if state is not State.UNKNOWN]
 
 
 def moved(counted: tuple[float, float], start: float) -> float:
@@ -107,14 +115,18 @@ def moved(counted: tuple[float, float], start: float) -> float:
 
 
 def count(runs: Sequence[LabelledRun]) -> tuple[dict[str, Counts], Counts]:
-    """Return the counts by injected cause, and those of the healthy runs."""
+    """Return the counts by injected cause, and those of the healthy runs.
+
+    A run counts as one for each symptom that could be judged in any of its versions, be it in its recording alone.
+    """
+    versions = Counter((run.of, symptom) for run in runs for symptom in run.judged)
     counted: dict[str, Counts] = {}
     for run in runs:
         of_cause = counted.setdefault(run.causes[0], {})
-        for symptom, state in run.states.items():
-            if state is not State.UNKNOWN:
-                seen, judged = of_cause.get(symptom, (0, 0))
-                of_cause[symptom] = (seen + run.weight * (state is State.PRESENT), judged + run.weight)
+        for symptom in run.judged:
+            share = 1 / versions[run.of, symptom] if run.of else 1.0
+            seen, judged = of_cause.get(symptom, (0.0, 0.0))
+            of_cause[symptom] = (seen + share * (run.states[symptom] is State.PRESENT), judged + share)
     return counted, counted.pop(SOUND, {})
 
 

@@ -49,6 +49,8 @@ NO_RESULT_BITS = 10.0
 """Bits against `healthy` where no loss, score or reward is understood: nothing of what training is for was seen. Chosen
 by hand."""
 OF_RESUMES = ("resume_state_lost", "resume_data_replayed")
+FIRST_STEPS = 1
+"""Steps at which the log of a whole run begins: counted from 0 or 1."""
 NO_RESUME_BITS = 3.0
 """Bits against causes that need a resume where a log shows none: one may be silent. Chosen by hand."""
 HARDLY_JUDGED = "hardly any symptom could be judged from this log: the probabilities are nearly the priors"
@@ -197,11 +199,12 @@ def _told_by_no_result(run: Run) -> list[Evidence]:
 
 
 def _told_by_no_resume(run: Run) -> list[Evidence]:
-    """Return what it says that a run begins with a model that knows nothing and shows no resume: none went wrong."""
+    """Return what it says that a run begins at its first steps, or knows nothing then, and shows no resume."""
     first = run["loss"].finite.value[:1].tolist() if "loss" in run else []
-    if joins_of(run) or not first or not knows_nothing(run, first[0]):
+    begins = run.step_name == "step" and run.first_step <= FIRST_STEPS
+    if joins_of(run) or not first or not (begins or knows_nothing(run, first[0])):
         return []
-    said = "it starts from nothing and shows no resume"
+    said = "the log begins with the run and shows no resume"
     return [Evidence(cause, -NO_RESUME_BITS, said, "log") for cause in OF_RESUMES]
 
 

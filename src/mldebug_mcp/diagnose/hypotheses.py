@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
@@ -68,19 +69,28 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not follows(finding)]
 
 
-def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> list[Candidate]:
+def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> Sequence[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
 
     A symptom that neither a quote nor a counted run says a cause to produce does not weigh: it is a guess. The symptoms
     of a probe are included only if something was `probed`: for a log alone they are not loaded.
     """
-    numbers = numbers or fitted()
+    return _shipped(kind, probed=probed) if numbers is None else _candidates(kind, numbers, probed=probed)
+
+
+@lru_cache(maxsize=32)
+def _shipped(kind: str, *, probed: bool) -> Sequence[Candidate]:
+    """Return the causes with the frequencies that ship, once for each of the few kinds of run."""
+    return _candidates(kind, fitted(), probed=probed)
+
+
+def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candidate]:
     effects: Mapping[str, Mapping[str, float]] = {}
     if probed:
         from mldebug_mcp.symptoms.probe import probe_effects
 
         effects = probe_effects()
-    return [
+    return tuple(
         Candidate(
             cause.id,
             cause.prior_for(kind),
@@ -92,7 +102,7 @@ def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False
             | dict(effects.get(cause.id, {})),
         )
         for cause in catalogue().causes.values()
-    ]
+    )
 
 
 def backgrounds(numbers: Fitted | None = None, *, probed: bool = False) -> dict[str, float]:

@@ -14,6 +14,8 @@ import numpy as np
 
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
+from mldebug_mcp.measure.rewards import kept_rise
+from mldebug_mcp.measure.usual import USUAL
 from mldebug_mcp.text import figure
 
 OUT = 7.0
@@ -70,6 +72,12 @@ def _no_clipping(run: Run) -> str | None:
     return "it needs a clipping of gradients, which is off" if run.facts.clip == math.inf else None
 
 
+def _clipped_as_usual(run: Run) -> str | None:
+    clip = run.facts.clip
+    usual = clip is not None and USUAL["max_grad_norm"][0].low <= clip < math.inf
+    return f"gradients are clipped at {figure(clip)}, as is usual" if usual and clip else None
+
+
 def _no_decay(run: Run) -> str | None:
     return "it needs weight decay, which is 0" if run.facts.optimizer.weight_decay == 0 else None
 
@@ -92,12 +100,25 @@ def _one_pass(run: Run) -> str | None:
     )
 
 
+def _rewards_rise(run: Run) -> str | None:
+    found = kept_rise(run)
+    return None if found is None else f"the reward rises from {figure(found[0])} to {figure(found[1])} and stays"
+
+
 def _ends_not_finite(run: Run) -> str | None:
     if "loss" not in run:
         return None
     last = run["loss"].value[-LOST:]
     lost = len(last) == LOST and not np.isfinite(last).any()
     return "the loss is not finite at the end, which it does not lead to" if lost else None
+
+
+def _lost_at_once(run: Run) -> str | None:
+    """Say that the loss or its gradient is not finite in the first step, whose weights no update has touched."""
+    named = [run[name] for name in ("loss", "grad_norm") if name in run and len(run[name])]
+    lost = [one for one in named if one.step[0] <= 1 and not np.isfinite(one.value[0])]
+    alone = run.step_name == "step" and all(len(one) < 2 or one.step[1] > one.step[0] for one in lost)
+    return f"{lost[0].name} is not finite before any update was made" if lost and alone else None
 
 
 NO_WAY_TO_NAN = (
@@ -109,21 +130,30 @@ NO_WAY_TO_NAN = (
 )  # fmt: skip
 """Causes that make a loss high, flat or misleading, and no number that is not finite."""
 _FINITE = Need(_ends_not_finite)
+_BY_UPDATES = ("lr_too_high", "insufficient_warmup", "missing_zero_grad", "adam_instability", "logit_drift",
+               "grad_accum_scaling", "value_instability", "exploding_gradients")  # fmt: skip
+"""Causes that ruin a model by updates of it, after some steps."""
 _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "fp16_overflow": (Need(_no_fp16),),
     "fp8_zero_scale": (Need(_no_fp8),),
     "low_precision_update": (Need(_fp32),),
     "grad_accum_scaling": (Need(_no_accumulation),),
     "adam_instability": (Need(_no_adam),),
-    "clip_too_tight": (Need(_no_clipping),),
+    "clip_too_tight": (Need(_no_clipping), Need(_clipped_as_usual, HARDLY)),
     "weight_decay_too_high": (Need(_no_decay),),
     "unshuffled_data": (Need(_shuffled, HARDLY),),
-    "insufficient_warmup": (Need(_warmed_up, HARDLY),),
+    "insufficient_warmup": (Need(_warmed_up, HARDLY), Need(_rewards_rise, HARDLY)),
+    "lr_too_high": (Need(_rewards_rise, HARDLY),),
+    "kl_blowup": (Need(_rewards_rise, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
-    cause: (*_OF_SETTINGS.get(cause, ()), *((_FINITE,) if cause in NO_WAY_TO_NAN else ()))
-    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN))
+    cause: (
+        *_OF_SETTINGS.get(cause, ()),
+        *((_FINITE,) if cause in NO_WAY_TO_NAN else ()),
+        *((Need(_lost_at_once, HARDLY),) if cause in _BY_UPDATES else ()),
+    )
+    for cause in dict.fromkeys((*_OF_SETTINGS, *NO_WAY_TO_NAN, *_BY_UPDATES))
 }
 """What each cause needs; those that are not listed need nothing that a run could lack."""
 

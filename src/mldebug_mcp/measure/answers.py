@@ -21,6 +21,8 @@ FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
+OF_THE_MEAN = 0.02
+"""R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
@@ -44,6 +46,14 @@ def nothing_right(run: Run) -> Series | None:
             return one
         if is_error_rate(one) and _all_wrong(one):
             return one
+    return None
+
+
+def no_better_than_the_mean(run: Run) -> Series | None:
+    """Return the R² of evaluations that never is above that of one answer for all, the mean of the targets; or None."""
+    for one in run.with_role(Quantity.R2, phase="eval"):
+        if len(one.finite) >= LEAST and float(one.finite.value.max()) <= OF_THE_MEAN:
+            return one.finite
     return None
 
 

@@ -22,6 +22,9 @@ LEAST_SHARE = 1.1
 """Times the loss of a calibrated model with the same accuracy: far above it from here on. Chosen: by hand."""
 LEAST_GAP = 0.05
 """... and this much more, in nats. Chosen: near an accuracy of 1 a tenth of the loss is nothing."""
+RIGHT, AT_REST, WHOLE = 0.98, 0.02, 0.05
+"""Accuracy of answers that are as good as all right, share of its level by which a loss at rest moves, and how far a
+number of classes worked out from it is from a whole one. Chosen: such losses come within 0.01 of the floor."""
 LEAST_ACCURACY = 0.5
 KNOWS, FELL = 0.75, 1.25
 """Accuracy at the first evaluation, and first loss as a multiple of the last, of a model that was trained before.
@@ -61,7 +64,7 @@ class LossBesideAccuracy:
     @property
     def level_known(self) -> bool:
         """Whether the accuracy and the number of classes bound the loss."""
-        return LEAST_ACCURACY <= self.share < 1 and self.classes >= 2
+        return LEAST_ACCURACY <= self.share <= 1 and self.classes >= 2
 
     @property
     def calibrated(self) -> float:
@@ -90,8 +93,22 @@ def _compared(run: Run, loss: Series, accuracy: Series) -> LossBesideAccuracy | 
         return None
     share, end = end_level(right), end_level(level)
     classes = _classes(run, knows=float(right[0]) > KNOWS and float(level[0]) < FELL * end)
-    counted = "" if run.setting("num_labels") == classes else ", as many as the first losses speak of,"
+    classes = classes or _of_the_floor(level, right)
+    counted = "" if run.setting("num_labels") == classes else ", as many as the losses speak of,"
     return LossBesideAccuracy(loss.name, accuracy.name, float(loss.step[0]), level, right, end, share, classes, counted)
+
+
+def _of_the_floor(level: Floats, right: Floats) -> int:
+    """Return of how many classes a loss at rest is just that of sure and right answers in scores between 0 and 1.
+
+    That is ln(e + C - 1) - 1; 0 where it does not rest, answers are wrong, or no whole number has that loss.
+    """
+    later = level[len(level) // 2 :]
+    end = end_level(level)
+    if float(right[len(right) // 2 :].min()) < RIGHT or float(np.ptp(later)) > AT_REST * end:
+        return 0
+    classes = math.exp(min(end + 1, math.log(MOST_CLASSES))) - math.e + 1
+    return round(classes) if round(classes) >= 2 and abs(classes - round(classes)) <= WHOLE else 0
 
 
 def calibrated_loss(share: float, classes: int) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import counted
@@ -18,6 +19,7 @@ RATES = (
 )
 """Throughputs of which the step time is the inverse, up to a factor: only its changes are judged."""
 PACES = (Quantity.STEP_TIME, "time", *RATES)
+CLOCKS = (Quantity.EPOCH_TIME, Quantity.ELAPSED, Quantity.TIMESTAMP)
 BATCHES = ("global batch size", "global_batch_size", "batch_size", "train_batch_size", "bsz")
 """Rows in a step, which some recipes raise in stages: a step of more rows takes longer, and is no slower for that."""
 WARMUP_SHARE = 0.05
@@ -53,6 +55,28 @@ def step_times(run: Run, least: int = LEAST_RECORDS) -> Series:
         raise CannotTell(f"{logged.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
     keep = np.arange(len(series)) >= skip
     return series.where(keep)
+
+
+def clocked_times(run: Run, least: int) -> Series:
+    """Return how long epochs take, or steps by a clock beside them, where the pace itself is not logged.
+
+    Evaluations and checkpoints between two records count as well.
+
+    Raises:
+        CannotTell: too few values, and no clock; an agent, between whose episodes it learns now and then.
+    """
+    if run.kind in POLICIES:
+        raise CannotTell("an agent learns between its episodes, and a clock tells all of it")
+    series = next(run.with_role(Quantity.EPOCH_TIME, phase="train"), None)
+    if series is None:
+        clock = next(run.with_role(Quantity.ELAPSED, Quantity.TIMESTAMP, phase="train"), None)
+        if clock is None:
+            raise CannotTell("neither the pace nor a clock is logged")
+        series = _between_ticks(clock.finite)
+    series = series.finite.where(series.finite.value > 0)
+    if len(series) < least + 1:
+        raise CannotTell(f"{series.name} has {counted(len(series), 'usable value')}; {least + 1} are needed")
+    return series.where(np.arange(len(series)) >= max(1, int(WARMUP_SHARE * len(series))))
 
 
 def _throughput(run: Run) -> Series:

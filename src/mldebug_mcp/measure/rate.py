@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from mldebug_mcp.logs.plan import plan_of
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
@@ -116,35 +118,43 @@ def shape_of(run: Run) -> Shape | None:
     return Shape.OTHER
 
 
-def decay_of(run: Run) -> Decay | None:
+def decay_of(run: Run, since: float = 1.0) -> Decay | None:
     """Return how far the rate has come down, None where schedule, plan or log do not tell.
 
     A straight line leaves 1 - p of the peak at a share p of the decay, a cosine (1 + cos(pi p)) / 2, and a floor
     adds to both.
+
+    Args:
+        run: The run.
+        since: Share of the log behind which the record is looked for that stands highest above that; 1 for the last.
     """
     rate, plan, peak = rate_of(run), plan_of(run), peak_of(run)
     if rate is None or plan is None or peak is None or shape_of(run) is not Shape.FALLS:
         return None
     length = run.setting("lr_decay_steps")
     planned = length if length and length > 0 and plan.unit == "step" else plan.planned
-    warmup = _share_of_warmup(run, planned, peak)
-    progress = min(1.0, (plan.reached / planned - warmup) / (1 - warmup))
-    if progress <= 0:
-        return None
+    steps = planned if plan.unit == "step" else run.last_step * planned / max(plan.reached, 1e-9)
+    warmup = _share_of_warmup(run, steps, peak)
     floor = min(1.0, (run.facts.schedule.floor or 0.0) / peak.value)
-    courses = [floor + (1 - floor) * one for one in (1 - progress, (1 + math.cos(math.pi * progress)) / 2)]
+    far = rate.step[rate.step >= since * rate.step[-1]] / rate.step[-1] if rate.step[-1] > 0 else np.ones(1)
+    done = np.clip((far * plan.reached / planned - warmup) / (1 - warmup), 0.0, 1.0)
+    line, cosine = (floor + (1 - floor) * one for one in (1 - done, (1 + np.cos(np.pi * done)) / 2))
+    shares, expected = rate.value[-len(far) :] / peak.value, np.maximum(line, cosine)
+    at = int(np.argmax(shares - expected))
+    if done[at] <= 0:
+        return None
     return Decay(
-        share=float(rate.value[-1]) / peak.value,
-        expected=max(courses),
-        expected_least=min(courses),
-        progress=progress,
-        step=float(rate.step[-1]),
+        share=float(shares[at]),
+        expected=float(expected[at]),
+        expected_least=float(np.minimum(line, cosine)[at]),
+        progress=float(done[at]),
+        step=float(rate.step[len(rate) - len(far) + at]),
         records=int((rate.step >= peak.step).sum()),
     )
 
 
 def _share_of_warmup(run: Run, planned: float, peak: Peak) -> float:
-    """Return the share of a schedule that its warm-up takes: as configured, or as seen where that is longer."""
+    """Return the share of a schedule of so many steps that its warm-up takes: as configured, or longer where seen."""
     configured, total = run.facts.schedule.warmup_steps or 0.0, run.facts.plan or planned
     rate = rate_of(run)
     rose = rate is not None and float(rate.value[0]) < (1 - GROWS) * peak.value

@@ -152,8 +152,11 @@ def _comes_again(rate: Floats) -> bool:
 def _begins_anew(rate: Floats, at: int) -> bool:
     """Say whether the rate comes back to its own peak, within a record and without a warm-up, after it had run down.
 
-    That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere.
+    That is a warm restart, or a scheduler that was stepped on beyond its end: what a resume loses, it loses anywhere. A
+    schedule of stages has no end from which it could begin anew.
     """
+    if len(np.unique(rate)) < STAGES:
+        return False
     peak = float(rate[: at + 1].max())
     jump = at + int(np.argmax(np.diff(rate[at:])))
     ran_down = rate[jump] <= RUN_DOWN * peak and rate[jump - 1] <= RUNS_DOWN * peak

@@ -26,6 +26,8 @@ STRETCHES = (5, 7, 10, 14, 20, 28, 40, 56, 80)
 one is near any length."""
 WIDE = 20
 """Records before a join whose level a dip is compared with. Chosen: by hand."""
+BACK = 0.05
+"""Of a pass, by which the epoch falls back, and that a whole pass is away. Chosen: counts are rounded by less."""
 FIRST_LEFT = 0.05
 """Of the stretch before: a segment starts behind this first part of it. Chosen: else it is another run from the
 beginning."""
@@ -82,6 +84,38 @@ class Join:
     new_epoch: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Where the epoch that a log counts falls back in the middle of a pass, while the steps go on.
+
+    Args:
+        step: First step behind it.
+        before, after: The epoch on either side.
+    """
+
+    step: float
+    before: float
+    after: float
+
+
+def restart_of_data(run: Run) -> Restart | None:
+    """Return where the data of a run start over in mid-pass; None where the log counts no parts of an epoch.
+
+    Behind a whole pass that is a new stage of training, which may count its own.
+    """
+    epoch = run["epoch"].finite if "epoch" in run else None
+    if epoch is None or run.step_name != "step" or len(epoch) < 2 * AROUND:
+        return None
+    each = median(np.diff(epoch.value))
+    fell = np.flatnonzero(np.diff(epoch.value) < -BACK)
+    for at in fell.tolist():
+        before, after = float(epoch.value[at]), float(epoch.value[at + 1])
+        to_whole = abs(before - round(before))
+        if 0 < each < BACK and to_whole > max(2 * each, BACK) and median(epoch.value[at + 1 : at + 4]) < before:
+            return Restart(float(epoch.step[at + 1]), before, after)
+    return None
+
+
 def joins_of(run: Run) -> tuple[Join, ...]:
     """Return the joins of a run with enough of the loss on either side, in order, those with a gap last."""
     if "loss" not in run:
@@ -104,10 +138,12 @@ def _between_segments(run: Run) -> Iterator[Join]:
 
 
 def _told(run: Run) -> Iterator[Join]:
-    """Yield the joins that the log tells of in words, where its steps just go on."""
+    """Yield the joins that the log tells of in words, or by data that start over, where its steps just go on."""
     if len(run.segments) > 1 or len(run.resumes) > MANY:
         return
-    for step in run.resumes:
+    restart = restart_of_data(run)
+    steps = run.resumes if restart is None else sorted({*run.resumes, restart.step})
+    for step in steps:
         if (join := _joined_at(run, step, told=True)) is not None:
             yield join
 

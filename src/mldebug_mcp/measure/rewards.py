@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.statistics import drift, end_level, median, start_level
+from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.measure.statistics import (
+    drift,
+    edge_width,
+    end_level,
+    highest_level,
+    median,
+    noise,
+    start_level,
+)
 
 TEXT_POLICIES = frozenset({"grpo", "ppo"})
 """Kinds whose policy is a language model: entropy is per token, and thresholds from GRPO practice apply."""
@@ -21,6 +32,8 @@ ERRORS = 5.0
 states that it meets is less."""
 LEAST = 5
 """Records without which no trend is told. Chosen: by hand."""
+LEAST_OF_A_RISE, RISES, KEPT = 10, 4.0, 0.25
+"""Records of a reward, standard errors by which it rises, and what it may lose again of the rise. Chosen: by hand."""
 _SCORED_BY = (
     Quantity.REWARD, Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, Quantity.TOKEN_ACCURACY,
     Quantity.REWARD_ACCURACY,
@@ -42,6 +55,20 @@ def rewards_of(run: Run) -> Series | None:
     if any(len(part) != len(steps) or not np.array_equal(part.step, steps) for part in parts):
         return parts[0].finite
     return Series("reward", steps, np.sum([part.value for part in parts], axis=0)).finite
+
+
+def kept_rise(run: Run) -> tuple[float, float] | None:
+    """Return the first and the last level of the reward of a policy that learns and keeps what it has learnt, or None.
+
+    It rises by more than its noise, and ends near its best.
+    """
+    rewards = rewards_of(run) if run.kind in POLICIES else None
+    if rewards is None or len(rewards) < LEAST_OF_A_RISE:
+        return None
+    value = rewards.value
+    start, end, best = start_level(value), end_level(value), highest_level(value).value
+    clear = RISES * noise(value) / math.sqrt(edge_width(len(value)))
+    return (start, end) if end - start > clear and best - end <= KEPT * (best - start) else None
 
 
 def components(run: Run) -> list[Series]:

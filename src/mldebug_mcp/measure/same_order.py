@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats
+from mldebug_mcp.measure.statistics import mad
 
 BESIDE = 2
 """Neighbours on each side, whose median each record is compared with. Chosen: a spike leaves it as it is."""
@@ -66,6 +67,24 @@ def comes_again(values: Floats) -> Again | None:
     if clear[lag] < SIGMAS or alike[lag] < ALIKE or alike[1] > SMOOTH:
         return None
     return Again(lag, min(1.0, float(alike[lag])), int(pairs[lag]))
+
+
+def stands_out(values: Floats, lag: int) -> float | None:
+    """Return how far the hardest place of a stretch that comes again is from the others, in their spread.
+
+    None where it comes fewer than twice, or all places are alike.
+
+    Args:
+        values: The values of `comes_again`, shape (n,).
+        lag: The distance at which they come again.
+    """
+    passes = len(values) // lag
+    if passes < 2:
+        return None
+    each = values[len(values) - passes * lag :].reshape(passes, lag)
+    profile = np.median(each - np.median(each, axis=1, keepdims=True), axis=0)
+    spread = mad(profile)
+    return float(profile.max() - np.median(profile)) / spread if spread > 0 else None
 
 
 def _ranks(values: Floats) -> Floats:

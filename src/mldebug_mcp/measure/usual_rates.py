@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
@@ -77,6 +77,11 @@ RATES_OF_FAMILY = {
 """Usual rates of other optimizers. Chosen: wide, for SGD multiplies a gradient of unknown scale."""
 
 
+OF_MOMENTUM, OF_ROWS = 4.0, 256
+"""Highest usual rate of SGD, summed over all steps that a momentum repeats, up to so many rows. Chosen: four times that
+of the linear scaling rule."""
+
+
 def tuning(run: Run) -> str | None:
     """Return ADAPTERS or FULL, or None if the configuration does not tell."""
     config = run.config
@@ -102,7 +107,7 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if run.kind == "rl" and not any(name in run for name in _OF_A_NETWORK):
         raise CannotTell("it is not known whether the agent has a network: a table is learnt at other rates")
     if family is not None and family is not Family.ADAM:
-        return (RATES_OF_FAMILY[family],)
+        return (_of_momentum(run) or RATES_OF_FAMILY[family],)
     if run.kind == "unknown":
         if run.facts.optimizer.name is None and family is Family.ADAM:
             return (_TRAINER,)
@@ -112,6 +117,20 @@ def usual_rates(run: Run) -> tuple[Range, ...]:
     if scores_pairs(run):
         return (RATES["supervised", FULL],)  # the lower rates of preference optimisation are for policies
     return _of_kind(run, tuning(run))
+
+
+def _of_momentum(run: Run) -> Range | None:
+    """Return the rates of SGD for a momentum and a batch that are known; None where they are not.
+
+    The linear scaling rule: a rate of 0.1 for 256 rows at a momentum of 0.9 grows with the rows (Goyal et al. 2017,
+    arXiv 1706.02677); the steps of a momentum m add up to 1 / (1 - m) times the rate.
+    """
+    momentum, rows = run.facts.optimizer.momentum, run.facts.effective_batch
+    if family_of(run) is not Family.SGD or momentum is None or not 0 <= momentum < 1 or rows is None:
+        return None
+    whole = RATES_OF_FAMILY[Family.SGD]
+    high = OF_MOMENTUM * (1 - momentum) * max(1.0, rows / OF_ROWS)
+    return replace(whole, high=min(high, whole.high) if momentum else whole.high)
 
 
 def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:

@@ -17,7 +17,7 @@ from itertools import count
 from threading import RLock
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
 
 from mldebug_mcp.text import cut, figure, shorten
 
@@ -95,12 +95,11 @@ class Frozen(BaseModel):
 class Model(Frozen):
     """Base of the contract. Its strings are safe to show, however it is built."""
 
-    @model_validator(mode="after")
-    def _text_is_safe(self) -> Self:
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ANN401, ARG002 - as pydantic calls it
+        """Make the text safe: once, when it is built, and not again where it becomes part of another model."""
         held = self.__dict__
-        for name in _with_text(type(self)):
-            held[name] = _safe(held[name], _room(type(self), name))
-        return self
+        for name, room in _with_text(type(self)):
+            held[name] = _safe(held[name], room)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy with other fields, whose text is made safe, too: pydantic does not validate them."""
@@ -131,9 +130,10 @@ def _told(name: str, value: object) -> str:
 
 
 @cache
-def _with_text(kind: type[Model]) -> tuple[str, ...]:
-    """Return the fields that may hold text of another's, once their types were checked."""
-    return tuple(name for name, field in kind.model_fields.items() if _may_hold_text(field.annotation))
+def _with_text(kind: type[Model]) -> tuple[tuple[str, int], ...]:
+    """Return the fields that may hold text of another's, once their types were checked, each with its room."""
+    fields = kind.model_fields.items()
+    return tuple((name, _room(kind, name)) for name, field in fields if _may_hold_text(field.annotation))
 
 
 def _may_hold_text(annotation: object) -> bool:

@@ -61,3 +61,19 @@ def test_without_the_number_of_classes_it_cannot_be_told() -> None:
     right = dict.fromkeys(range(10, 201, 10), 0.95)
     run = run_of(loss=decay(200, 0.9, 0.5), eval_loss=dict.fromkeys(right, 0.6), eval_accuracy=right)
     assert state(NAME, run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("classes", [2, 4, 6, 10])
+def test_right_and_sure_answers_tell_the_number_of_classes_by_the_floor_itself(classes: int) -> None:
+    floor = math.log(math.e + classes - 1) - 1
+    loss = np.array([1.1, *np.full(7, floor)]) + 0.001
+    right = np.array([0.66, *np.ones(7)])
+    rows = {"eval_loss": loss, "eval_accuracy": np.ones(8), "loss": loss, "accuracy": right}
+    assert seen(NAME, run_of(rows, kind="supervised")).values["classes"] == classes
+
+
+def test_right_answers_whose_loss_still_falls_do_not() -> None:
+    loss = np.geomspace(1.1, 0.1, 8)
+    assert (
+        state(NAME, run_of(eval_loss=loss, eval_accuracy=np.ones(8), loss=loss, kind="supervised")) is not State.PRESENT
+    )

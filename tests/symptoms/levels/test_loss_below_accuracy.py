@@ -29,3 +29,9 @@ def test_a_loss_that_such_answers_may_have_is_sound(loss: float, right: float) -
 
 def test_three_records_cannot_tell() -> None:
     assert state(NAME, run_of(loss=[0.01] * 3, accuracy=[0.0] * 3)) is State.UNKNOWN
+
+
+def test_an_evaluation_whose_loss_forbids_its_accuracy_is_seen_as_well() -> None:
+    run = run_of(loss=np.geomspace(1.4, 1e-3, 40), eval_loss=dict.fromkeys(range(5, 41, 5), 0.002),
+                 eval_accuracy=dict.fromkeys(range(5, 41, 5), 0.28), kind="supervised")  # fmt: skip
+    assert state("loss_below_accuracy", run) is State.PRESENT

@@ -124,3 +124,12 @@ def test_a_rate_of_fine_tuning_says_that_the_model_may_come_trained() -> None:
     assert state("loss_slow", tuned) is State.UNKNOWN
     assert state("loss_slow", scratch) is State.PRESENT
     assert state("loss_slow", guess) is State.PRESENT
+
+
+def test_an_r2_that_creeps_up_from_that_of_the_mean_shows_slow_progress_where_batches_are_noisy() -> None:
+    steps = range(5, 95, 5)
+    noise = noisy(np.full(90, 0.9), 0.3)
+    creeps = dict(zip(steps, np.linspace(0.01, 0.09, len(steps)), strict=True))
+    assert state("loss_slow", run_of(loss=noise, eval_r2=creeps, kind="supervised")) is State.PRESENT
+    learns = dict(zip(steps, np.linspace(0.01, 0.8, len(steps)), strict=True))
+    assert state("loss_slow", run_of(loss=noise, eval_r2=learns, kind="supervised")) is not State.PRESENT

@@ -71,3 +71,10 @@ def test_a_spread_that_holds_or_was_always_small_is_absent(spread: np.ndarray) -
 
 def test_without_either_it_cannot_be_told() -> None:
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=decay(100), reward_std=decay(100, 0.1, 0.0))) is State.UNKNOWN
+
+
+def test_logits_that_grow_on_without_end_while_the_loss_falls_are_present() -> None:
+    grows = run_of({"logz": np.linspace(1.8, 15.5, 36)}, loss=decay(36, 1.8, 0.1))
+    assert state("logits_grow", grows) is State.PRESENT
+    settles = run_of({"logz": 15.5 - 13.7 * np.exp(-np.arange(36) / 5)}, loss=decay(36, 1.8, 0.1))
+    assert state("logits_grow", settles) is State.ABSENT

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mldebug_mcp.logs.run import Run
@@ -84,3 +85,10 @@ def test_classes_that_are_missed_are_told_once() -> None:
     )
     assert state("minority_missed", run) is State.PRESENT
     assert state(NAME, run) is State.UNKNOWN
+
+
+def test_an_f1_that_is_the_mean_of_one_answer_over_several_classes_is_seen() -> None:
+    f1 = 2 * 0.95 / 1.95 / 4
+    run = run_of(loss=np.linspace(1.4, 0.9, 24), eval_accuracy=dict.fromkeys(range(4, 25, 4), 0.95),
+                 eval_f1=dict.fromkeys(range(4, 25, 4), round(f1, 4)))  # fmt: skip
+    assert state("one_answer_for_all", run) is State.PRESENT

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, seen, state
@@ -67,3 +68,29 @@ def test_sorted_data_is_a_pattern_though_the_loss_falls_at_each_boundary(seed: i
 def test_a_smooth_curve_that_is_rounded_has_no_period(digits: int) -> None:
     loss = 4 * (np.arange(20_000) + 1.0) ** -0.3
     assert state("loss_periodic", run_of(loss=np.round(loss, digits))) is State.ABSENT
+
+
+def saw(length: int, teeth: int, seed: int = 0) -> NDArray[np.float64]:
+    falls = np.tile(np.linspace(1.6, 1.2, length), teeth)
+    return noisy(falls, 0.01, seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("length", "teeth"), [(12, 6), (25, 4), (30, 4)])
+def test_blocks_of_rows_that_are_learnt_one_after_the_other_make_a_saw(length: int, teeth: int, seed: int) -> None:
+    run = run_of(loss=saw(length, teeth, seed))
+    assert state("loss_sawtooth", run) is State.PRESENT
+    assert state("loss_spike", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_and_single_spikes_make_none(seed: int) -> None:
+    loss = noisy(decay(120), 0.1, seed)
+    assert state("loss_sawtooth", run_of(loss=loss)) is not State.PRESENT
+    loss[[30, 60, 90]] *= 2
+    assert state("loss_sawtooth", run_of(loss=loss)) is not State.PRESENT
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_change_of_the_data_makes_none(seed: int) -> None:
+    assert state("loss_sawtooth", run_of(loss=saw(40, 2, seed))) is not State.PRESENT

@@ -20,7 +20,7 @@ def test_a_metric_that_never_moves_is_present(value: float) -> None:
         {
             "eval_accuracy": [0.5, 0.6, 0.7, 0.7, 0.7, 0.7],
             "eval_f1": [0.4, 0.5, 0.6, 0.7, 0.8, 0.8],
-            "eval_auc": [0.5] * 6,
+            "eval_recall": [0.5] * 6,
         },
     ],
     ids=["saturated", "moves late", "no small objects", "one of three"],

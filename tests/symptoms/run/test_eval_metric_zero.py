@@ -84,3 +84,18 @@ def test_a_score_of_everything_that_is_zero_beside_an_evaluation_loss_that_is_ne
 
     assert state("eval_metric_zero", scored(0.02)) is State.PRESENT
     assert state("eval_metric_zero", scored(0.5)) is not State.PRESENT
+
+
+def test_an_auc_that_never_moves_while_the_loss_falls_is_told_beside_scores_that_do() -> None:
+    at = range(10, 101, 10)
+    scores = {name: dict(zip(at, np.linspace(0.1, 0.6, 10), strict=True)) for name in ("eval_f1", "eval_recall")}
+    run = run_of(
+        {
+            "eval_loss": dict(zip(at, np.geomspace(0.7, 0.2, 10), strict=True)),
+            "eval_auc": dict.fromkeys(at, 0.5),
+            **scores,
+        },
+        loss=decay(100, 0.7, 0.2),
+    )
+    assert state("eval_metric_constant", run) is State.PRESENT
+    assert state("eval_learns_nothing", run) is not State.PRESENT

@@ -158,3 +158,14 @@ def test_norms_of_which_none_is_finite_beside_sound_losses_are_told(
 
 def test_norms_of_which_none_is_finite_while_the_loss_is_learnt_are_not_computed() -> None:
     assert state("grad_norm_nonfinite", run_of(grad_norm=[np.nan] * 60, loss=decay(60))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", ["supervised", "pretraining", "unknown"])
+def test_norms_far_above_those_of_any_sound_run_of_such_a_loss_are_present(kind: str) -> None:
+    norms = noisy(np.full(15, 1e7), 0.5)
+    assert state("grad_norm_high", run_of(loss=np.full(15, 4.0), grad_norm=norms, kind=kind)) is State.PRESENT
+
+
+def test_norms_of_a_loss_as_large_as_they_are_do_not_count() -> None:
+    run = run_of(loss=np.full(15, 5000.0), grad_norm=np.full(15, 9000.0), kind="supervised")
+    assert state("grad_norm_high", run) is State.ABSENT

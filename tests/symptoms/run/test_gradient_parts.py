@@ -79,3 +79,9 @@ def test_a_part_that_gets_hardly_anything_of_the_gradient_of_the_whole_is_seen()
     assert state("grad_fades_with_depth", run_of_records(rows)) is State.PRESENT
     rows = [{**row, "grad/first_layer": 4e-3} for row in rows]
     assert state("grad_fades_with_depth", run_of_records(rows)) is not State.PRESENT
+
+
+@pytest.mark.parametrize("names", [("grad_first", "grad_last"), ("grad.input", "grad.head")])
+def test_ends_that_stand_behind_the_gradient_alone_are_understood(names: tuple[str, str]) -> None:
+    ends = dict(zip(names, (np.full(20, 1e-9), np.full(20, 0.5)), strict=True))
+    assert state("grad_fades_with_depth", run_of({"loss": np.ones(20), **ends})) is State.PRESENT

@@ -14,7 +14,7 @@ JUDGED = (
     "reward_flat", "reward_zero", "reward_std_zero", "reward_falls", "kl_high", "entropy_low", "entropy_high",
     "clip_ratio_high", "completion_length_grows", "completions_truncated", "importance_ratio_off", "value_loss_high",
     "step_time_grows", "step_time_spikes", "memory_grows", "log_stops", "error_message",
-    "reward_constant", "reward_at_floor", "reward_part_falls", "no_variance_in_excerpt",
+    "reward_constant", "reward_at_floor", "no_variance_in_excerpt",
     "policy_stands_still", "entropy_grows", "completion_length_shrinks", "completions_never_end",
     "explained_variance_low", "q_values_beyond_returns",
 )  # fmt: skip

@@ -137,3 +137,23 @@ def test_a_loss_a_hundred_times_that_of_a_guess_is_no_guess() -> None:
 def test_an_accuracy_of_next_to_nothing_tells_no_number_of_classes() -> None:
     run = run_of(loss=[2.0] * 40, accuracy=[1e-300] * 40, kind="pretraining")
     assert state("loss_at_chance", run) is State.UNKNOWN
+
+
+def test_an_r2_that_never_leaves_that_of_the_mean_is_at_chance() -> None:
+    evaluations = range(10, 101, 10)
+    loss = np.full(100, 0.9)
+    mean = dict(zip(evaluations, [0.003, -0.01, 0.005, 0.0, -0.2, 0.01, 0.002, -0.05, 0.004, 0.0], strict=True))
+    assert state("loss_at_chance", run_of(loss=loss, eval_r2=mean)) is State.PRESENT
+    learns = dict(zip(evaluations, np.linspace(0.0, 0.4, 10), strict=True))
+    assert state("loss_at_chance", run_of(loss=loss, eval_r2=learns)) is not State.PRESENT
+
+
+def test_few_noisy_records_at_chance_are_told_by_an_accuracy_that_is_a_guess() -> None:
+    loss = [1.86, 3.04, 2.03, 1.76, 1.67, 2.14, 2.01, 1.91, 1.85, 1.58, 1.63, 1.89, 1.87, 1.93, 1.89, 1.79, 1.68, 2.1]
+    right = dict(zip(range(30, 190, 30), [0.207, 0.176, 0.207, 0.191, 0.176, 0.234], strict=True))
+    assert state("loss_at_chance", run_of(loss=loss, eval_accuracy=right, kind="supervised", every=10)) is State.PRESENT
+    knows = dict.fromkeys(right, 0.55)
+    assert (
+        state("loss_at_chance", run_of(loss=loss, eval_accuracy=knows, kind="supervised", every=10))
+        is not State.PRESENT
+    )

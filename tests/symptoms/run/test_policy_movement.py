@@ -88,3 +88,9 @@ def test_a_divergence_of_a_thousand_is_told_from_one_record() -> None:
 def test_what_a_divergence_costs_is_told_where_its_coefficient_is_set() -> None:
     run = run_of(kl=np.linspace(0, 20, 60), reward=[0.4] * 60, config={"beta": 0.05}, kind="grpo")
     assert seen("kl_high", run).values["cost"] == pytest.approx(1.0)
+
+
+def test_a_few_records_in_which_a_policy_first_learns_do_not_make_the_share_high() -> None:
+    ratio = np.zeros(28)
+    ratio[3:6] = 0.7
+    assert state("clip_ratio_high", run_of(clip_ratio=ratio, reward=np.linspace(0, 1, 28), kind="rl")) is State.ABSENT

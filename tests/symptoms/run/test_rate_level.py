@@ -208,3 +208,17 @@ def test_a_rate_of_an_optimizer_that_sets_its_own_is_not_judged() -> None:
 
 
 PURE: dict[str, Scalar] = {"torch_dtype": "bfloat16", "optim": "adamw_torch", "learning_rate": 5e-6}
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(32, State.PRESENT), (8192, State.ABSENT)])
+def test_the_rate_of_sgd_with_momentum_is_judged_beside_its_batch(rows: int, expected: State) -> None:
+    config: dict[str, Scalar] = {"optim": "sgd", "momentum": 0.9, "per_device_train_batch_size": rows}
+    run = run_of(learning_rate=np.full(20, 3.0), loss=np.ones(20), config=config, kind="supervised")
+    found = state("lr_high", run)
+    assert found is expected or (expected is State.ABSENT and found is State.UNKNOWN)
+
+
+def test_a_rate_at_which_a_policy_learns_and_keeps_it_is_not_called_high() -> None:
+    rate, rises = np.full(40, 4e-3), np.linspace(0.1, 0.8, 40)
+    assert state("lr_high", run_of(learning_rate=rate, reward=rises, kind="grpo")) is State.UNKNOWN
+    assert state("lr_high", run_of(learning_rate=rate, reward=rises[::-1], kind="grpo")) is State.PRESENT

@@ -194,3 +194,26 @@ def test_a_resume_with_larger_batches_and_less_noise_is_absent() -> None:
     run = replace(run_of(loss=loss), resumes=(101.0,))
     assert state("loss_jump_at_resume", run) is State.ABSENT
     assert state("loss_falls_back", run) is State.ABSENT
+
+
+STEPS = np.arange(120)
+
+
+def test_an_epoch_that_falls_back_in_mid_pass_is_told_with_its_step() -> None:
+    epoch = np.where(STEPS < 60, STEPS / 100, (STEPS - 60) / 100)
+    finding = seen("epoch_starts_over", run_of(loss=noisy(decay(120), 0.02), epoch=epoch))
+    assert finding.state is State.PRESENT
+    assert (finding.steps, finding.values["before"]) == ([61.0], 0.59)
+
+
+def test_one_that_goes_on_does_not() -> None:
+    assert state("epoch_starts_over", run_of(loss=noisy(decay(120), 0.02), epoch=STEPS / 100)) is State.ABSENT
+
+
+def test_a_new_stage_that_counts_from_zero_behind_a_whole_pass_does_not() -> None:
+    epoch = np.where(STEPS < 60, STEPS / 60, (STEPS - 60) / 60)
+    assert state("epoch_starts_over", run_of(loss=noisy(decay(120), 0.02), epoch=epoch)) is State.ABSENT
+
+
+def test_whole_epochs_that_a_log_counts_do_not() -> None:
+    assert state("epoch_starts_over", run_of(loss=noisy(decay(120), 0.02), epoch=np.floor(STEPS / 30))) is State.ABSENT

@@ -240,3 +240,10 @@ def test_a_reward_that_falls_to_one_number_and_stays_there_is_constant_from_then
     found = seen("reward_constant", run_of(reward=[*learns, *[0.5] * 60], kind="grpo"))
     assert found.steps == [61]
     assert state("reward_constant", run_of(reward=[*learns, *[1.02] * 60], kind="grpo")) is not State.PRESENT
+
+
+def test_a_reward_that_is_never_above_zero_and_stays_there_is_zero() -> None:
+    run = run_of(reward=[-0.02, -0.008, -0.005, *[0.0] * 37], entropy=np.full(40, 1.38), kind="rl")
+    assert state("reward_zero", run) is State.PRESENT
+    leaves = run_of(reward=[-0.02, *[0.0] * 20, *[0.3] * 19], entropy=np.full(40, 1.38), kind="rl")
+    assert state("reward_zero", leaves) is not State.PRESENT

@@ -319,3 +319,16 @@ def test_a_schedule_rounded_to_six_decimals_is_not_taken_for_one_that_ended() ->
 def test_a_schedule_rounded_to_six_decimals_that_ends_half_way_is_still_seen() -> None:
     rate = 1e-5 * 0.5 * (1 + np.cos(np.pi * np.minimum(1, np.arange(100) / 50)))
     assert state("lr_zero", run_of(learning_rate=np.round(rate, 6))) is State.PRESENT
+
+
+def test_a_rate_that_starts_over_in_each_epoch_is_not_the_cosine_that_is_configured() -> None:
+    rate = np.tile([4e-3, 2.7e-3, 1.3e-3], 10)
+    config: dict[str, Scalar] = {"lr_scheduler_type": "cosine", "max_steps": 30, "learning_rate": 4e-3}
+    assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=config)) is State.PRESENT
+    restarts: dict[str, Scalar] = {**config, "lr_scheduler_type": "cosine_with_restarts"}
+    assert state("lr_hardly_decays", run_of(learning_rate=rate, loss=decay(30), config=restarts)) is not State.PRESENT
+
+
+def test_a_rate_of_stages_that_goes_back_up_jumps() -> None:
+    rate = np.concatenate([np.full(15, 4e-3), np.full(9, 4e-4), np.full(12, 4e-3)])
+    assert state("lr_jump", run_of(learning_rate=rate, loss=decay(36))) is State.PRESENT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mldebug_mcp.models import State
-from tests.runs import noisy, run_of, seen, state
+from tests.runs import decay, noisy, run_of, seen, state
 
 
 def test_steps_that_get_slower_and_slower_are_present() -> None:
@@ -134,3 +134,19 @@ def test_a_few_slow_steps_that_cost_the_run_next_to_nothing_are_a_remark() -> No
     finding = seen("step_time_spikes", run_of(step_time=times))
     assert finding.state is State.ABSENT
     assert 0 < (finding.values["cost"] or 0) < 0.01
+
+
+@pytest.mark.parametrize("name", ["epoch_time", "elapsed", "_timestamp"])
+def test_epochs_and_clocks_tell_of_steps_that_slow_down_where_the_pace_is_not_logged(name: str) -> None:
+    pace = np.concatenate([np.full(20, 1.03), np.full(20, 4.07)])
+    column = pace if name == "epoch_time" else 100.0 + np.cumsum(pace)
+    assert state("step_time_grows", run_of({"loss": decay(40), name: column})) is State.PRESENT
+    even = np.full(40, 1.03)
+    column = even if name == "epoch_time" else 100.0 + np.cumsum(even)
+    assert state("step_time_grows", run_of({"loss": decay(40), name: column})) is State.ABSENT
+
+
+def test_the_pauses_of_evaluations_on_a_clock_are_no_slower_steps() -> None:
+    pace = np.full(60, 1.03)
+    pace[9::10] = 15.0
+    assert state("step_time_grows", run_of({"loss": decay(60), "elapsed": np.cumsum(pace)})) is State.ABSENT

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.models import State
 from tests.runs import decay, run_of, seen, state
@@ -30,3 +33,9 @@ def test_a_layer_that_comes_back_has_none() -> None:
 def test_without_looks_it_cannot_be_told() -> None:
     assert state("units_dead", run_of(loss=decay(20))) is State.UNKNOWN
     assert state("units_dead", looked_into([1.0] * 2)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["dead_frac", "dead_neurons/layer1", "train/dead_relu_fraction"])
+def test_shares_that_people_log_themselves_count(name: str) -> None:
+    assert state("units_dead", run_of({"loss": np.ones(12), name: np.ones(12)})) is State.PRESENT
+    assert state("units_dead", run_of({"loss": np.ones(12), name: np.full(12, 0.4)})) is State.ABSENT

@@ -9,7 +9,12 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
-from mldebug_mcp.measure.loss_beside_accuracy import LEAST_GAP, LossBesideAccuracy, losses_beside_accuracies
+from mldebug_mcp.measure.loss_beside_accuracy import (
+    LEAST_GAP,
+    PAIRS,
+    LossBesideAccuracy,
+    losses_beside_accuracies,
+)
 from mldebug_mcp.measure.quality import as_share
 from mldebug_mcp.measure.statistics import aligned, median
 from mldebug_mcp.measure.statistics import end_level as level_at_end
@@ -124,19 +129,20 @@ def loss_below_accuracy(run: Run) -> Evidence | None:
 
     The loss is far below. Not this when: few answers are wrong; the loss is merely a focal one.
     """
-    if "accuracy" not in run:
-        raise CannotTell("not logged: accuracy")
-    _, accuracy, loss = aligned(run["accuracy"].finite, run["loss"].finite)
-    if len(loss) < LEAST:
-        raise CannotTell(f"loss and accuracy stand together at {len(loss)} steps; {LEAST} are needed")
-    later = slice(len(loss) // 2, None)
-    right, level = as_share(median(accuracy[later])), median(loss[later])
-    least = (1 - right) * math.log(2)
-    if 1 - right < WRONG or not 0 < level < SHARE * least:
-        return None
-    return Evidence(
-        f"loss is {figure(level)} and accuracy {figure(right)} in the later half of {len(loss)} records; a mean "
-        f"cross-entropy with so many wrong answers is at least {figure(least)}",
-        steps=(float(run["loss"].finite.step[0]),),
-        values={"loss": level, "accuracy": right, "least": least},
-    )
+    pairs = [(run[one].finite, run[other].finite) for one, other in PAIRS if one in run and other in run]
+    beside = [(loss.name, *aligned(accuracy, loss)) for loss, accuracy in pairs]
+    judged = [one for one in beside if len(one[1]) >= LEAST]
+    if not judged:
+        raise CannotTell(f"no loss and accuracy of the same answers stand together at {LEAST} steps")
+    for name, steps, accuracy, loss in judged:
+        later = slice(len(loss) // 2, None)
+        right, level = as_share(median(accuracy[later])), median(loss[later])
+        least = (1 - right) * math.log(2)
+        if 1 - right >= WRONG and 0 < level < SHARE * least:
+            return Evidence(
+                f"{name} is {figure(level)} and the accuracy {figure(right)} in the later half of {len(loss)} records; "
+                f"a mean cross-entropy with so many wrong answers is at least {figure(least)}",
+                steps=(float(steps[0]),),
+                values={"loss": level, "accuracy": right, "least": least},
+            )
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.scale import comes_trained
 from mldebug_mcp.measure.statistics import MAX_SAMPLE, blocks, monotone, start_level
@@ -33,6 +34,9 @@ DROP = 0.6
 """Times the rate of the record before. Chosen: no smooth decay falls so before its last steps."""
 EARLY, FIRST = 0.05, 20.0
 """Share of the run, and steps, within which the log begins. Chosen: later on every curve is straight."""
+NEAR_MEAN, LITTLE, QUARTER = 0.05, 0.25, 0.15
+"""R² of answers that say hardly more than the mean of the targets, what little was learnt by the end at most, and the
+share of it that came in the later half. Chosen: what learns at its pace is done, or beyond."""
 NOTHING = 1e-30
 """Chosen: a rate of zero spends nothing, and something must be divided by."""
 
@@ -43,6 +47,8 @@ def loss_slow(run: Run) -> Evidence | None:
     Not this when: the curve bends; the model knows something already; the log is an excerpt; there is no progress.
     """
     refuse_new_terms(run)
+    if (by_score := _by_score(run)) is not None:
+        return by_score
     loss = _before_decay(run)
     few = len(loss) < POINTS
     _refuse_short(run, loss, few=few)
@@ -70,6 +76,23 @@ def loss_slow(run: Run) -> Evidence | None:
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
     )
+
+
+def _by_score(run: Run) -> Evidence | None:
+    """Return what R² says that begins at that of the mean of the targets and rises step by step, not far."""
+    for logged in run.with_role(Quantity.R2, phase="eval"):
+        score = logged.finite
+        value = score.value
+        if len(value) < CREEPING or value[0] > NEAR_MEAN or not value[0] + BELOW < value[-1] <= LITTLE:
+            continue
+        if monotone(value) >= -STEADY and value[-1] - value[len(value) // 2] > QUARTER * (value[-1] - value[0]):
+            return Evidence(
+                f"{logged.name} rises from {figure(float(value[0]))} to {figure(float(value[-1]))} over "
+                f"{len(value)} evaluations, step by step to the end at {run.step_name} {figure(float(score.step[-1]))}",
+                steps=(float(score.step[0]),),
+                values={"start": float(value[0]), "end": float(value[-1])},
+            )
+    return None
 
 
 def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:

@@ -27,7 +27,12 @@ LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
 LEFT, GONE = 0.1, 0.003
 """A spread is gone at this share of its highest and below this. Chosen: 2048 even dimensions have 0.022 each."""
+DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
+"""Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
+and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
 _LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
+_LOG_Z = re.compile(r"log_?z")
+"""The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
 _NOT = re.compile(r"chosen|rejected|scale|eval")
 _SPREAD = re.compile(
     r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
@@ -40,14 +45,13 @@ POLICIES = ("grpo", "ppo", "rl")
 def logits_grow(run: Run) -> Evidence | None:
     """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
 
-    Not this when: the loss goes on falling, because logits grow as long as something is learnt.
+    Or log Z has doubled and grows on as steadily at the end. Not this when: the loss goes on falling and they flatten,
+    because logits grow as long as something is learnt.
     """
     names = [name for name in run.series if _LOGITS.fullmatch(said := _in_words(name)) and not _NOT.search(said)]
     if not names:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
-    if end is None:
-        return None
     found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
     return max(found, key=lambda one: one.values["factor"], default=None)
 
@@ -57,7 +61,8 @@ def _in_words(name: str) -> str:
     return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
 
 
-def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
+def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
+    end = run.last_step if fails is None else fails
     before = logits.finite.where(logits.finite.step <= end)
     if len(before) < LEAST_LOGITS:
         return None
@@ -65,9 +70,13 @@ def _growth(run: Run, logits: Series, end: float) -> Evidence | None:
     late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
+    if fails is None and not _LOG_Z.search(_in_words(logits.name)):
+        return None
+    if fails is None and (late < max(FAR, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
+        return None
+    there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
     return Evidence(
-        f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.step_name} {figure(end)}, where the "
-        "loss fails",
+        f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.step_name} {figure(end)}, {there}",
         steps=(end,),
         values={"from": early, "to": late, "factor": late / early},
     )

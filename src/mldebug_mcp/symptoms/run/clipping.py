@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
@@ -12,8 +14,8 @@ from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, questio
 from mldebug_mcp.symptoms.telling import by_outcome, told, with_attribute
 from mldebug_mcp.text import figure
 
-LEAST = 10
-"""Norms. Chosen: a share of nearly all needs that many."""
+LEAST = 5
+"""Norms. Chosen: all of them, then, and by so much."""
 SHARE = 0.95
 """Share of the records that are clipped, or stand at the threshold. Chosen: nearly every step."""
 FACTOR, AT = 5.0, 0.01
@@ -72,11 +74,11 @@ def grad_clip_low(threshold: float, norm: Series | None) -> Evidence | None:
 )
 def clipping(run: Run) -> Answers:
     """Compare the gradient norm with the threshold, then the threshold with what is usual."""
-    threshold = run.setting("max_grad_norm")
+    threshold = run.facts.clip
     norm = norm_of(run) if "grad_norm" in run else None
     if threshold is None:
         return _pinned(norm)
-    if threshold <= 0:
+    if math.isinf(threshold):
         return {}
     answers = told(by_outcome((grad_clip_saturated,), threshold, norm))
     if isinstance(answers.get("grad_clip_saturated"), Evidence):

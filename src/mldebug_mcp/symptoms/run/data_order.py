@@ -9,6 +9,7 @@ from mldebug_mcp.measure.cycles import rate_comes_back
 from mldebug_mcp.measure.pass_profile import FEW_PARTS, MANY_EPOCHS, UNKNOWN_EPOCHS, epochs_of, parts_of, profile_of
 from mldebug_mcp.measure.pass_steps import pass_steps
 from mldebug_mcp.measure.periods import last_records, period_of
+from mldebug_mcp.measure.sawtooth import teeth_of
 from mldebug_mcp.measure.statistics import last_decimal, median
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -108,7 +109,26 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     )
 
 
+def loss_sawtooth(run: Run) -> Evidence | None:
+    """The training loss jumps up and comes down bit by bit until it jumps again, three times or more.
+
+    Not this when: it comes down as suddenly (`loss_spike`); all records go up and down alike.
+    """
+    loss = run["loss"].finite
+    teeth = teeth_of(loss.value)
+    if teeth is None:
+        return None
+    steps = loss.step[teeth.first + 1]
+    return Evidence(
+        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.step_name} "
+        f"{figure(float(steps[0]))}, and comes down bit by bit over some {figure(teeth.length)} records each time",
+        steps=tuple(steps.tolist()),
+        values={"teeth": len(steps), "height": teeth.height, "records": teeth.length},
+    )
+
+
 READINGS = (
+    reading(loss_sawtooth, needs=("loss",), points=20, background=0.003),
     reading(
         loss_pattern_by_epoch,
         needs=("loss",),

@@ -49,7 +49,7 @@ def last_steps_slow(run: Run) -> Evidence | None:
 
 
 def log_falls_silent(run: Run) -> Evidence:
-    """The lines of the log go on with the time, but no record comes for far longer than before.
+    """Lines of the log, or a recorder's watchdog, go on with the time, but no record comes for far longer than before.
 
     Not this when: the plan was reached, or the run says that it finished; a fatal error stands at the end; the
     silence is less than five minutes or ten times the usual distance of records.

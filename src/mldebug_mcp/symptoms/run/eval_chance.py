@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import compared
 from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc
@@ -31,6 +33,8 @@ before it. Chosen: by hand."""
 POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
 """The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
 hand."""
+BETTER_LOSS = 0.15
+"""Share by which a loss of evaluation falls that learns. Chosen: far beyond what frequencies of classes are worth."""
 NEAR_AUC, LEAST_AUC = 0.04, 8
 """How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
 
@@ -95,10 +99,16 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         raise CannotTell("the training loss does not fall, so that evaluation need not either")
     auc = _auc(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
-        return _auc_of_a_guess(auc)
+        return None if _evaluation_falls(run) else _auc_of_a_guess(auc)
     if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {LEAST} evaluations")
     return _no_better(run)
+
+
+def _evaluation_falls(run: Run) -> bool:
+    """Say whether evaluation gets better by its loss, so that it is the score which does not tell."""
+    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    return len(loss) >= LEAST and loss[0] > 0 and float(loss[-2:].max()) < (1 - BETTER_LOSS) * loss[0]
 
 
 def _auc_of_a_guess(auc: Series) -> Evidence | None:

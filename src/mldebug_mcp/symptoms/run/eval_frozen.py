@@ -10,7 +10,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.measure.evaluation import evaluation_losses
-from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, quality_metrics, ranking_metrics
+from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, is_auc, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import end_level, median
 from mldebug_mcp.measure.unknown import all_known
@@ -151,7 +151,8 @@ def eval_score_perfect(run: Run) -> Evidence | None:
 def eval_metric_constant(run: Run) -> Evidence | None:
     """A metric of evaluation is the same number at every evaluation, or next to it at nearly all of many.
 
-    Not this when: it is near its best, or that of training is throughout; most other metrics move (a remark).
+    Not this when: it is near its best, or that of training is throughout; most other metrics move, and it is none that
+    any change of the scores moves, as an AUC is (a remark).
     """
     metrics = [one for one in (series.finite for series in quality_metrics(run)) if len(one) >= MORE]
     metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
@@ -165,7 +166,8 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     seen = _evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
     said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
-    return Evidence(said, seen.steps, {**seen.values, **more}, present=2 * len(still) >= len(metrics))
+    ranks = any(is_auc(one) and _still(one) for one in still)
+    return Evidence(said, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
 
 
 def _still(series: Series) -> bool:

@@ -94,13 +94,16 @@ def eval_never_improves(run: Run) -> Evidence | None:
     )
 
 
+_RUINS = ("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite")
+
+
 @question(
     outcome_of(
         eval_gap_grows,
         0.02,
         "axolotl_stability",
         "goodfellow_ch11",
-        follows=("loss_zero", "loss_negative", "eval_learns_nothing", "loss_divergence", "loss_nonfinite"),
+        follows=(*_RUINS, "held_out_sets_part"),
         instead=("eval_gap_at_zero", "eval_gap_wide"),
     ),
     outcome_of(eval_never_improves, 0.15, "slavv_37", of="eval_gap_grows", needs=("loss",)),

@@ -9,6 +9,7 @@ from mldebug_mcp.measure.beside import Moved, level_and_extreme, moved
 from mldebug_mcp.measure.events import interval, shape_of
 from mldebug_mcp.measure.jumps import Jumps, find_spikes
 from mldebug_mcp.measure.rise import rise_for_good
+from mldebug_mcp.measure.sawtooth import teeth_of
 from mldebug_mcp.measure.spikes import Spike
 from mldebug_mcp.measure.statistics import start_level
 from mldebug_mcp.measure.terms import term_set_in
@@ -182,6 +183,8 @@ FORMS = (loss_spike_single, loss_spikes_recur, loss_spikes_regular, loss_spike_h
 def loss_events(run: Run) -> Answers:
     """Say whether the training loss jumps and comes back, and if so, how."""
     loss = run["loss"].finite
+    if teeth_of(loss.value) is not None:
+        raise CannotTell("the loss goes like the teeth of a saw, whose jumps are no spikes (`loss_sawtooth`)")
     every = [one for one in find_spikes(loss.value) if term_set_in(run, float(loss.step[one.first])) is None]
     found = [one for one in every if one.recovered is not False]
     if not found or len(found) > max(FEW, len(loss) // SHARE):

@@ -21,7 +21,7 @@ READINGS = (
     reading(
         loss_by_accuracy.loss_at_softmax_floor,
         needs=LOSS,
-        points=6,
+        points=4,
         not_for=(*NOT_CLASSES, "boosting"),
         background=0.003,
         follows=("loss_falls_back", "loss_nonfinite"),
@@ -39,7 +39,7 @@ READINGS = (
     reading(
         loss_by_accuracy.loss_above_accuracy,
         needs=LOSS,
-        points=6,
+        points=4,
         not_for=NOT_CLASSES,
         follows=("loss_falls_back", "train_lags_eval"),
     ),

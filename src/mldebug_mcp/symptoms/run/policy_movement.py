@@ -36,8 +36,9 @@ RATIOS = {
 """Ranges of ratios between the weights that sampled and those that are trained. Source: axolotl_stability."""
 LEAST_RATIOS = 3
 """Records of a ratio. Chosen: as many as make a level."""
-CLIPPED, CLIPPED_RL = 0.3, 0.5
-"""Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability."""
+CLIPPED, CLIPPED_RL, LASTING = 0.3, 0.5, 0.2
+"""Share of the ratios that is clipped; small environments learn with 0.3 to 0.4. Source: axolotl_stability. In so many
+of the records at least. Chosen: a policy that finds its task moves fast for a while."""
 
 
 def importance_ratio_off(run: Run) -> Evidence | None:
@@ -70,14 +71,15 @@ def _off(run: Run, series: Series) -> Evidence | None:
 def clip_ratio_high(run: Run) -> Evidence | None:
     """A large share of the probability ratios is clipped, for a stretch of records.
 
-    Not this when: single records jump; all ratios are one because each sample is used once (then it is zero).
+    Not this when: single records jump, or few while a policy first learns; all ratios are one because each sample is
+    used once (then it is zero).
     """
     ratio = run["clip_ratio"].finite if "clip_ratio" in run else None
     if ratio is None or len(ratio) < LEAST_RECORDS:
         raise CannotTell(f"clip_ratio has fewer than {LEAST_RECORDS} finite values")
     limit = CLIPPED_RL if run.kind == "rl" else CLIPPED
     kept = highest_level(ratio.value)
-    if kept.value <= limit:
+    if kept.value <= limit or float((ratio.value > limit).mean()) < LASTING:
         return None
     onset, typical = float(ratio.step[kept.at]), median(ratio.value)
     return Evidence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.rate import still_rising
+from mldebug_mcp.measure.rewards import TEXT_POLICIES, kept_rise
 from mldebug_mcp.measure.usual_rates import GENEROUS_ABOVE, GENEROUS_BELOW, Range, peak_rate, refuse_wide, usual_rates
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -20,10 +21,13 @@ _SOURCES = ("axolotl_stability", "remote_gpu_trainer", "trl_docs", "smol_playboo
 def lr_high(run: Run, peak: float, step: float) -> Evidence | None:
     """The peak learning rate lies several times above the range that is usual for this kind of run and tuning.
 
-    Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, whose are ten times.
+    Not this when: the optimizer is of a family whose rates have other scales; LoRA is trained, whose are ten times; a
+    policy learns and keeps what it has learnt, as those do that are small.
     """
     ranges = usual_rates(run)
     high = [one for one in ranges if peak > GENEROUS_ABOVE * one.high]
+    if high and run.kind in TEXT_POLICIES and kept_rise(run) is not None:
+        raise CannotTell("the rate would be far too high for a large policy, and this one learns at it")
     return _outside(run, ranges, high, peak, step)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.falls import Fall, falls_of
-from mldebug_mcp.measure.resumes import Join, joins_of
+from mldebug_mcp.measure.resumes import Join, joins_of, restart_of_data
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.terms import refuse_new_terms
 from mldebug_mcp.symptoms.readings import outcome_of
@@ -18,7 +18,7 @@ from mldebug_mcp.text import figure
 
 SHARE, SIGMAS = 0.05, 5.0
 """A jump is this share of the level, and so many standard errors. Chosen: no sound resume of our runs comes near."""
-DIP_SHARE, DIP_SIGMAS = 0.06, 5.0
+DIP_SHARE, DIP_SIGMAS = 0.06, 3.8
 """... and a dip this share, pooled over all resumes of the run. Chosen: as for jumps."""
 CUT = 0.8
 """Times the rate before the resume. Chosen: less of it lowers the loss by itself."""
@@ -105,6 +105,22 @@ def falls_back_at_resume(run: Run, steps: list[float]) -> Evidence:
     return Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
 
 
+def epoch_starts_over(run: Run) -> Evidence | None:
+    """The epoch that the log counts falls back in the middle of a pass, while the steps go on: data start over.
+
+    Not this when: a pass was whole, as where a new stage of training begins; the steps fall back as well.
+    """
+    restart = restart_of_data(run)
+    if restart is None:
+        return None
+    return Evidence(
+        f"the epoch goes from {figure(restart.before)} to {figure(restart.after)} at {run.step_name} "
+        f"{figure(restart.step)}, and the steps go on",
+        steps=(restart.step,),
+        values={"before": restart.before, "after": restart.after},
+    )
+
+
 def _jumps(join: Join) -> bool:
     """Say whether the loss jumps beyond noise: up, or also down where the same steps were run again."""
     size = abs(join.jump) if join.replayed else join.jump
@@ -144,13 +160,18 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
     outcome_of(loss_jump_at_resume, 0.002, "bekman_mle", as_chosen=True),
     outcome_of(loss_falls_back, 0.01, "bekman_mle", follows=("loss_spikes_recur", "loss_spike_single")),
     outcome_of(falls_back_at_resume, 0.05, "bekman_mle", of="loss_falls_back", as_chosen=True),
+    outcome_of(epoch_starts_over, 0.002, needs=("epoch",)),
     needs=("loss",),
     points=8,
     not_for=("grpo", "ppo", "rl"),
     whole_run=True,
 )
 def resume(run: Run) -> Answers:
-    """Say whether the loss jumps at a resume, or falls there, or anywhere, to a level from which it climbs back."""
+    """Say whether the loss jumps at a resume, or falls there, or anywhere, and whether the data start over."""
+    return {**_of_the_loss(run), **told(by_outcome((epoch_starts_over,), run))}
+
+
+def _of_the_loss(run: Run) -> Answers:
     joins = joins_of(run)
     answers: dict[str, Evidence | CannotTell] = {}
     try:

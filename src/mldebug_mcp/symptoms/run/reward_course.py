@@ -36,13 +36,15 @@ def _evidence(rewards: Series, summary: str, **values: float) -> Evidence:
 
 
 def reward_zero(run: Run, rewards: Series) -> Evidence | None:
-    """The mean reward is zero from the first record on and stays there for more than 20 steps.
+    """The mean reward is zero from the first record on, or is never above it, and stays for more than 20 steps.
 
     Not this when: it leaves zero later; single records are zero; one component of several is zero (a strict
     format reward often is), which is a remark.
     """
     zero = np.abs(rewards.value) <= ZERO
-    if not (zero.mean() >= SHARE and zero[-1] and zero[0]):
+    from_the_first = zero.mean() >= SHARE and zero[0]
+    never_more = float(rewards.value.max()) <= ZERO and float(zero[len(zero) // 2 :].mean()) >= SHARE
+    if not zero[-1] or not (from_the_first or never_more):
         return None
     steps, share = _steps(run, rewards, len(rewards)), float(zero.mean())
     if steps <= LEAST_STEPS or len(rewards) < AT_ONCE:

@@ -10,8 +10,8 @@ from mldebug_mcp.text import figure
 
 NAME = "rows_evaluated"
 """How a recording names the share of the rows of a batch that were in an evaluation before."""
-SHARE = 0.05
-"""Share of the rows, over all looks. Chosen: rows that are alike by chance are fewer, and fewer do not matter."""
+SHARE = 0.1
+"""Share of the rows, over all looks. Chosen: where rows are short, a twentieth of them are alike by chance."""
 LEAST = 3
 """Looks. Chosen: one batch may be an odd one."""
 
@@ -20,7 +20,7 @@ LEAST = 3
 def rows_evaluated(run: Run) -> Evidence | None:
     """Batches of the training hold rows that were in an evaluation before, value by value.
 
-    Not this when: fewer than one row in twenty is; no recorder saw both on the CPU.
+    Not this when: fewer than one row in ten is; no recorder saw both on the CPU.
     """
     looks = run[NAME].finite
     if len(looks) < LEAST:

@@ -31,6 +31,8 @@ BESIDE = 0.35
 """Share of the peak by which a rate is off its schedule. Chosen: line and cosine differ by a tenth at most."""
 LEAST = 4
 """Records behind the peak. Chosen: fewer show no course."""
+CYCLES = ("cycle", "restart", "t_0", "t_mult")
+"""Parts of the names of settings of a schedule that comes back."""
 HALFWAY = 0.5
 """Of the plan, before which a rate that hardly decays says little. Chosen: a cosine has half of its peak there."""
 EARLY, BEHIND = 0.05, 1.2
@@ -113,8 +115,8 @@ def _learns(run: Run, start: float, end: float) -> bool:
 def lr_jump(run: Run) -> Evidence | None:
     """The learning rate rises suddenly after it had reached its peak, or falls suddenly out of a smooth schedule.
 
-    Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, come again at
-    even distances, or begin a schedule that had run down anew (remarks).
+    Not this when: it is the first warm-up; the schedule goes down in stages; restarts are configured, or come again at
+    even distances or behind a schedule that had run down, and no plain schedule is configured (remarks).
     """
     rate = run["learning_rate"].finite
     rate = rate.where(rate.value >= 0)
@@ -122,6 +124,9 @@ def lr_jump(run: Run) -> Evidence | None:
     if jump is None:
         return None
     configured = "restart" in str(run.config.get("lr_scheduler_type", "")).lower()
+    plain = shape_of(run) in (Shape.FALLS, Shape.CONSTANT) and not any(
+        part in name.lower() for name in run.settings for part in CYCLES
+    )
     through = f" and back up to {figure(jump.after)}" if jump.comes_back else ""
     remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * jump.comes_again
     after = jump.lowest if through else jump.after
@@ -130,7 +135,7 @@ def lr_jump(run: Run) -> Evidence | None:
         f"{through}{remark}",
         steps=(jump.step,),
         values={"before": jump.before, "after": after},
-        present=not (configured or jump.comes_again or jump.begins_anew),
+        present=plain or not (configured or jump.comes_again or jump.begins_anew),
     )
 
 
@@ -197,7 +202,7 @@ def lr_hardly_decays(run: Run) -> Evidence | None:
 
     Not this when: the schedule has restarts, stages or a floor that is configured; the run is not halfway through.
     """
-    decay, least = _decay(run)
+    decay, least = _decay(run, HALFWAY)
     if decay is None or decay.progress < HALFWAY or decay.share - decay.expected <= least:
         return None
     return _of_decay(run, decay, "above", decay.expected)
@@ -214,10 +219,10 @@ def lr_decays_early(run: Run) -> Evidence | None:
     return _of_decay(run, decay, "below", decay.expected_least)
 
 
-def _decay(run: Run) -> tuple[Decay | None, float]:
+def _decay(run: Run, since: float = 1.0) -> tuple[Decay | None, float]:
     """Return how far the rate has come down, None where none is to be expected, and the least that matters."""
     peak, rate, shape = _peak(run), rate_of(run), shape_of(run)
-    decay = decay_of(run) if shape is Shape.FALLS else None
+    decay = decay_of(run, since) if shape is Shape.FALLS else None
     if rate is None or shape is None or (shape is Shape.FALLS and (decay is None or decay.records < LEAST)):
         raise CannotTell(f"a schedule, its plan or {LEAST} records behind the peak are missing")
     return decay, BESIDE + last_decimal(rate.value) / (2 * peak.value)

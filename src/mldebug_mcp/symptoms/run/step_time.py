@@ -6,14 +6,15 @@ import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.measure.pace import LEAST_RECORDS, PACES, step_times
+from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
 
-FACTOR = 1.25
-"""Times the early time of a step. Chosen: large runs keep within 4 %, small ones vary by this much."""
+FACTOR, BY_CLOCK = 1.25, 2.0
+"""Times the early time of a step; by a clock, which runs through evaluations as well. Chosen: large runs keep within
+4 %, small ones vary by a quarter."""
 SIGMAS = 6.0
 """Times the scatter of block medians. Chosen: chance in thousands of runs."""
 BLOCKS, EDGE = 20, 5
@@ -41,16 +42,20 @@ WIDEST, TO_A_BLOCK = 40, 25
 def step_time_grows(run: Run) -> Evidence | None:
     """Steps take clearly longer at the end of the log than before, for good.
 
-    Not this when: the first steps are slow or fast (compilation, caches); single steps are slow; it comes back; the
-    batch grows as much; there are fewer than 20 records, unless the later half all take far longer.
+    Where the pace is not logged, epochs or a clock tell, that of twice as long. Not this when: the first steps are slow
+    or fast (compilation, caches); single steps are slow; it comes back; the batch grows as much; there are fewer than
+    20 records, unless the later half all take far longer.
     """
-    times = step_times(run, FEW)
+    try:
+        times, factor = step_times(run, FEW), FACTOR
+    except CannotTell:
+        times, factor = clocked_times(run, FEW), BY_CLOCK
     if len(times) < LEAST_RECORDS:
         return _in_few(run, times)
     cut = blocks(times.value, BLOCKS)
     edge = max(2, len(cut.level) // EDGE)
     early, slower = median(cut.level[:edge]), min(end_level(times.value), median(cut.level[-edge:]))
-    if slower < FACTOR * early or slower - early < SIGMAS * cut.wobble or slower <= early:
+    if slower < factor * early or slower - early < SIGMAS * cut.wobble or slower <= early:
         return None
     onset = float(times.step[departure(times.value, slower)])
     where = f"at the end of the log as at its beginning, from {run.step_name} {figure(onset)} on"
@@ -122,7 +127,7 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
-@question(*(one.outcome for one in READINGS), any_of=PACES)
+@question(*(one.outcome for one in READINGS), any_of=(*PACES, *CLOCKS))
 def step_time(run: Run) -> Answers:
     """Compare the end with the beginning, then each step with those around it."""
     return first_of(run, READINGS)

@@ -102,7 +102,7 @@ def lr_no_warmup(run: Run) -> Evidence | None:
 
 
 @question(
-    outcome_of(warmup_exceeds_plan, 0.01, "tuning_playbook", as_chosen=True),
+    outcome_of(warmup_exceeds_plan, 0.001, "tuning_playbook", as_chosen=True),
     outcome_of(lr_skips_warmup, 0.01, needs=("learning_rate",)),
     outcome_of(lr_no_warmup, 0.3, "goyal_2017", "tuning_playbook", needs=("learning_rate",), as_chosen=True),
     whole_run=True,

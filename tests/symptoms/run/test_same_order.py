@@ -55,3 +55,13 @@ def test_rounding_does_not(digits: int) -> None:
 
 def test_a_curve_without_noise_does_not() -> None:
     assert state("batches_recur", run_of(loss=decay(400))) is State.ABSENT
+
+
+def test_rows_far_harder_than_all_others_in_each_pass_stand_out() -> None:
+    order = np.resize(np.where(np.arange(50) == 20, 2.0, batches(50)), 400)
+    assert state("few_batches_stand_out", run_of(loss=noisy(decay(400) * order, 0.01))) is State.PRESENT
+
+
+def test_batches_that_differ_by_chance_do_not() -> None:
+    order = np.resize(batches(50), 400)
+    assert state("few_batches_stand_out", run_of(loss=noisy(decay(400) * order, 0.01))) is State.ABSENT

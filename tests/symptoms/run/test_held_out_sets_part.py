@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mldebug_mcp.models import State
+from tests.runs import Curve, decay, run_of, state
+
+NAME = "held_out_sets_part"
+AT = range(10, 201, 20)
+
+
+def curve(first: float, last: float) -> dict[int, float]:
+    return dict(zip(AT, np.geomspace(first, last, len(AT)), strict=True))
+
+
+def test_a_validation_that_follows_training_while_the_test_does_not_is_present() -> None:
+    curves: dict[str, Curve] = {
+        "loss": decay(200, 1.6, 0.001),
+        "val_loss": curve(0.8, 0.001),
+        "test_loss": curve(0.95, 1.2),
+    }
+    run = run_of(curves, kind="supervised")
+    assert state(NAME, run) is State.PRESENT
+
+
+@pytest.mark.parametrize("test", [curve(0.9, 0.0015), curve(4.0, 0.004)], ids=["alike", "on another scale"])
+def test_sets_that_go_the_same_way_are_not(test: dict[int, float]) -> None:
+    run = run_of({"loss": decay(200, 1.6, 0.001), "val_loss": curve(0.8, 0.001), "test_loss": test}, kind="supervised")
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_both_far_above_training_is_overfitting() -> None:
+    run = run_of({"loss": decay(200, 1.6, 0.001), "val_loss": curve(0.8, 0.4), "test_loss": curve(0.9, 1.4)})
+    assert state(NAME, run) is State.ABSENT
+
+
+def test_one_set_alone_cannot_tell() -> None:
+    assert state(NAME, run_of({"loss": decay(200), "val_loss": curve(3.0, 1.0)})) is State.UNKNOWN
