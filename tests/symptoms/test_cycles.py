@@ -27,8 +27,11 @@ def test_warmup_decay_and_stages_do_not_come_back() -> None:
     assert rate_comes_back(run_of(loss=decay(120))) == []
 
 
-def test_a_loss_that_follows_a_rate_that_comes_back_is_neither_periodic_nor_falls_back() -> None:
+def test_a_loss_that_follows_a_rate_that_comes_back_is_no_saw_nor_periodic_nor_falls_back() -> None:
     loss = noisy(FOLLOWS, 0.01)
-    assert state("loss_periodic", run_of(loss=loss)) is State.PRESENT
-    assert state("loss_periodic", run_of(loss=loss, learning_rate=RESTARTS)) is State.UNKNOWN
+    assert state("loss_sawtooth", run_of(loss=loss)) is State.PRESENT
+    assert state("loss_sawtooth", run_of(loss=loss, learning_rate=RESTARTS)) is State.UNKNOWN
+    waves = noisy(decay(150, 2.0, 1.0, 3) * (1 + 0.2 * np.sin(2 * np.pi * AT / 30)), 0.01)
+    assert state("loss_periodic", run_of(loss=waves)) is State.PRESENT
+    assert state("loss_periodic", run_of(loss=waves, learning_rate=RESTARTS)) is State.UNKNOWN
     assert state("loss_falls_back", run_of(loss=loss, learning_rate=RESTARTS)) is not State.PRESENT

@@ -70,9 +70,8 @@ def loss_periodic(run: Run) -> Evidence | None:
     found = period_of(values)
     if found is None:
         return None
-    length, turns = found.lag * spacing, np.diff(rate_comes_back(run))
-    if len(turns) and abs(median(turns) - length) <= SAME * length:
-        raise CannotTell("the learning rate comes back with the same period, which the loss follows")
+    length = found.lag * spacing
+    _refuse_that_of_the_rate(run, length)
     if found.swing <= ROUNDED * last_decimal(values):
         return None
     return Evidence(
@@ -112,19 +111,27 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
 def loss_sawtooth(run: Run) -> Evidence | None:
     """The training loss jumps up and comes down bit by bit until it jumps again, three times or more.
 
-    Not this when: it comes down as suddenly (`loss_spike`); all records go up and down alike.
+    Not this when: it comes down as suddenly (`loss_spike`); all records go up and down alike; the learning rate has
+    that period.
     """
     loss = run["loss"].finite
     teeth = teeth_of(loss.value)
     if teeth is None:
         return None
     steps = loss.step[teeth.first + 1]
+    _refuse_that_of_the_rate(run, median(np.diff(steps)))
     return Evidence(
         f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.step_name} "
         f"{figure(float(steps[0]))}, and comes down bit by bit over some {figure(teeth.length)} records each time",
         steps=tuple(steps.tolist()),
         values={"teeth": len(steps), "height": teeth.height, "records": teeth.length},
     )
+
+
+def _refuse_that_of_the_rate(run: Run, period: float) -> None:
+    turns = np.diff(rate_comes_back(run))
+    if len(turns) and abs(median(turns) - period) <= SAME * period:
+        raise CannotTell("the learning rate comes back with the same period, which the loss follows")
 
 
 READINGS = (
