@@ -293,3 +293,15 @@ def test_a_log_of_evaluations_keeps_the_loss_of_another_set_beside_its_own(tmp_p
     run = read_run(tmp_path)
     assert run["eval_loss"].value.tolist() == [1.8, 1.6, 1.4, 1.2]
     assert run["test_loss"].value.tolist() == [2.2, 2.4, 2.6, 2.8]
+
+
+def test_a_bare_length_is_that_of_completions_in_the_log_of_a_policy_and_of_episodes_in_that_of_an_agent(
+    tmp_path: Path,
+) -> None:
+    rows = [{"step": i, "reward": i / 40, "reward_std": 0.2, "kl": 0.01, "length": 10 + i} for i in range(1, 31)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = read_run(tmp_path / "a.jsonl")
+    assert (run.kind, run["completion_length"].value[-1]) == ("grpo", 40)
+    agent = [{"step": i, "reward": i / 40, "value_loss": 0.2, "length": 10 + i} for i in range(1, 31)]
+    (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, agent)))
+    assert "completion_length" not in read_run(tmp_path / "b.jsonl")

@@ -292,3 +292,25 @@ def test_a_table_that_is_printed_below_other_text_may_count_samples_instead_of_s
     run = _read(tmp_path, "train.log", f"loading data\nsamples_seen,train.total_loss\n{rows}")
     assert run["loss"].value.tolist() == [-1 / n for n in range(1, 9)]
     assert run["samples_seen"].value.tolist() == [64 * n for n in range(1, 9)]
+
+
+def test_names_of_a_table_that_touch_are_parted_by_the_columns_below(tmp_path: Path) -> None:
+    names = ["step", "loss", "lr", "test_loss", "test_pearson_r", "test_train_pearson_r"]
+    rows = [
+        [f"{5 * i}", f"{2 - i / 40:.4e}", "2.0000e-03", f"{2 - i / 50:.4e}", f"{i / 50:.4e}", "-"] for i in range(1, 30)
+    ]
+    lines = ["".join(f"{cell:>14}" for cell in row) for row in [names, *rows]]
+    run = _read(tmp_path, "history.txt", "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]))
+    assert run.last_step == 145
+    assert run["loss"].value[0] == 1.975
+    assert run["test_pearson_r"].value[-1] == 0.58
+
+
+def test_a_name_wider_than_its_column_does_not_move_the_values_of_the_others(tmp_path: Path) -> None:
+    names = ["step", "loss", "test_loss", "test_label_frac", "test_acc"]
+    rows = [[f"{5 * i}", f"{2 - i / 40:.4e}", f"{2 - i / 50:.4e}", "2.8000e-01", f"{i / 50:.4e}"] for i in range(1, 30)]
+    text = "\n".join("".join(f"{cell:>14}" for cell in row) for row in [names, *rows])
+    run = _read(tmp_path, "history.txt", text)
+    assert run.last_step == 145
+    assert run["loss"].value[0] == 1.975
+    assert run["eval_accuracy"].value[-1] == 0.58

@@ -10,6 +10,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.statistics import (
+    blocks,
     drift,
     edge_width,
     end_level,
@@ -94,6 +95,14 @@ def held_out_scores(run: Run, least: int) -> list[Series]:
     """Return what evaluation is scored by, such as `eval_reward`, where it has so many finite values."""
     scores = {one.name: one.finite for one in run.with_role(*_SCORED_BY, phase="eval", parts=True)}
     return [scores[name] for name in run.series if name in scores and len(scores[name]) >= least]
+
+
+def scores_beside(run: Run, least: int) -> list[Series]:
+    """Return what the same answers are scored by beside the reward, as medians over stretches, in so many records."""
+    found = run.with_role(Quantity.SCORE, Quantity.SUCCESS_RATE, Quantity.ACCURACY, phase="train", parts=True)
+    whole = [one.finite for one in found if len(one.finite) >= least]
+    cut = [blocks(one.value, 12) for one in whole]
+    return [Series(one.name, one.step[of.first], of.level) for one, of in zip(whole, cut, strict=True)]
 
 
 def from_the_start(rewards: Series) -> bool:

@@ -21,6 +21,9 @@ SCORES = (
     Quantity.ACCURACY, Quantity.TOKEN_ACCURACY, Quantity.REWARD_ACCURACY, Quantity.F1, Quantity.AUC, Quantity.DICE,
     Quantity.IOU, Quantity.AVERAGE_PRECISION, Quantity.ERROR_RATE,
 )  # fmt: skip
+_ERRORS = (Quantity.ERROR_RATE, Quantity.WORD_ERROR_RATE)
+MOST_WORDS = 5.0
+"""Words that are wrong or too many for one that was said, up to which a word error rate is a share. Chosen: by hand."""
 NEAR = 20
 """Training records before an evaluation, at most, whose mean stands for the score there: of those since the one before,
 the later half. Chosen: batches are small, and a score that rises fast is soon out of date."""
@@ -79,13 +82,18 @@ def evaluation_scores(run: Run) -> list[Series]:
     An error rate is turned round, and keeps its name.
     """
     found = []
-    for quantity in SCORES:
+    for quantity in (*SCORES, Quantity.WORD_ERROR_RATE):
         for one in run.with_role(quantity, phase="eval"):
-            shares = _shares(one.finite)
+            shares = _shares(_all_wrong_at_most(one.finite) if quantity is Quantity.WORD_ERROR_RATE else one.finite)
             if shares is not None:
-                turned = replace(shares, value=1 - shares.value) if quantity is Quantity.ERROR_RATE else shares
-                found.append(turned)
+                found.append(replace(shares, value=1 - shares.value) if quantity in _ERRORS else shares)
     return found
+
+
+def _all_wrong_at_most(rates: Series) -> Series:
+    """Return word error rates without what inserted words add to one: of shares, not of per cents."""
+    low = len(rates) > 0 and float(rates.value.min()) <= 1 and float(rates.value.max()) < MOST_WORDS
+    return replace(rates, value=np.minimum(rates.value, 1.0)) if low else rates
 
 
 def _pairs(run: Run) -> Iterator[ScorePair]:

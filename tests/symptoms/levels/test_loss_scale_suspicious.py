@@ -125,3 +125,13 @@ def test_an_evaluation_that_is_about_as_many_times_worse_is_absent() -> None:
     evaluation = dict.fromkeys((50, 100, 150, 200), 3.6)
     run = run_of(loss=loss, eval_loss=evaluation, config={"gradient_accumulation_steps": 4})
     assert state("loss_scale_suspicious", run) is State.ABSENT
+
+
+def test_a_first_loss_that_is_a_batch_of_uniform_guesses_is_present_and_one_beside_it_is_not() -> None:
+    config = {"per_device_train_batch_size": 64}
+    summed = run_of(loss=decay(100, 64 * 0.71, 12), eval_auc={50: 0.7, 100: 0.8}, config=config, kind="supervised")
+    found = seen("loss_scale_suspicious", summed)
+    assert found.state is State.PRESENT
+    assert found.values["number"] == 64
+    other = run_of(loss=decay(100, 30, 12), eval_auc={50: 0.7, 100: 0.8}, config=config, kind="supervised")
+    assert state("loss_scale_suspicious", other) is not State.PRESENT

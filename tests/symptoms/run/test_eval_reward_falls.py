@@ -42,3 +42,11 @@ def test_one_lucky_evaluation_is_absent() -> None:
 def test_a_few_evaluations_cannot_tell() -> None:
     run = of_scores(np.array([0.5, 0.3, 0.2]), np.linspace(0.3, 0.9, 150))
     assert state("eval_reward_falls", run) is State.UNKNOWN
+
+
+def test_without_evaluations_a_score_beside_the_reward_is_looked_at() -> None:
+    rises = noisy(np.linspace(0.1, 0.9, 120), 0.02)
+    falls = run_of({"task_score": noisy(np.linspace(0.5, 0.1, 120), 0.02)}, reward=rises, kind="grpo")
+    assert state("eval_reward_falls", falls) is State.PRESENT
+    follows = run_of({"task_score": noisy(np.linspace(0.1, 0.5, 120), 0.02)}, reward=rises, kind="grpo")
+    assert state("eval_reward_falls", follows) is State.ABSENT

@@ -124,3 +124,28 @@ def test_percentages_and_shares_are_not_compared() -> None:
 
 def test_two_evaluations_cannot_tell() -> None:
     assert finding("eval_score_stands", scored([0.5, 0.9], [0.1, 0.1])).state is State.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("eval_accuracy", [0.15, 0.18, 0.17, 0.26, 0.3, 0.29, 0.27, 0.22]),
+        ("eval_cer", [1.1, 0.92, 0.93, 0.84, 0.8, 0.81, 0.83, 0.88]),
+    ],
+)
+def test_a_score_that_stays_behind_while_its_loss_falls_to_a_fifth_is_seen(name: str, values: list[float]) -> None:
+    at = [20 * place for place in range(1, 9)]
+    falls = dict(zip(at, np.geomspace(1.7, 0.09, 8).tolist(), strict=True))
+    run = run_of({name: dict(zip(at, values, strict=True))}, eval_loss=falls)
+    assert seen("eval_score_behind_loss", run).state is State.PRESENT
+
+
+def test_a_score_that_rises_with_its_loss_or_a_loss_that_falls_from_a_peak_is_none_behind() -> None:
+    at = [20 * place for place in range(1, 9)]
+    falls = dict(zip(at, np.geomspace(1.7, 0.09, 8).tolist(), strict=True))
+    rises = dict(zip(at, np.linspace(0.4, 0.97, 8).tolist(), strict=True))
+    assert seen("eval_score_behind_loss", run_of(eval_accuracy=rises, eval_loss=falls)).state is State.ABSENT
+    stays = dict.fromkeys(at, 0.1) | {160: 0.11}
+    peak = dict(zip(at, np.geomspace(500, 20, 8).tolist(), strict=True))
+    run = run_of(loss=[2.3, 400.0, *np.geomspace(400, 20, 158)], eval_accuracy=stays, eval_loss=peak)
+    assert seen("eval_score_behind_loss", run).state is State.ABSENT

@@ -16,6 +16,7 @@ from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, w
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
     evaluation_of_its_name,
+    length_of_completions,
     mean_reward,
     named_loss,
     perplexity_alone,
@@ -59,6 +60,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     percentages,
     memory,
     mean_reward,
+    length_of_completions,
     pairs,
     named_loss,
     evaluation_of_its_name,

@@ -20,6 +20,9 @@ _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "h
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
 """What the training of a policy logs, and that of a reward model does not."""
+_OF_TEXT = frozenset({Quantity.KL, Quantity.REWARD_SPREAD, Quantity.GROUPS_WITHOUT_SPREAD})
+"""What the training of a language model's policy logs, and that of agents rarely does."""
+_LENGTHS = frozenset({"length", "len", "mean_length", "length_mean", "avg_length", "average_length"})
 _OF_AGENTS = frozenset({Quantity.EXPLAINED_VARIANCE, Quantity.POLICY_LOSS, Quantity.VALUE_LOSS})
 """What agents alone log."""
 KEPT_LEVEL = 0.1
@@ -79,6 +82,18 @@ def mean_reward(columns: Columns) -> str | None:
         return None
     columns["reward"] = columns.pop(mean)
     return f"{mean!r} is read as the reward"
+
+
+def length_of_completions(columns: Columns) -> str | None:
+    """A bare `length` beside a reward and its spread, or a divergence, is that of what a policy writes."""
+    name = next((name for name in columns if normal(name) in _LENGTHS), None)
+    roles = {role.quantity for name in columns if (role := role_of(name)) is not None and role.is_whole}
+    taken = {Quantity.COMPLETION_LENGTH, Quantity.EPISODE_LENGTH} & roles or not _OF_AGENTS.isdisjoint(roles)
+    of_a_policy = Quantity.REWARD in roles and not _OF_TEXT.isdisjoint(roles)
+    if name is None or taken or not of_a_policy:
+        return None
+    columns["completion_length"] = columns.pop(name)
+    return f"{name!r} is read as the length of completions"
 
 
 def bare_phases(columns: Columns) -> str | None:

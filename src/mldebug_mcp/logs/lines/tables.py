@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from mldebug_mcp.logs.names import counts_rows, is_known, is_telling, may_hold_names
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
 _CELL = re.compile(r"\S+(?: \S+)*")
+_WORD = re.compile(r"\S+")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
 _SIZED = re.compile(r"([\d.]+)[KMGT]i?B?")
 # Markdown: "**0.93**", and a mark behind the best value ("0.93 ← best").
@@ -57,6 +59,7 @@ class Table:
         self._spaced = False
         self._and_more = False
         self._starts: list[int] = []
+        self._header = ""
         self._commas = False
         self._since = 0
         self._of_ultralytics: dict[str, list[str]] = {}
@@ -131,7 +134,20 @@ class Table:
         self._keep(names)
         placed = [match.start() for match in _CELL.finditer(line)]
         self._starts = placed if len(placed) == len(names) and not {"|", "\t"} & set(line) else []
+        self._header = line if self._starts else ""
         return True
+
+    def _part_names(self, row: str) -> None:
+        """Part names that touch, as they fill their columns or go beyond, by the widths of the first row's columns."""
+        words = list(_WORD.finditer(row))
+        if not words or not all(_cell(one[0]) is not None or one[0].lower() in _NOT_LOGGED for one in words):
+            return
+        ends = [one.end() for one in words]
+        widths = [end - start for start, end in pairwise([0, *ends])]
+        names = _names_by_width(self._header, widths) if ends[0] > self._starts[0] else []
+        if len(names) > len(self._names):
+            self._names, self._starts = names, [end - 1 for end in ends]
+        self._header = ""
 
     def _keep(self, names: Sequence[str]) -> None:
         self._and_more = names[-1].lower() in _AND_MORE
@@ -185,6 +201,8 @@ class Table:
         return words if len(words) == len(self._names) else self._below(line)
 
     def _row(self, line: str) -> dict[str, float] | None:
+        if self._header:
+            self._part_names(line)
         cells = self._placed(line)
         cells = cells[1:] if self._is_indexed(cells) else cells
         surplus = len(cells) - len(self._names)
@@ -226,6 +244,25 @@ def _split(line: str, *, spaced: bool) -> list[str]:
         return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
     cells = line.split() if spaced else _GAP.split(line.strip(" |\t\r\n"))
     return _single_spaced(cells[0]) if len(cells) == 1 else cells
+
+
+def _names_by_width(header: str, widths: Sequence[int]) -> list[str]:
+    """Return the names of columns that are so wide and aligned at the right; none if the header is written otherwise.
+
+    A name that is wider than its column moves what follows.
+    """
+    names: list[str] = []
+    at = 0
+    for number, width in enumerate(widths):
+        name = header[at : at + width]
+        touching = _WORD.match(header, at)
+        if touching and len(widths) - number == len(header[at:].split()):
+            name = touching[0]
+        if not name.strip() or name[-1].isspace():
+            return []
+        names.append(name.strip())
+        at += len(name)
+    return [] if header[at:].strip() else names
 
 
 def _single_spaced(line: str) -> list[str]:

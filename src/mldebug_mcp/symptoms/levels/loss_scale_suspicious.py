@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.evaluation import beside_training, refuse_sums_of_epochs
 from mldebug_mcp.measure.perplexity import loss_and_perplexity
@@ -17,6 +18,9 @@ from mldebug_mcp.text import figure
 NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 """How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
 more there are to choose from, the nearer.
+"""
+NEAR_ROWS = 0.08
+"""How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
 """
 NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
 """How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
@@ -54,6 +58,9 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     accumulated = run.setting("gradient_accumulation_steps")
     accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
+    summed = _summed_over_rows(run)
+    if summed is not None:
+        return summed
     if all(answer is None for answer in answers):
         raise CannotTell("there is neither an evaluation loss nor a known first loss to compare with")
     if answers[1] is False and answers[0] is None:
@@ -138,6 +145,28 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
         f"{figure(first / number)}{_configured(accumulated)}",
         steps=(step,),
         values={"first": first, "uniform_guess": uniform, "number": number},
+    )
+
+
+def _summed_over_rows(run: Run) -> Evidence | None:
+    """Compare the first loss with a uniform guess times the rows of a batch: a sum where a mean is meant."""
+    loss, rows = run["loss"].finite, run.setting("per_device_train_batch_size")
+    uniform = uniform_loss(run) or (math.log(2) if run.with_role(Quantity.AUC, phase="eval") else None)
+    if (
+        uniform is None
+        or rows is None
+        or rows < GUESSES[0]
+        or float(loss.step[0]) > max(FIRST_STEPS, EARLY * run.last_step)
+    ):
+        return None
+    first = float(loss.value[0])
+    if abs(first / (uniform * rows) - 1) > NEAR_ROWS:
+        return None
+    return Evidence(
+        f"the first loss is {figure(first)} at {run.step_name} {figure(float(loss.step[0]))}; divided by the "
+        f"{figure(rows)} rows of a batch it is {figure(first / rows)}, and a uniform guess has {figure(uniform)}",
+        steps=(float(loss.step[0]),),
+        values={"first": first, "uniform_guess": uniform, "number": rows},
     )
 
 

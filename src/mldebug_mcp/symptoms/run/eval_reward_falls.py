@@ -6,13 +6,14 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
-from mldebug_mcp.measure.rewards import averaged, held_out_scores
+from mldebug_mcp.measure.rewards import averaged, held_out_scores, scores_beside
 from mldebug_mcp.measure.statistics import blocks, end_level, median, noise
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import figure
 
-LEAST = 6
-"""Finite values that a score of evaluation must have. Chosen: two medians of three that share none."""
+LEAST, LEAST_BESIDE = 6, 18
+"""Finite values that a score of evaluation must have, and one of training. Chosen: two medians of three that share
+none; of six blocks."""
 SHARE, SIGMAS, BEGUN = 0.25, 4.0, 0.25
 """Of its best level, and times the noise between evaluations, that the score loses; of the fall, from which it has
 begun. Chosen: by hand."""
@@ -22,12 +23,12 @@ begun. Chosen: by hand."""
 def eval_reward_falls(run: Run) -> Evidence | None:
     """A score of evaluation falls well below its best for good, while the reward of training does not fall.
 
-    What training pays for and what is wanted come apart. Not this when: both fall (`reward_falls`); the score only
-    scatters, or was best at one lucky evaluation.
+    What training pays for and what is wanted come apart. Where evaluation gives no score, one that is logged beside
+    the reward. Not this when: both fall (`reward_falls`); the score only scatters, or was best at one lucky evaluation.
     """
-    scores = held_out_scores(run, LEAST)
+    scores = held_out_scores(run, LEAST) or scores_beside(run, LEAST_BESIDE)
     if not scores:
-        raise CannotTell(f"no score of evaluation has {LEAST} finite values")
+        raise CannotTell(f"no score of evaluation has {LEAST} finite values, and none beside the reward {LEAST_BESIDE}")
     levels = [(one, [median(one.value[at : at + 3]) for at in range(len(one) - 2)]) for one in scores]
     lost = [(max(level) - level[-1], one, level) for one, level in levels if _falls(one, level)]
     if 2 * len(lost) <= len(scores):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.fresh_gap import FIRST_PASS
 from mldebug_mcp.measure.loss_at_accuracy import loss_at_accuracy
-from mldebug_mcp.measure.score_pairs import ScorePair, score_pairs
+from mldebug_mcp.measure.score_pairs import ScorePair, evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import median, median_of_three
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -24,6 +24,9 @@ LOST, LEAST_TO_FALL = 0.05, 6
 CLOSE, WIDE, KNOWN = 0.25, 0.3, 0.9
 """The gap at first as a share of the later one; the later one, where training has come to the third number and rows are
 known by heart. Chosen: by hand."""
+LEAST_BESIDE, FIFTH, QUARTER = 4, 0.2, 0.25
+"""Evaluations with a loss and a score, the share to which the loss falls, and that of the way to its bound which the
+score should have come by then. Chosen: what gives a fifth of the loss has most answers right."""
 TIMES, ALWAYS = 2.0, 1.8
 """Times the loss of training at the same accuracy, typically and at least. Fitted: sound runs that log both lie between
 0.75 and 1.3."""
@@ -45,6 +48,33 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
         steps=(seen.step,),
         values={"times": seen.times, "least": seen.least, "loss": seen.loss, "accuracy": seen.accuracy},
     )
+
+
+def eval_score_behind_loss(run: Run) -> Evidence | None:
+    """A score of evaluation comes no quarter of the way to its bound while the loss beside it falls to a fifth.
+
+    Not this when: it stands at one number (`eval_metric_constant`), or was good at once.
+    """
+    scores = [one for one in evaluation_scores(run) if len(one) >= LEAST_BESIDE]
+    if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
+        raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")
+    loss, score = run["eval_loss"].finite.value, scores[0]
+    began = min([float(loss[0]), *run["loss"].finite.value[:1].tolist()] if "loss" in run else [float(loss[0])])
+    first, reached = float(score.value[0]), median(score.value[-LEAST:])
+    fallen = 0 <= median(loss[-LEAST:]) < FIFTH * began
+    if not fallen or reached - first > QUARTER * (1 - first) or first > KNOWN or not np.ptp(score.value):
+        return None
+    shown = f"{figure(began)} to {figure(median(loss[-LEAST:]))}"
+    return Evidence(
+        f"{score.name} comes no nearer to its bound, the last are {_last(run, score)}, "
+        f"while the evaluation loss falls from {shown}",
+        steps=(float(score.step[0]),),
+        values={"first": first, "end": reached},
+    )
+
+
+def _last(run: Run, score: Series) -> str:
+    return ", ".join(figure(float(value)) for value in run[score.name].finite.value[-LEAST:])
 
 
 def _evidence(run: Run, pair: ScorePair, what: str, at: int) -> Evidence:
@@ -105,6 +135,7 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
 
 @question(
     outcome_of(eval_loss_above_its_accuracy, 0.003),
+    outcome_of(eval_score_behind_loss, 0.003, follows=("eval_metric_zero",)),
     outcome_of(eval_score_stands, 0.003, follows=("eval_learns_nothing", "eval_metric_constant", "eval_metric_zero")),
     outcome_of(eval_score_falls, 0.01, follows=("eval_gap_grows",)),
     outcome_of(
@@ -115,7 +146,7 @@ def eval_score_gap_grows(run: Run, pair: ScorePair) -> Evidence | None:
 )
 def eval_score_gap(run: Run) -> Answers:
     """Compare accuracies, F1, AUC and the like, the first that both training and evaluation log."""
-    judges = by_outcome((eval_loss_above_its_accuracy,), run)
+    judges = by_outcome((eval_loss_above_its_accuracy, eval_score_behind_loss), run)
     of_pair = (eval_score_stands, eval_score_falls, eval_score_gap_grows)
     pair = next((one for one in score_pairs(run) if len(one) >= LEAST), None)
     if pair is None:
