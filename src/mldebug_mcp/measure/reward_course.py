@@ -104,7 +104,7 @@ def sinks(run: Run, rewards: Series) -> bool:
     cut = blocks(rewards.value, 20)
     if len(cut.level) < 3 or explores_less(run) or monotone(cut.level) > STEADY:
         return False
-    begin, end = float(cut.level[1]), end_level(rewards.value)  # the first block holds few episodes
+    begin, end = start_level(rewards.value), end_level(rewards.value)
     least = max(SINKS_BY * abs(begin), SIGMAS * cut.wobble)
     return float(cut.level[2:].max()) <= begin and begin - end > least
 

@@ -1,4 +1,4 @@
-"""Terms of a loss that set in during a run, as planned: the adversarial one of a VQ-GAN, a penalty with a delay."""
+"""Terms of a loss: those that set in during a run, as planned, and those that outweigh what evaluation measures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.evaluation import beside_training
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
@@ -15,6 +18,9 @@ LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
 SHORTLY, SHORTLY_OF_RUN = 2, 0.02
 """Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
+NEAR_LOG = 0.4
+"""Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
+learnt by heart move it so far."""
 _TERM = re.compile(r"loss|weight|factor|coef|penalty|(?:^|[/_.])(?:adv|disc|gan|kl|reg|beta|lambda)", re.IGNORECASE)
 _NO_TERM = re.compile(r"^eval_|^(?:loss|learning_rate|weight_decay|loss_scale|grad_norm)$|scale|skip|weight_norm")
 
@@ -58,6 +64,20 @@ def term_set_in(run: Run, step: float) -> SetsIn | None:
     at, near = int(np.searchsorted(steps, step)), max(SHORTLY, round(SHORTLY_OF_RUN * len(steps)))
     earliest, latest = float(steps[max(0, at - near)]), float(steps[min(len(steps) - 1, at + 1)])
     return next((one for one in terms_set_in(run) if one.last_zero <= latest and one.step >= earliest), None)
+
+
+def measured_term(run: Run) -> Series | None:
+    """Return the term of the training loss that evaluation measures alone; None where it measures the whole."""
+    if "eval_loss" not in run or "loss" not in run or _is_near(run["loss"], run["eval_loss"]):
+        return None
+    terms = (one for one in run.with_role(Quantity.LOSS, phase="train", parts=True) if one.name != "loss")
+    return next((one.finite for one in terms if _is_near(one, run["eval_loss"])), None)
+
+
+def _is_near(loss: Series, evaluation: Series) -> bool:
+    _, train, held_out = beside_training(loss.finite, evaluation)
+    sound = (train > 0) & (held_out > 0)
+    return bool(sound.any() and sound.all()) and abs(np.log(median(train / held_out))) < NEAR_LOG
 
 
 def _sets_in(series: Series) -> SetsIn | None:

@@ -247,3 +247,23 @@ def test_a_reward_that_is_never_above_zero_and_stays_there_is_zero() -> None:
     assert state("reward_zero", run) is State.PRESENT
     leaves = run_of(reward=[-0.02, *[0.0] * 20, *[0.3] * 19], entropy=np.full(40, 1.38), kind="rl")
     assert state("reward_zero", leaves) is not State.PRESENT
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rl"])
+def test_a_reward_that_only_falls_from_the_start_on_sinks_and_is_neither_flat_nor_fallen(kind: str) -> None:
+    value = -6.8 - 4.7 * (1 - np.exp(-np.arange(150) / 8)) + 0.1 * np.random.default_rng(0).standard_normal(150)
+    run = run_of(reward=value, entropy=np.full(150, 1.2), kind=kind)
+    assert state("reward_sinks", run) is State.PRESENT
+    assert state("reward_flat", run) is State.UNKNOWN
+    assert state("reward_falls", run) is State.UNKNOWN
+
+
+def test_a_reward_that_rose_first_or_an_agent_that_acts_less_and_less_at_random_does_not_sink() -> None:
+    rose = np.concatenate([np.linspace(0.1, 0.5, 40), np.linspace(0.5, 0.05, 110)])
+    assert (
+        state("reward_sinks", run_of(reward=noisy(rose, 0.01), entropy=np.full(150, 1.2), kind="grpo"))
+        is not State.PRESENT
+    )
+    falls = noisy(np.linspace(-5.0, -20.0, 150), 0.01)
+    explores = run_of(reward=falls, exploration_rate=np.linspace(1.0, 0.05, 150), kind="rl")
+    assert state("reward_sinks", explores) is not State.PRESENT

@@ -12,6 +12,7 @@ from mldebug_mcp.measure.evaluation import beside_training, refuse_sums_of_epoch
 from mldebug_mcp.measure.perplexity import loss_and_perplexity
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.measure.statistics import mad, median, start_level
+from mldebug_mcp.measure.terms import measured_term
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
@@ -19,6 +20,8 @@ NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 """How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
 more there are to choose from, the nearer.
 """
+OUTWEIGHED = 1 / 3
+"""Share of a loss that what evaluation measures has at least, where it is what training is for. Chosen: by hand."""
 NEAR_ROWS = 0.08
 """How near to a uniform guess the first loss of one row must come where rows are summed. Chosen: a new head is so near.
 """
@@ -55,6 +58,8 @@ def loss_scale_suspicious(run: Run) -> Evidence | None:
     if not len(loss):
         raise CannotTell("no finite loss")
     refuse_sums_of_epochs(run)
+    if (term := measured_term(run)) is not None:
+        raise CannotTell(f"evaluation measures {term.name} alone, a term of the training loss")
     accumulated = run.setting("gradient_accumulation_steps")
     accumulated = accumulated if accumulated is not None and 2 <= accumulated <= MOST else None
     answers = [_against_its_logarithm(run), _against_evaluation(run, accumulated), _at_start(run, accumulated)]
@@ -151,22 +156,38 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
 def _summed_over_rows(run: Run) -> Evidence | None:
     """Compare the first loss with a uniform guess times the rows of a batch: a sum where a mean is meant."""
     loss, rows = run["loss"].finite, run.setting("per_device_train_batch_size")
-    uniform = uniform_loss(run) or (math.log(2) if run.with_role(Quantity.AUC, phase="eval") else None)
-    if (
-        uniform is None
-        or rows is None
-        or rows < GUESSES[0]
-        or float(loss.step[0]) > max(FIRST_STEPS, EARLY * run.last_step)
-    ):
+    uniform = uniform_loss(run) or (math.log(2) if any(run.with_role(Quantity.AUC, phase="eval")) else None)
+    first, step = float(loss.value[0]), float(loss.step[0])
+    if uniform is None or rows is None or rows < GUESSES[0] or step > max(FIRST_STEPS, EARLY * run.last_step):
         return None
-    first = float(loss.value[0])
     if abs(first / (uniform * rows) - 1) > NEAR_ROWS:
         return None
     return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(float(loss.step[0]))}; divided by the "
-        f"{figure(rows)} rows of a batch it is {figure(first / rows)}, and a uniform guess has {figure(uniform)}",
-        steps=(float(loss.step[0]),),
+        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; divided by the {figure(rows)} rows of a "
+        f"batch it is {figure(first / rows)}, and a uniform guess has {figure(uniform)}",
+        steps=(step,),
         values={"first": first, "uniform_guess": uniform, "number": rows},
+    )
+
+
+def terms_outweigh(run: Run) -> Evidence | None:
+    """What evaluation measures is less than a third of the training loss: the other terms of it are trained on instead.
+
+    Not this when: evaluation measures the whole loss; or no term of training stands where it does.
+    """
+    term = measured_term(run)
+    if term is None:
+        raise CannotTell("no term of the training loss is what evaluation measures")
+    whole = run["loss"].finite
+    part, total = median(term.value), median(whole.value)
+    share = part / abs(total) if total else math.inf
+    if share > OUTWEIGHED:
+        return None
+    return Evidence(
+        f"{term.name}, which evaluation measures, is {share:.0%} of the training loss (medians: {figure(part)} and "
+        f"{figure(total)})",
+        steps=(float(whole.step[0]),),
+        values={"share": share},
     )
 
 

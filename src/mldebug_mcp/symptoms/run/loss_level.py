@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
-from mldebug_mcp.symptoms.levels import loss_by_accuracy, loss_by_guess, loss_exact
+from mldebug_mcp.symptoms.levels import loss_by_accuracy, loss_by_guess, loss_exact, loss_scale_suspicious
 from mldebug_mcp.symptoms.readings import first_of, reading
 from mldebug_mcp.symptoms.registry import Answers, question
 
@@ -50,6 +50,7 @@ READINGS = (
         not_for=(*POLICIES, "preference", "pretraining", "sft"),
         background=0.003,
     ),
+    reading(loss_scale_suspicious.terms_outweigh, needs=LOSS, points=4, not_for=POLICIES, background=0.002),
     reading(
         loss_by_guess.loss_at_collapse,
         sources=("triplet_reid_issue_30",),

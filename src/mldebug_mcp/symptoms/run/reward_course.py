@@ -6,7 +6,7 @@ import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.policy import NOT_POLICY, REWARDS, reward
-from mldebug_mcp.measure.reward_course import AT_ONCE, HALF, Standing, floor, lost_at_once, standing, swings
+from mldebug_mcp.measure.reward_course import AT_ONCE, HALF, Standing, floor, lost_at_once, sinks, standing, swings
 from mldebug_mcp.measure.rewards import TEXT_POLICIES, averaged, components, from_the_start
 from mldebug_mcp.measure.statistics import blocks, departure, drift, end_level, median, noise, start_level
 from mldebug_mcp.measure.unknown import require_values
@@ -161,6 +161,18 @@ def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evid
     )
 
 
+def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
+    """The mean reward falls bit by bit from the start of the run on, and never was higher.
+
+    So it does where training goes the wrong way. Not this when: the agent acts less and less at random, or may.
+    """
+    if not from_the_start(rewards) or not sinks(run, rewards):
+        return None
+    start, end = start_level(rewards.value), end_level(rewards.value)
+    said = f"reward goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}"
+    return _evidence(rewards, f"{said}, and never was higher", start=start, end=end)
+
+
 def _spread(run: Run) -> float:
     return median(run["reward_std"].finite.value) if "reward_std" in run and len(run["reward_std"]) else 0.0
 
@@ -221,6 +233,7 @@ def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
     outcome_of(reward_zero, 0.003, "axolotl_stability", of="reward_flat"),
     outcome_of(reward_at_floor, 0.002, of="reward_flat", needs=("episode_length",)),
     outcome_of(reward_falls, 0.006, "remote_gpu_trainer"),
+    outcome_of(reward_sinks, 0.003),
     any_of=REWARDS,
     not_for=NOT_POLICY,
 )
@@ -235,6 +248,8 @@ def reward_course(run: Run) -> Answers:
     if seen is not None:
         level = _level(run, mean, standing(mean.value, _spread(run))) if len(mean) >= LEAST_RECORDS else seen
         return {"reward_flat": level, **one_value}
-    answers = first_seen(by_outcome((reward_falls, reward_flat), run, require_values(mean, LEAST_RECORDS, "reward")))
+    answers = first_seen(
+        by_outcome((reward_sinks, reward_falls, reward_flat), run, require_values(mean, LEAST_RECORDS, "reward"))
+    )
     remark = None if answers else _leaves_zero(run, rewards) or _component(run)
     return answers if remark is None else {"reward_flat": remark}
