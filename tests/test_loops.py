@@ -20,7 +20,11 @@ pytest.importorskip("transformers")
 
 @pytest.mark.parametrize(
     ("loops", "only", "cause"),
-    [("vision", "params_not_training", "params_not_training"), ("language", "char_lm/ok/few", "healthy")],
+    [
+        ("vision", "params_not_training", "params_not_training"),
+        ("language", "char_lm/ok/few", "healthy"),
+        ("science", "params_not_training recommender", "params_not_training"),
+    ],
 )
 def test_a_run_of_other_loops_is_trained_listed_and_judged(tmp_path: Path, loops: str, only: str, cause: str) -> None:
     folder = tmp_path / loops
