@@ -114,7 +114,7 @@ def _evaluation() -> list[Run]:
         Run(d, "train_eval_mismatch", apart, "prints", "printed"),
         Run(e, "train_eval_mismatch", apart, "keras_console", "json", also=("eval_mode_bug",)),
         Run(f, "train_eval_mismatch", apart, "lightning", "hparams"),
-        Run(g, "train_eval_mismatch", apart, "tensorboard", "yaml"),
+        Run(g, "train_eval_mismatch", apart, "tensorboard", "yaml", also=("eval_mode_bug",)),
         Run(i, "eval_mode_bug", apart, "logging", "yaml", ("probe",), also=("train_eval_mismatch",)),
         Run(j, "eval_mode_bug", apart, "csv_own", "json", ("lr", "probe"), also=("train_eval_mismatch",)),
     ]

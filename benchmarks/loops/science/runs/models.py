@@ -40,7 +40,7 @@ def _gradients() -> list[Run]:
     return [
         Run(a, "exploding_gradients", grows, "logging", "yaml"),
         Run(c, "exploding_gradients", grows, "wandb_jsonl", "wandb", also=("bad_init",)),
-        Run(d, "exploding_gradients", grows, "prints", also=("bad_init",)),
+        Run(d, "exploding_gradients", grows, "prints", also=("bad_init", "invalid_math")),
         Run(e, "vanishing_gradients", small, "lightning", "hparams"),
         Run(f, "vanishing_gradients", small, "logging", "printed"),
         Run(g, "vanishing_gradients", small, "jsonl_nested", "yaml", weak=True),
@@ -60,7 +60,7 @@ def _starts() -> list[Run]:
     g = Supervised(Fraud(positive_rate=0.3), Recipe(steps=400), (NegativeBiases(-10.0), DeadMeter()))
     return [
         Run(a, "bad_init", large, "csv_own", "json"),
-        Run(b, "bad_init", large, "tqdm", "args"),
+        Run(b, "bad_init", large, "tqdm", "args", also=("exploding_gradients",)),
         Run(c, "bad_init", large, "logging", "yaml"),
         Run(e, "dead_units", dead, "logging", "printed"),
         Run(f, "dead_units", dead, "jsonl_flat", "yaml"),

@@ -82,7 +82,7 @@ def _schedules() -> list[Run]:
         Run(d, "lr_schedule_bug", "all three tenfold drops come within the first eighth", "prints", "args"),
         Run(f, "insufficient_warmup", peak, "jsonl_flat", "json", also=("lr_too_high",)),
         Run(g, "insufficient_warmup", peak, "logfmt", "printed", also=("lr_too_high",)),
-        Run(h, "insufficient_warmup", peak, "wandb_jsonl", "wandb", also=("lr_too_high",)),
+        Run(h, "insufficient_warmup", peak, "wandb_jsonl", "wandb", also=("lr_too_high",), weak=True),
     ]
 
 
@@ -110,6 +110,7 @@ def _parameters() -> list[Run]:
             "the gradient norm is a tiny part of usual and the loss barely moves",
             "lightning",
             "hparams",
+            also=("vanishing_gradients",),
         ),
         Run(f, "missing_zero_grad", sums, "csv_own", "yaml"),
         Run(g, "missing_zero_grad", sums, "logging", "printed"),
@@ -165,10 +166,10 @@ def _clips() -> list[Run]:
         Run(c, "clip_too_tight", tight, "prints", "args"),
         Run(e, "weight_decay_too_high", heavy, "lightning", "hparams"),
         Run(f, "weight_decay_too_high", heavy, "logging", "printed"),
-        Run(g, "weight_decay_too_high", heavy, "jsonl_flat", "json"),
+        Run(g, "weight_decay_too_high", heavy, "jsonl_flat", "json", weak=True),
         Run(i, "adam_instability", stale, "csv_own", "yaml", weak=True),
         Run(j, "adam_instability", stale, "wandb_jsonl", "wandb", weak=True),
-        Run(k, "adam_instability", stale, "logfmt", "printed"),
+        Run(k, "adam_instability", stale, "logfmt", "printed", weak=True),
         Run(m, "batch_too_small", small, "logging", "printed", also=("lr_too_high",)),
         Run(n, "batch_too_small", small, "csv_pair", "yaml", also=("lr_too_high",)),
         Run(o, "batch_too_small", small, "jsonl_flat", "json", also=("lr_too_high",)),
