@@ -108,7 +108,12 @@ def one_answer_for_all(run: Run) -> Evidence | None:
 
 READINGS = (
     reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
-    reading(one_answer_for_all, background=0.003, not_for=("pretraining", "sft"), follows=("loss_nonfinite",)),
+    reading(
+        one_answer_for_all,
+        background=0.003,
+        not_for=("pretraining", "sft"),
+        follows=("loss_nonfinite", "eval_loss_constant"),
+    ),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 

@@ -143,7 +143,13 @@ READINGS = (
         points=FEW_PARTS * MANY_EPOCHS,
         background=0.004,
     ),
-    reading(loss_periodic, needs=("loss",), points=30, background=0.01),
+    reading(
+        loss_periodic,
+        needs=("loss",),
+        points=30,
+        background=0.01,
+        follows=("batches_recur", "few_batches_stand_out"),
+    ),
     reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
 )
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""

@@ -45,7 +45,7 @@ READINGS = (
         points=6,
         settled=True,
         background=0.006,
-        follows=("dpo_margin_flat",),
+        follows=("dpo_margin_flat", "eval_loss_constant"),
         instead=NO_PROGRESS,
     ),
     reading(

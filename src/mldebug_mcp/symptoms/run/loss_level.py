@@ -34,6 +34,7 @@ READINGS = (
         settled=True,
         not_for=(*POLICIES, "preference"),
         background=0.002,
+        follows=("eval_loss_constant",),
         instead=NO_PROGRESS,
     ),
     reading(

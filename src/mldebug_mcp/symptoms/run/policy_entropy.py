@@ -156,7 +156,7 @@ def exploration_ends_early(run: Run) -> Evidence | None:
 
 
 @question(
-    outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing"),
+    outcome_of(entropy_low, 0.006, "axolotl_stability", "rahtz_reproducing", follows=("eval_reward_falls",)),
     outcome_of(entropy_high, 0.012, "axolotl_stability", "rahtz_reproducing"),
     outcome_of(entropy_grows, 0.004, "axolotl_stability", of="entropy_high"),
     outcome_of(exploration_ends_early, 0.005),

@@ -37,7 +37,7 @@ ALIKE, PARTED = 1e-3, 1e-2
     as_chosen=True,
 )
 def rank_differs(run: Run) -> Evidence | None:
-    """A rank parts from the others: it takes longer, alone has a loss that is not finite, or gets another gradient.
+    """A rank parts from the others: it takes longer, has a loss that is not finite first, or gets another gradient.
 
     A gradient norm that was the same on all ranks, as their gradients are averaged, and no longer is, says that they
     train different models. Not this when: all ranks are slow, or slow in turn; there are but two of them and no
@@ -88,16 +88,16 @@ def _parted(run: Run) -> Evidence | None:
 
 
 def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
-    """Say whether one rank alone has values that are not finite."""
-    bad = {rank: ~np.isfinite(series.value) for rank, series in ranks.items()}
-    ill = [rank for rank, flags in bad.items() if flags.any()]
-    if len(ill) != 1 or not _LOSS.fullmatch(metric):
+    """Say whether one rank has values that are not finite before any other: averaged gradients bring them to all."""
+    since = {rank: one.step[~np.isfinite(one.value)] for rank, one in ranks.items()}
+    first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
+    if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
         return None
-    (rank,) = ill
-    step = float(ranks[rank].step[int(np.argmax(bad[rank]))])
+    step, rank = first[0]
+    later = f"only from {figure(first[1][0])} on, or not at all" if len(first) > 1 else "nowhere"
     return Evidence(
         f"{metric} of rank {rank} is not finite from {run.step_name} {figure(step)} on, that of the other "
-        f"{len(ranks) - 1} ranks is",
+        f"{len(ranks) - 1} ranks {later}",
         steps=(step,),
         values={"rank": rank, "ranks": len(ranks)},
     )

@@ -55,7 +55,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
 
 
 @question(
-    outcome_of(reward_std_zero, 0.01, "axolotl_stability"),
+    outcome_of(reward_std_zero, 0.01, "axolotl_stability", follows=("eval_reward_falls",)),
     outcome_of(no_variance_in_excerpt, 0.1, "axolotl_stability"),
     any_of=("frac_reward_zero_std", "reward_std"),
     not_for=NOT_POLICY,
