@@ -13,6 +13,7 @@ from benchmarks.faults.report import Judged
 from mldebug_mcp.diagnose.calibrate import (
     AMONG_FAULTS,
     FILE,
+    LEAST_SHOWN,
     Counts,
     Fitted,
     LabelledRun,
@@ -115,12 +116,9 @@ def _counted(ones: Sequence[Judged]) -> Fitted:
     causes, healthy = count([_labelled(one) for one in ones])
     tasks = ", ".join(sorted({one.task for one in ones if not one.loops}))
     loops = ", ".join(sorted({one.loops for one in ones} - {""}))
+    links = {cause: {effect.symptom for effect in catalogue().causes[cause].effects} for cause in causes}
     listed = {
-        cause: {
-            effect.symptom: seen[effect.symptom]
-            for effect in catalogue().causes[cause].effects
-            if effect.symptom in seen
-        }
+        cause: {one: pair for one, pair in sorted(seen.items()) if one in links[cause] or pair[0] >= LEAST_SHOWN}
         for cause, seen in sorted(causes.items())
     }
     return Fitted(

@@ -72,8 +72,9 @@ def independent(findings: Sequence[Finding]) -> list[Finding]:
 def candidates(kind: str, numbers: Fitted | None = None, *, probed: bool = False) -> Sequence[Candidate]:
     """Return all causes as the ranking sees them, with frequencies as fitted (by default those that ship).
 
-    A symptom that neither a quote nor a counted run says a cause to produce does not weigh: it is a guess. The symptoms
-    of a probe are included only if something was `probed`: for a log alone they are not loaded.
+    A symptom that neither a quote nor a counted run says a cause to produce does not weigh: it is a guess. One that
+    counted runs with the cause showed weighs by that, listed or not. The symptoms of a probe are included only if
+    something was `probed`: for a log alone they are not loaded.
     """
     return _shipped(kind, probed=probed) if numbers is None else _candidates(kind, numbers, probed=probed)
 
@@ -90,11 +91,13 @@ def _candidates(kind: str, numbers: Fitted, *, probed: bool) -> Sequence[Candida
         from mldebug_mcp.symptoms.probe import probe_effects
 
         effects = probe_effects()
+    chance = {one.id: one.outcome.background for one in symptoms().values()}
     return tuple(
         Candidate(
             cause.id,
             cause.prior_for(kind),
-            {
+            numbers.shown_by(cause.id, chance)
+            | {
                 effect.symptom: numbers.frequency(cause.id, effect.symptom, effect.frequency.share)
                 for effect in cause.effects
                 if effect.quotes or numbers.counted(cause.id, effect.symptom)
