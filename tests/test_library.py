@@ -184,7 +184,7 @@ def test_a_notebook_shows_the_verdict_the_curves_and_the_causes() -> None:
     assert "It may be bad_batch" in shown
     assert shown.count("<svg") == 3
     assert "loss jumps from" in shown
-    assert "<b>lr_too_high</b>" in shown
+    assert "<b>healthy</b>" in shown
 
 
 def test_what_a_notebook_shows_runs_nothing_loads_nothing_and_styles_itself_alone() -> None:

@@ -9,7 +9,7 @@ from mldebug_mcp.diagnose.calibrate import Fitted, fitted
 from mldebug_mcp.diagnose.citations import quotes_for
 from mldebug_mcp.diagnose.known_errors import beside
 from mldebug_mcp.diagnose.next_steps import applies, looks_up_a_message, possible_call
-from mldebug_mcp.diagnose.ranking import Evidence, Ranked, credence, in_bits, not_too_sure, rank
+from mldebug_mcp.diagnose.ranking import SPEAKS, Evidence, Ranked, credence, in_bits, not_too_sure, rank
 from mldebug_mcp.diagnose.ties import tied
 from mldebug_mcp.diagnose.weighing import Candidate, weigh
 from mldebug_mcp.knowledge import Catalogue, catalogue
@@ -135,6 +135,8 @@ def _hypothesis(
     cause, absent = known.causes[item.id], states[State.ABSENT]
     seen = {symptom for symptom, bits in item.bits.items() if bits > 0 and symptom not in absent}
     speaking = sorted(seen & set(states[State.PRESENT]), key=lambda symptom: -item.bits[symptom])
+    # What is said by the way, in a fraction of a bit, is no ground: where something speaks out, it stands alone.
+    speaking = [symptom for symptom in speaking if item.bits[symptom] >= SPEAKS] or speaking
     short = Hypothesis(
         cause=item.id,
         probability=item.probability,
