@@ -99,3 +99,10 @@ def test_a_policy_that_learns_and_keeps_it_has_no_rate_that_is_too_high() -> Non
     assert "lr_too_high" in spoken_against(run_of(reward=noisy(rises, 0.02), kind="grpo"))
     lost = np.concatenate([rises[:30], np.linspace(0.45, 0.0, 30)])
     assert "lr_too_high" not in spoken_against(run_of(reward=noisy(lost, 0.02), kind="grpo"))
+
+
+def test_scores_that_rank_no_better_than_a_guess_speak_against_imbalance() -> None:
+    at = range(5, 65, 5)
+    assert "class_imbalance" in spoken_against(run_of(loss=LOSS, eval_auc={step: 0.5 + step / 1e4 for step in at}))
+    assert "class_imbalance" not in spoken_against(run_of(loss=LOSS, eval_auc=dict.fromkeys(at, 0.7)))
+    assert "class_imbalance" not in spoken_against(run_of(loss=LOSS, eval_auc=dict.fromkeys([5, 10], 0.5)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -305,3 +306,56 @@ def test_a_bare_length_is_that_of_completions_in_the_log_of_a_policy_and_of_epis
     agent = [{"step": i, "reward": i / 40, "value_loss": 0.2, "length": 10 + i} for i in range(1, 31)]
     (tmp_path / "b.jsonl").write_text("\n".join(map(json.dumps, agent)))
     assert "completion_length" not in read_run(tmp_path / "b.jsonl")
+
+
+def _lines(folder: Path, rows: Sequence[Mapping[str, object]]) -> Run:
+    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_run(folder / "log.jsonl")
+
+
+def test_an_objective_is_the_loss_wherever_it_stands_and_the_held_out_one_that_of_evaluation(tmp_path: Path) -> None:
+    run = _lines(
+        tmp_path,
+        [
+            {"update": at, "train": {"objective": 2 - at / 50, "gradient_l2": 0.5, "eta": 0.002}}
+            | ({"validation": {"holdout_objective": 2.1 - at / 50}} if at % 10 == 0 else {})
+            for at in range(1, 41)
+        ],
+    )
+    assert {"loss", "eval_loss", "grad_norm", "learning_rate"} <= run.series.keys()
+    assert run["loss"].value[0] == 1.98
+    assert run["eval_loss"].value.tolist() == pytest.approx([1.9, 1.7, 1.5, 1.3])
+
+
+def test_a_single_capital_letter_is_the_loss_of_a_log_that_has_no_other(tmp_path: Path) -> None:
+    run = _lines(tmp_path, [{"it": at, "L": 2 - at / 50, "|g|": 1.5, "Lval": 2.1 - at / 60} for at in range(1, 41)])
+    assert {"loss", "eval_loss", "grad_norm"} <= run.series.keys()
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("sec", 0.5), ("seconds", 0.5), ("ms", 0.0005)])
+def test_a_column_called_by_a_unit_of_time_is_the_time_of_a_step_or_a_clock(
+    tmp_path: Path, name: str, seconds: float
+) -> None:
+    steps = [{"step": at, "loss": 2 - at / 50, name: 0.5 + 0.1 * (at % 2)} for at in range(0, 40, 2)]
+    assert _lines(tmp_path, steps)["step_time"].value[0] == seconds
+    clock = [{"step": at, "loss": 2 - at / 50, name: 0.5 * at} for at in range(1, 41)]
+    assert "step_time" not in _lines(tmp_path, clock).series
+    assert "elapsed" in _lines(tmp_path, clock).series
+
+
+def test_a_score_that_is_logged_with_evaluations_alone_is_of_evaluation(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"step": at, "loss": 2 - at / 50} for at in range(1, 41)]
+    for at in (9, 19, 29, 39):
+        rows[at] |= {"val_loss": 2.0, "clicks_auc": 0.5 + at / 100}
+    run = _lines(tmp_path, rows)
+    assert run["eval_clicks_auc"].value.tolist() == [0.59, 0.69, 0.79, 0.89]
+    assert _told(run, "clicks_auc")
+
+
+def test_a_score_that_is_logged_with_every_loss_is_of_training(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"step": at, "loss": 2 - at / 50, "acc": at / 50} for at in range(1, 41)]
+    for at in (9, 19, 29, 39):
+        rows[at] |= {"val_loss": 2.0}
+    run = _lines(tmp_path, rows)
+    assert "accuracy" in run
+    assert "eval_accuracy" not in run

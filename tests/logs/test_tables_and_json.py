@@ -314,3 +314,12 @@ def test_a_name_wider_than_its_column_does_not_move_the_values_of_the_others(tmp
     assert run.last_step == 145
     assert run["loss"].value[0] == 1.975
     assert run["eval_accuracy"].value[-1] == 0.58
+
+
+def test_a_table_in_markdown_may_have_empty_cells_and_a_norm_in_bars(tmp_path: Path) -> None:
+    rows = [f"| {at} | {2 - at / 50} | 1.5 | {0.5 if at % 10 == 0 else ''} |" for at in range(1, 41)]
+    (tmp_path / "report.md").write_text("\n".join(["| it | loss | |g| | acc |", "|---|---|---|---|", *rows]))
+    run = read_run(tmp_path)
+    assert run["loss"].step.tolist() == list(range(1, 41))
+    assert len(run["grad_norm"]) == 40
+    assert run["accuracy"].step.tolist() == [10, 20, 30, 40]

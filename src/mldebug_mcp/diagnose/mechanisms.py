@@ -14,6 +14,7 @@ import numpy as np
 
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
+from mldebug_mcp.measure.quality import auc_of, is_of_a_guess
 from mldebug_mcp.measure.rewards import kept_rise
 from mldebug_mcp.measure.usual import USUAL
 from mldebug_mcp.text import figure
@@ -100,6 +101,14 @@ def _one_pass(run: Run) -> str | None:
     )
 
 
+def _ranks_nothing(run: Run) -> str | None:
+    """Say that scores rank rows no better than a guess: where one class is rare they still do."""
+    auc = auc_of(run)
+    if auc is None or not is_of_a_guess(auc):
+        return None
+    return f"{auc.name} is {figure(float(auc.value[-1]))}, that of a guess, whatever the threshold"
+
+
 def _rewards_rise(run: Run) -> str | None:
     found = kept_rise(run)
     return None if found is None else f"the reward rises from {figure(found[0])} to {figure(found[1])} and stays"
@@ -146,6 +155,7 @@ _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
     "lr_too_high": (Need(_rewards_rise, HARDLY),),
     "kl_blowup": (Need(_rewards_rise, HARDLY),),
     "overfitting": (Need(_one_pass, HARDLY),),
+    "class_imbalance": (Need(_ranks_nothing, HARDLY),),
 }
 NEEDS: Mapping[str, tuple[Need, ...]] = {
     cause: (

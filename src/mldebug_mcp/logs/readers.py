@@ -42,6 +42,7 @@ TEXT_READERS = (
     "jsonl",
     "json_file",
     "megatron",
+    "yaml_records",
     "table",
     "bare_columns",
     "text_log",

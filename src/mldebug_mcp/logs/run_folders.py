@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from mldebug_mcp.access import open_input
+from mldebug_mcp.errors import InputError
 from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.ranks.files import Job, jobs_in
 from mldebug_mcp.logs.rotation import log_name
@@ -106,7 +108,8 @@ def runs_in(folder: Path, notes: list[str], most: int | None = None) -> list[Run
         most: Entries of the folder that are looked at; see `walk`.
     """
     files = list(walk(folder, MAX_DEPTH + 1, _may_hold_logs, notes, most))
-    paths = list(filter(may_be_log, files)) or list(filter(_may_be_text, files))
+    logs = [path for path in files if may_be_log(path) or _lists_records(path)]
+    paths = logs or list(filter(_may_be_text, files))
     jobs = jobs_in(folder, paths)
     of_ranks = {path for job in jobs for files in job.ranks.values() for path in files}
     found: dict[Path, RunFolder] = {}
@@ -144,6 +147,17 @@ def may_be_log(path: PurePath) -> bool:
     if name in _NOT_LOGS or name.startswith("."):
         return False
     return name.lower().endswith(LOG_SUFFIXES) or name.lower() in STREAMS or "tfevents" in name or name == EVALUATIONS
+
+
+def _lists_records(path: Path) -> bool:
+    """Say whether a YAML file is a list, as a loop appends its records to one: a configuration is a mapping."""
+    if path.suffix.lower() not in (".yaml", ".yml") or path.name in _NOT_LOGS or path.name.startswith("."):
+        return False
+    try:
+        with open_input(path) as file:
+            return file.read(2) == b"- "
+    except (InputError, OSError):
+        return False
 
 
 def _may_be_text(path: Path) -> bool:

@@ -11,7 +11,10 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.shares import as_share, as_shares
 from mldebug_mcp.measure.unknown import CannotTell
 
-__all__ = ["ACCURACIES", "all_zero", "as_share", "as_shares", "is_auc", "quality_metrics", "ranking_metrics"]
+__all__ = [
+    "ACCURACIES", "all_zero", "as_share", "as_shares", "auc_of", "goes_on_falling", "is_auc", "is_of_a_guess",
+    "quality_metrics", "ranking_metrics",
+]  # fmt: skip
 
 ACCURACIES = ("eval_accuracy", "accuracy")
 """What accuracies are called, that of evaluation first."""
@@ -30,6 +33,11 @@ _RANKINGS = (Quantity.NDCG, Quantity.MRR, Quantity.HIT_RATE)
 _AT_RANKS = (Quantity.RECALL, Quantity.PRECISION, Quantity.AVERAGE_PRECISION, Quantity.F1, Quantity.CORRELATION)
 _AT_RANK = re.compile(r"@[_ ]?\d")
 """... and what is a ranking where the name says of how many; without that it counts beside one of the sure ones."""
+NEAR_AUC, LEAST_AUC = 0.04, 8
+"""How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
+EARLY, FALL, LEAST_LOSSES = 4, 0.03, 4
+"""Part of the evaluations in which the frequencies of classes are learnt, the share by which a loss falls at all, and
+evaluations. Chosen: a quarter, as frequencies come first; beyond noise; both halves then hold two."""
 _CLOCKS = re.compile(
     r"time|second|per_s|speed|throughput|steps?$|epoch|samples|num_|_num|count|total|size|tokens|flos|memory|mem_|lr$"
     r"|learning_rate|length|ppl_max|std|support|threshold"
@@ -82,3 +90,24 @@ def _stands_beside(run: Run, name: str) -> bool:
 def is_auc(series: Series) -> bool:
     """Say whether a metric is an area under the ROC curve, also of a set with a name or a number of its own."""
     return series.role is not None and series.role.quantity is Quantity.AUC
+
+
+def auc_of(run: Run) -> Series | None:
+    """Return the area under the ROC curve without what is not finite, that of evaluation first; None if none is."""
+    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
+    return aucs[0].finite if aucs else None
+
+
+def is_of_a_guess(auc: Series) -> bool:
+    """Say whether an area of evaluation stays at one half, which is that of any ranking without the inputs."""
+    if not auc.name.startswith("eval_") or len(auc) < LEAST_AUC:
+        return False
+    later = float(np.median(auc.value[len(auc) // 2 :]))
+    return abs(later - 0.5) <= NEAR_AUC and float(auc.value.max()) <= 0.5 + 2 * NEAR_AUC
+
+
+def goes_on_falling(run: Run) -> bool:
+    """Say whether the evaluation loss falls beyond its first evaluations, in which class frequencies are learnt."""
+    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
+    after = loss[len(loss) // EARLY :]
+    return len(loss) >= LEAST_LOSSES and after[0] > 0 and float(after[-2:].max()) < (1 - FALL) * after[0]

@@ -63,7 +63,8 @@ class Hypothesis(Model):
     because: list[Text] = Field(default_factory=list, description="Findings that speak for it, in bits.")
     against: list[Text] = Field(default_factory=list, description="Findings that speak against it, in bits.")
     symptoms: list[str] = Field(
-        default_factory=list, description="Ids of the findings that are present and speak for it, by a bit or more if any does; strongest first."
+        default_factory=list,
+        description="Ids of the findings that are present and speak for it, strongest first: by a bit or more, if any.",
     )
     separates: Text = Field("", description="The check, by its id, that would tell it from the next hypothesis.")
     fix: Text = Field("", description="What usually helps once the cause is confirmed.")

@@ -54,3 +54,14 @@ def test_the_auc_of_evaluation_is_judged_before_that_of_training() -> None:
 def test_a_good_ranking_that_is_lost_was_not_a_guess() -> None:
     run = run_of({"ndcg@10": {step: 0.6 if step == 25 else 0.3 for step in AT}}, loss=LOSS)
     assert state(NAME, run) is State.UNKNOWN
+
+
+def test_an_auc_of_a_guess_tells_that_nothing_but_frequencies_is_learnt_or_that_it_is_measured_wrongly() -> None:
+    """A loss of evaluation falls at first in any case, as the frequencies of the classes are learnt."""
+    at, auc = range(25, 325, 25), {step: 0.5 + 0.01 * (-1) ** step for step in range(25, 325, 25)}
+    first = {step: 0.69 if step == 25 else 0.43 for step in at}
+    on = {step: 0.69 - step / 1000 for step in at}
+    assert state("eval_learns_nothing", run_of(loss=LOSS, eval_loss=first, eval_auc=auc)) is State.PRESENT
+    assert state("eval_score_behind_loss", run_of(loss=LOSS, eval_loss=first, eval_auc=auc)) is not State.PRESENT
+    assert state("eval_learns_nothing", run_of(loss=LOSS, eval_loss=on, eval_auc=auc)) is not State.PRESENT
+    assert state("eval_score_behind_loss", run_of(loss=LOSS, eval_loss=on, eval_auc=auc)) is State.PRESENT

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -306,6 +307,20 @@ def test_a_schedule_as_long_as_the_run_is_absent(rate: np.ndarray[tuple[int], np
     assert state("lr_schedule_short", run_of(learning_rate=1e-4 * rate)) is State.ABSENT
 
 
+@pytest.mark.parametrize(
+    ("rate", "step"),
+    [(0.1 ** np.minimum(np.floor(AT * 24), 20), 26), (np.exp(-AT * 40), 35)],
+    ids=["tenths", "exponential"],
+)
+def test_a_rate_that_comes_to_nothing_in_the_first_quarter_is_present(
+    rate: np.ndarray[tuple[int], np.dtype[np.float64]], step: float
+) -> None:
+    finding = seen("lr_schedule_short", run_of(learning_rate=1e-4 * rate))
+    assert finding.state is State.PRESENT
+    assert finding.steps[0] == pytest.approx(step, abs=3)
+    assert "of the sum of all" in finding.summary
+
+
 def test_a_few_records_cannot_tell() -> None:
     assert state("lr_schedule_short", run_of(learning_rate=[3.0, 2.0, 1.0, 1.0])) is State.UNKNOWN
 
@@ -332,3 +347,16 @@ def test_a_rate_that_starts_over_in_each_epoch_is_not_the_cosine_that_is_configu
 def test_a_rate_of_stages_that_goes_back_up_jumps() -> None:
     rate = np.concatenate([np.full(15, 4e-3), np.full(9, 4e-4), np.full(12, 4e-3)])
     assert state("lr_jump", run_of(learning_rate=rate, loss=decay(36))) is State.PRESENT
+
+
+@pytest.mark.parametrize(("at", "expected"), [(120, State.PRESENT), (60, State.ABSENT)])
+def test_a_schedule_that_starts_over_where_the_run_was_resumed_is_told(at: int, expected: State) -> None:
+    rate = np.concatenate([1e-3 * COSINE[:120], 1e-3 * COSINE[:80]])
+    run = replace(run_of(learning_rate=rate, loss=decay(200)), resumes=(float(at),))
+    assert state("lr_jump", run) is State.PRESENT
+    assert state("lr_jump_at_resume", run) is expected
+
+
+def test_a_rate_that_does_not_jump_has_no_jump_at_a_resume() -> None:
+    run = replace(run_of(learning_rate=1e-3 * COSINE, loss=decay(200)), resumes=(120.0,))
+    assert state("lr_jump_at_resume", run) is State.UNKNOWN

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.columns import Columns
-from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, taking_turns
+from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
@@ -22,7 +22,7 @@ from mldebug_mcp.logs.conventions.losses import (
     perplexity_alone,
 )
 from mldebug_mcp.logs.conventions.pairs import pairs
-from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, symbols, time_and_data
+from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
 from mldebug_mcp.logs.kinds import BOOSTER
 
 
@@ -56,7 +56,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
     time_and_data,
     clock,
-    symbols,
+    rates,
     percentages,
     memory,
     mean_reward,
@@ -68,6 +68,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     perplexity_alone,
     taking_turns,
     held_evaluation,
+    scores_of_evaluation,
     batch_in_epoch,
     filtered_nan,
 )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
 from mldebug_mcp.logs.names import canonical
+from mldebug_mcp.logs.roles import role_of
+from mldebug_mcp.logs.run import Floats
 
 HELD = 3
 """Records with one evaluation loss, on average, from which on it is one that is printed again; chosen by hand."""
+LEAST_BESIDE, MOST_EVALUATED = 2, 0.5
+"""Evaluations, and the share of the training records beside which they stand at most, where it tells something that a
+score is logged with them alone. Chosen: once an epoch, both are logged together."""
 LEAST_HELD = 2
 """Records from one change to the next, as a rule, where an evaluation is printed again until the next one."""
 
@@ -57,6 +64,40 @@ def held_evaluation(columns: Columns) -> str | None:
         columns[name].extend(stretches_of(at[kept]), value[kept])
     unknown = "" if first else ", that of the first ones was worked out before the log begins and is left out"
     return f"{name} is printed again with each record: only records where it changes are evaluations{unknown}"
+
+
+def scores_of_evaluation(columns: Columns) -> str | None:
+    """A score that is logged with the evaluation losses, and with no other of the training losses, is of evaluation."""
+    names = {canonical(name): name for name in columns}
+    if not {"loss", "eval_loss"} <= names.keys():
+        return None
+    places = _places(columns)
+    trained, evaluated = (np.unique(places(columns[names[name]].arrays()[0])) for name in ("loss", "eval_loss"))
+    if len(evaluated) < LEAST_BESIDE or np.isin(trained, evaluated).mean() > MOST_EVALUATED:
+        return None
+    told = []
+    for name in list(columns):
+        role, new = role_of(name), f"eval_{name}"
+        if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
+            continue
+        if canonical(new) not in names and np.array_equal(np.unique(places(columns[name].arrays()[0])), evaluated):
+            columns[new] = columns.pop(name)
+            columns[new].logged_as = columns[new].logged_as or name
+            told.append(name)
+    if not told:
+        return None
+    return (
+        f"{', '.join(told[:3])}: read as of evaluation, as {'it is' if len(told) == 1 else 'they are'} logged with it"
+    )
+
+
+def _places(columns: Columns) -> Callable[[Rows], Floats]:
+    """Return what tells the steps of records, or their numbers where the records count no step."""
+    counter = next((column for name, column in columns.items() if canonical(name) == "step"), None)
+    if counter is None or not len(counter):
+        return lambda rows: rows.astype(np.float64)
+    at, step = counter.arrays()
+    return lambda rows: step[np.clip(np.searchsorted(at, rows, side="right") - 1, 0, len(step) - 1)]
 
 
 def _within_an_epoch(columns: Columns) -> bool:

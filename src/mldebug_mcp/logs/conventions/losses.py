@@ -15,7 +15,7 @@ from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
-_ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2")
+_ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -48,13 +48,13 @@ def named_loss(columns: Columns) -> str | None:
     if any(canonical(name) in ("loss", "reward", "policy_loss", "value_loss") for name in columns):
         return None
     own = [name for name in columns if not name.startswith(SET_ASIDE)]
-    names = {_bare(name) or name.lower(): name for name in own if not is_evaluation(name) and not _is_elsewhere(name)}
+    names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
         return None
-    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == found[0]]
+    evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == found[0]]
     columns["loss"] = columns[names[found[0]]]
     if not _OF_EMBEDDINGS.search(found[0]):  # those keep their own name too: it says what the loss can tell
         columns.pop(names[found[0]])
@@ -62,6 +62,11 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_held_out(name: str) -> bool:
+    """Say whether a name says, in whatever place, that held-out data were measured: `train/holdout_objective`."""
+    return is_evaluation(name) or sorted_out(segments_of(name[:MAX_NAME])).phase == "eval"
 
 
 def _is_elsewhere(name: str) -> bool:
@@ -129,7 +134,7 @@ def evaluation_of_its_name(columns: Columns) -> str | None:
     if loss is None or any(canonical(name) == "eval_loss" for name in columns):
         return None
     measure = _bare(loss)
-    evaluated = [name for name in columns if is_evaluation(name) and _bare(name) == measure]
+    evaluated = [name for name in columns if _is_held_out(name) and _bare(name) == measure]
     if (measure not in _ERRORS and not measure.endswith("loss")) or len(evaluated) != 1:
         return None
     columns["eval_loss"] = columns.pop(evaluated[0])
@@ -143,8 +148,14 @@ def _is_measured(column: Column) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean."""
-    words = sorted_out(segments_of(name[:MAX_NAME]))
+    """Return the words of a name that say what is measured: not of which phase it is, nor that it is a mean.
+
+    What is a place elsewhere is measured where nothing else is named: `train/objective`.
+    """
+    segments = segments_of(name[:MAX_NAME])
+    words = sorted_out(segments)
+    if not words.base and segments and segments[-1][-1] in _ERRORS:
+        return segments[-1][-1]
     return "_".join([*words.base, *words.numbers])
 
 

@@ -8,8 +8,10 @@ from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
 
-NORMS, RATES = ("|g|", "||g||", "|grad|", "||grad||"), ("eta", "η")
-"""Symbols of papers for the norm of the gradient and for the learning rate."""
+RATES = ("eta", "η")
+"""Symbols of papers for the learning rate."""
+BARE_SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3}
+"""Units of time that columns are called by alone, in seconds."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
 MIB, BYTES = 2.0**-10, 2.0**-30
@@ -29,31 +31,41 @@ def time_and_data(columns: Columns) -> str | None:
 
 
 def clock(columns: Columns) -> str | None:
-    """A column `time` is the time of a step beside a data_time; else, where it only goes up, it is a clock."""
-    for name in ("time", "Time", "train/time"):
-        if name in columns and not {"step_time", "elapsed"} & columns.keys():
-            value = columns[name].values()
-            if "data_time" in columns:
-                columns["step_time"] = columns.pop(name)
-            elif len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]:
-                columns["elapsed"] = columns.pop(name)
+    """A column `time` is the time of a step beside a data_time; else, where it only goes up, it is a clock.
+
+    One that is called by a unit of time alone is a clock where it goes up, and else the time of a step.
+    """
+    for name in [one for one in columns if one in ("time", "Time", "train/time") or _bare(one) in BARE_SECONDS]:
+        if {"step_time", "elapsed"} & {canonical(one) for one in columns}:
+            return None
+        value, unit = columns[name].values(), BARE_SECONDS.get(_bare(name))
+        if unit is not None:
+            columns[name].scale(unit)
+        goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
+        if "data_time" in columns or (unit is not None and not goes_up):
+            columns["step_time"] = columns.pop(name)
+        elif goes_up:
+            columns["elapsed"] = columns.pop(name)
+        if unit is not None:
+            return f"{name!r} is read as the {'elapsed time' if 'elapsed' in columns else 'step_time'}"
     return None
 
 
-def symbols(columns: Columns) -> str | None:
-    """`|g|` is the norm of the gradient, and `eta` the learning rate where it is no time that is left."""
-    named = {canonical(name) for name in columns}
-    told = []
-    for name in [one for one in columns if one.strip().lower() in (*NORMS, *RATES)]:
-        role = "grad_norm" if name.strip().lower() in NORMS else "learning_rate"
+def _bare(name: str) -> str:
+    """Return a name without what it stands below: `train/sec` is sec."""
+    return name.rpartition("/")[2].strip().lower()
+
+
+def rates(columns: Columns) -> str | None:
+    """`eta` is the learning rate where it is no time that is left."""
+    if any(canonical(name) == "learning_rate" for name in columns):
+        return None
+    for name in [one for one in columns if _bare(one) in RATES]:
         value = columns[name].values()
-        is_rate = bool(np.all((value >= 0) & (value < 1)))
-        if role in named or not len(value) or (role == "learning_rate" and not is_rate):
-            continue
-        columns[role] = columns.pop(name)
-        named.add(role)
-        told.append(f"{name!r} is read as {role}")
-    return ", ".join(told) or None
+        if len(value) and bool(np.all((value >= 0) & (value < 1))):
+            columns["learning_rate"] = columns.pop(name)
+            return f"{name!r} is read as learning_rate"
+    return None
 
 
 def percentages(columns: Columns) -> str | None:

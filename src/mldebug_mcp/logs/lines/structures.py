@@ -43,7 +43,7 @@ class Structures:
         bar = bar_in(line)
         cells = bar.head if bar is not None and not bar.around else message
         row = self.table.take(cells) if message.strip() else None
-        if row is not None and any(map(is_telling, row)):
+        if row and (self.table.tells or any(map(is_telling, row))):
             self._records.bars.end()
             self._records.assembler.whole(number, row)
         return row is not None

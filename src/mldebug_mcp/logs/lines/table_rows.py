@@ -16,7 +16,6 @@ from mldebug_mcp.logs.lines.said import Said
 from mldebug_mcp.logs.lines.shapes import Shape, learn
 from mldebug_mcp.logs.lines.skeletons import Skeletons
 from mldebug_mcp.logs.lines.tables import Layout, Table
-from mldebug_mcp.logs.names import is_telling
 
 MAX_KINDS = 200
 """Kinds of rows that are remembered."""
@@ -63,7 +62,7 @@ def _learn(skeletons: Skeletons, line: int, table: Table) -> Shape | None:
             return Said()
         row = scratch.take(text)
         goes_on = scratch.layout == table.layout and scratch.expects_row
-        return Said(record=dict(row)) if row and goes_on and any(map(is_telling, row)) and kept_as_told(row) else Said()
+        return Said(record=dict(row)) if row and goes_on and table.tells and kept_as_told(row) else Said()
 
     shape = learn(skeletons.line(line), skeletons.numbers_in(line), read)
     return None if shape is None or shape.fixed or shape.short or not shape.like.record else shape

@@ -10,6 +10,8 @@ from mldebug_mcp.logs.names import counts_rows, is_known, is_telling, may_hold_n
 from mldebug_mcp.logs.numbers import parse_number
 
 _GAP = re.compile(r"\s*[\t|]\s*|\s{2,}")
+_BAR = re.compile(r"(?<=\s)\|{1,2}g(?:rad)?\|{1,2}(?=\s)|\|", re.IGNORECASE)
+"""The bar between two cells; those of a norm, `|g|`, are none."""
 _CELL = re.compile(r"\S+(?: \S+)*")
 _WORD = re.compile(r"\S+")
 _OF_TOTAL = re.compile(r"(\d+)/\d+")
@@ -69,6 +71,11 @@ class Table:
     def open(self) -> bool:
         """Whether rows may follow."""
         return bool(self._names)
+
+    @property
+    def tells(self) -> bool:
+        """Whether one of its columns is one that only training or evaluation prints: then its rows are records."""
+        return any(map(is_telling, self._names))
 
     @property
     def expects_row(self) -> bool:
@@ -242,6 +249,9 @@ def _split(line: str, *, spaced: bool) -> list[str]:
     listed = line.strip()
     if listed[:1] == "[" and listed[-1:] == "]":  # fastai without bars prints Python lists
         return [cell.strip(" '\"") for cell in listed[1:-1].split(",")]
+    if listed[:2] == "| " and listed[-2:] == " |":  # Markdown: cells may be empty, and a name be `|g|`
+        ends = [0, *(bar.end() for bar in _BAR.finditer(listed) if bar[0] == "|"), len(listed)]
+        return [listed[start : end - 1].strip() for start, end in pairwise(ends[1:-1])]
     cells = line.split() if spaced else _GAP.split(line.strip(" |\t\r\n"))
     return _single_spaced(cells[0]) if len(cells) == 1 else cells
 

@@ -61,6 +61,8 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "num_epoch": (Q.EPOCH, "", 1.0),
     "time/iterations": (None, "", 1.0),  # Stable-Baselines3 counts rollouts
     "time/episodes": (None, "", 1.0),
+    **dict.fromkeys(("ltrain", "ltrn"), (Q.LOSS, "", 1.0)),
+    **dict.fromkeys(("lval", "lvalid", "ltest", "ldev"), (Q.LOSS, "eval", 1.0)),
     "trl": (Q.LOSS, "", 1.0),
     "tel": (Q.LOSS, "eval", 1.0),
     "l_pix": (Q.LOSS, "", 1.0),
@@ -69,6 +71,7 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "valid_loss/mse": (Q.LOSS, "eval", 1.0),
     "clip_val_loss": (Q.LOSS, "eval", 1.0),
     "norm": (Q.GRADIENT_NORM, "", 1.0),
+    **dict.fromkeys(("|g|", "||g||", "|grad|", "||grad||"), (Q.GRADIENT_NORM, "", 1.0)),
     "scaler_scale": (Q.LOSS_SCALE, "", 1.0),
     "x/lr0": (Q.LEARNING_RATE, "", 1.0),
     "token_acc": (Q.ACCURACY, "", 1.0),  # ms-swift has no other

@@ -236,7 +236,7 @@ SYNONYMS = _words(
     dice: mdice
     ndcg: dcg
     mrr:
-    hit: hits hr
+    hit: hits hr pck
     bleu: sacrebleu
     chrf:
     rouge: rouge1 rouge2 rougel rougelsum

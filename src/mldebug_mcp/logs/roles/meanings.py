@@ -12,7 +12,7 @@ MEANINGS: dict[frozenset[str], Q] = {
         Q.TOKEN_ACCURACY: "token accuracy",
         Q.PERPLEXITY: "perplexity, lm perplexity loss",
         Q.BITS: "bpb",
-        Q.GRADIENT_NORM: "gradient norm, gradient weight norm, policy gradient norm, l2 gradient norm",
+        Q.GRADIENT_NORM: "gradient norm, gradient weight norm, policy gradient norm, l2 gradient norm, l2 gradient",
         Q.WEIGHT_NORM: "weight norm",
         Q.UPDATE_RATIO: "update fraction, update weight fraction",
         Q.LEARNING_RATE: "learning rate, policy learning rate, learning rate pg",
@@ -47,7 +47,7 @@ MEANINGS: dict[frozenset[str], Q] = {
         Q.DEVICE_MEMORY: "memory, gpu memory, memory reserved, memory allocated, memory active, gpu memory reserved, "
         "gpu memory allocated, gpu memory active, gpu memory utilisation",
         Q.HOST_MEMORY: "host memory, host memory utilisation",
-        Q.DEVICE_UTILISATION: "gpu utilisation",
+        Q.DEVICE_UTILISATION: "gpu utilisation, utilisation",
         Q.HOST_UTILISATION: "host utilisation",
         Q.TEMPERATURE: "temperature, gpu temperature",
         Q.POWER: "power, gpu power",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import compared
-from mldebug_mcp.measure.quality import ACCURACIES, as_shares, is_auc
+from mldebug_mcp.measure.quality import ACCURACIES, LEAST_AUC, as_shares, auc_of, goes_on_falling, is_of_a_guess
 from mldebug_mcp.measure.scale import uniform_loss
 from mldebug_mcp.measure.statistics import end_level, median, start_level
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
@@ -33,15 +31,6 @@ before it. Chosen: by hand."""
 POOR, BETTER, TIMES_GUESS, OF_FEW_ROWS = 0.6, 0.05, 1.5, 0.03
 """The most that a poor accuracy is, gains, is as many times that of a guess, and has by chance beyond. Chosen: by
 hand."""
-BETTER_LOSS = 0.15
-"""Share by which a loss of evaluation falls that learns. Chosen: far beyond what frequencies of classes are worth."""
-NEAR_AUC, LEAST_AUC = 0.04, 8
-"""How far from 0.5 the AUC of a guess may be, over so many evaluations. Chosen: the error over some hundred rows."""
-
-
-def _auc(run: Run) -> Series | None:
-    aucs = sorted((one for one in run.series.values() if is_auc(one)), key=lambda one: not one.name.startswith("eval_"))
-    return aucs[0].finite if aucs else None
 
 
 def _learnt(run: Run) -> float:
@@ -57,7 +46,7 @@ def eval_below_chance(run: Run) -> Evidence | None:
 
     Not this when: evaluation is about that of a guess. An accuracy needs the number of classes.
     """
-    uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), _auc(run)
+    uniform, name, auc = _uniform(run), next((one for one in ACCURACIES if one in run), None), auc_of(run)
     judged: list[tuple[Series, float, float]] = [] if auc is None else [(auc, 0.5, LOW_AUC)]
     if name is not None and uniform is not None:
         judged.append((run[name].finite, math.exp(-uniform), BELOW_CHANCE * math.exp(-uniform)))
@@ -97,24 +86,16 @@ def eval_learns_nothing(run: Run) -> Evidence | None:
         raise CannotTell("what is fine-tuned on text begins where it may well stay")
     if _learnt(run) > 1 - FALL:
         raise CannotTell("the training loss does not fall, so that evaluation need not either")
-    auc = _auc(run)
+    auc = auc_of(run)
     if auc is not None and auc.name.startswith("eval_") and len(auc) >= LEAST_AUC:
-        return None if _evaluation_falls(run) else _auc_of_a_guess(auc)
+        return _auc_of_a_guess(auc) if is_of_a_guess(auc) and not goes_on_falling(run) else None
     if "eval_loss" not in run or "eval_accuracy" not in run or len(run["eval_accuracy"].finite) < LEAST:
         raise CannotTell(f"no loss and accuracy, or AUC, of {LEAST} evaluations")
     return _no_better(run)
 
 
-def _evaluation_falls(run: Run) -> bool:
-    """Say whether evaluation gets better by its loss, so that it is the score which does not tell."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
-    return len(loss) >= LEAST and loss[0] > 0 and float(loss[-2:].max()) < (1 - BETTER_LOSS) * loss[0]
-
-
-def _auc_of_a_guess(auc: Series) -> Evidence | None:
+def _auc_of_a_guess(auc: Series) -> Evidence:
     later = median(auc.value[len(auc) // 2 :])
-    if abs(later - 0.5) > NEAR_AUC or float(auc.value.max()) > 0.5 + 2 * NEAR_AUC:
-        return None
     return Evidence(
         f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
         f"{figure(float(auc.value.max()))} at its highest, while the training loss falls",

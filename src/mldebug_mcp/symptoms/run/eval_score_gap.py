@@ -7,6 +7,7 @@ import numpy as np
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.fresh_gap import FIRST_PASS
 from mldebug_mcp.measure.loss_at_accuracy import loss_at_accuracy
+from mldebug_mcp.measure.quality import auc_of, goes_on_falling, is_of_a_guess
 from mldebug_mcp.measure.score_pairs import ScorePair, evaluation_scores, score_pairs
 from mldebug_mcp.measure.statistics import median, median_of_three
 from mldebug_mcp.symptoms.readings import outcome_of
@@ -53,8 +54,17 @@ def eval_loss_above_its_accuracy(run: Run) -> Evidence | None:
 def eval_score_behind_loss(run: Run) -> Evidence | None:
     """A score of evaluation comes no quarter of the way to its bound while the loss beside it falls to a fifth.
 
-    Not this when: it stands at one number (`eval_metric_constant`), or was good at once.
+    An AUC, which knows nothing of thresholds, stays that of a guess while the loss falls on and on. Not this when: it
+    stands at one number (`eval_metric_constant`), or was good at once.
     """
+    auc = auc_of(run)
+    if auc is not None and is_of_a_guess(auc) and goes_on_falling(run) and np.ptp(auc.value):
+        return Evidence(
+            f"{auc.name} is {figure(float(auc.value.max()))} at most in {len(auc)} evaluations, where a guess has 0.5, "
+            f"while the evaluation loss falls on to {figure(float(run['eval_loss'].finite.value[-1]))}",
+            steps=(float(auc.step[0]),),
+            values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
+        )
     scores = [one for one in evaluation_scores(run) if len(one) >= LEAST_BESIDE]
     if not scores or "eval_loss" not in run or len(run["eval_loss"].finite) < LEAST_BESIDE:
         raise CannotTell(f"no score and loss are logged for the same {LEAST_BESIDE} evaluations")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import (
     Decay,
@@ -21,7 +21,7 @@ from mldebug_mcp.measure.rate import (
 from mldebug_mcp.measure.rate_jump import jump_of
 from mldebug_mcp.measure.rounding import ends_by_rounding
 from mldebug_mcp.measure.statistics import last_decimal, median
-from mldebug_mcp.symptoms.readings import first_of, reading
+from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
 
@@ -49,18 +49,47 @@ SHARE = 0.1
 """Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
 STILL_LEARNS = 0.15
 """Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
+NEXT = 2.0
+"""Records by which a jump may stand beside a resume. Chosen: a record is written before it or behind it."""
 NEAR = 0.001
 """Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
 SMOOTH, BETWEEN = 5, 0.01
 """Rates, this far from peak and floor, that make a decay gradual. Chosen: the last stage of steps may be long."""
+WAY_LEFT, REST = 0.001, 0.75
+"""Share of the way, the sum of the rates, that is left to go in so large a share of the run. Chosen: a rate that waits
+for a plateau, and comes to nothing on one, stays at its peak for longer than a quarter."""
 
 
 def lr_schedule_short(run: Run) -> Evidence | None:
-    """The learning rate falls gradually to its lowest value and stays there for the rest of the run.
+    """The learning rate falls gradually to its lowest value and stays there, or comes to nothing, long before the end.
 
-    Not this when: that value is zero (`lr_zero`), or no small share of the peak; it goes down in a few stages.
+    Not this when: that value is zero (`lr_zero`), or no small share of the peak; it goes down in a few stages, which
+    leave the weights some way to go.
     """
     rate = run["learning_rate"].finite
+    return _comes_to_nothing(run, rate) or _stays_low(run, rate)
+
+
+def _comes_to_nothing(run: Run, rate: Series) -> Evidence | None:
+    """Say where hardly any of the way is left that all rates together can carry the weights."""
+    way = np.cumsum(np.maximum(rate.value, 0) * np.maximum(np.gradient(rate.step), 0))
+    if not way[-1] > 0:
+        return None
+    first = int(np.argmax(way >= (1 - WAY_LEFT) * way[-1]))
+    rest, peak, now = 1 - first / len(rate), float(rate.value.max()), float(rate.value[first])
+    if rest < REST:
+        return None
+    if ends_by_rounding(rate.value, rest):
+        raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
+    return Evidence(
+        f"learning_rate is {figure(now)} at {run.step_name} {figure(float(rate.step[first]))}, its peak "
+        f"{figure(peak)}: all further rates, {rest:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all",
+        steps=(float(rate.step[first]),),
+        values={"floor": float(rate.value[-1]), "peak": peak, "share_after": rest},
+    )
+
+
+def _stays_low(run: Run, rate: Series) -> Evidence | None:
     top = int(np.argmax(rate.value))
     peak, floor, after = float(rate.value[top]), float(rate.value[-1]), rate.value[top:]
     low = after <= floor + NEAR * peak
@@ -250,7 +279,29 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
-@question(*(one.outcome for one in READINGS), needs=_RATE, whole_run=True)
+def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
+    """The jump of the learning rate stands where the run was resumed, as its log or its steps tell.
+
+    Not this when: the log shows no resume there; the new stretch is configured to begin a schedule of its own.
+    """
+    rate = run["learning_rate"].finite
+    near = NEXT * median(np.abs(np.diff(rate.step)))
+    at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
+    if at is None:
+        return None
+    said = f"the learning rate jumps where the run was resumed, at {run.step_name} {figure(at)}"
+    return Evidence(said, steps=(at,), values={"resumed": at})
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(lr_jump_at_resume, 0.05, "idefics_80b_chronicles", of="lr_jump", as_chosen=True),
+    needs=_RATE,
+    whole_run=True,
+)
 def schedule(run: Run) -> Answers:
     """Look for a rate of zero, for jumps and for an end before the run's, then beside the configuration."""
-    return first_of(run, READINGS)
+    answers = first_of(run, READINGS)
+    jump = answers.get("lr_jump")
+    seen = lr_jump_at_resume(run, jump) if isinstance(jump, Evidence) and jump.present else None
+    return answers if seen is None else {**answers, "lr_jump_at_resume": seen}

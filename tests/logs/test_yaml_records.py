@@ -1,0 +1,56 @@
+"""Records that a loop appends to a list in YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.errors import InputError
+from mldebug_mcp.logs import read_run
+
+RECORDS = "".join(
+    f"- step: {at}\n  epoch: {at / 20}\n  train/loss: {2 - at / 50}\n  'opt lr': 0.001\n" for at in range(1, 41)
+)
+
+
+def test_a_list_of_records_is_read_with_its_steps(tmp_path: Path) -> None:
+    (tmp_path / "history.yaml").write_text(RECORDS)
+    run = read_run(tmp_path / "history.yaml")
+    assert run.formats == ("yaml",)
+    assert run["loss"].step.tolist()[:3] == [1, 2, 3]
+    assert run["loss"].value[-1] == 1.2
+
+
+def test_a_folder_is_searched_for_lists_beside_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "history.yaml").write_text(RECORDS)
+    (tmp_path / "config.yaml").write_text("learning_rate: 0.001\nmax_steps: 40\nbatch_size: 8\noptim: adamw_torch\n")
+    run = read_run(tmp_path)
+    assert len(run["loss"]) == 40
+    assert run.setting("max_steps") == 40
+
+
+def test_mappings_inside_of_records_and_numbers_that_are_not_finite_are_read(tmp_path: Path) -> None:
+    text = "# a log\n---\n" + "".join(
+        f"- step: {at}\n  train:\n    loss: {'.nan' if at == 5 else at}\n  eval:\n    loss: 3.5\n" for at in range(1, 9)
+    )
+    (tmp_path / "log.yml").write_text(text)
+    run = read_run(tmp_path / "log.yml")
+    assert run["loss"].value[:4].tolist() == [1, 2, 3, 4]
+    assert len(run["loss"].finite) == 7
+    assert "eval_loss" in run
+
+
+def test_lines_that_are_no_keys_are_told_and_what_stands_around_them_is_read(tmp_path: Path) -> None:
+    (tmp_path / "log.yaml").write_text(
+        RECORDS + "Traceback: what now?\n- - -\n" + RECORDS.replace("step: ", "step: 1000")
+    )
+    run = read_run(tmp_path / "log.yaml")
+    assert len(run["loss"]) == 80
+    assert any("no keys of a record" in note for note in run.notes)
+
+
+def test_a_configuration_alone_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("learning_rate: 0.001\nsteps:\n  - 1\n  - 2\n")
+    with pytest.raises(InputError, match="no training log"):
+        read_run(tmp_path)
