@@ -34,7 +34,7 @@ from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.knowledge.errors import known_errors
 from mldebug_mcp.models import EntryHit, QuoteHit
 
-FILES = ("plain.jsonl", "titles.jsonl", "late.jsonl", "fresh.jsonl", "last.jsonl", "threads.jsonl", "real.jsonl")
+FILES = ("plain.jsonl", "titles.jsonl", "late.jsonl", "fresh.jsonl", "last.jsonl", "threads.jsonl", "real.jsonl", "symptoms.jsonl")
 VAGUE = 4
 """Causes that are right, from which on a menu answers as well: such a question leaves them open."""
 
