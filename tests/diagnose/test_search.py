@@ -213,7 +213,7 @@ def test_a_cause_of_which_the_question_says_the_contrary_is_left_out() -> None:
         ("my agent gives the same response to every prompt", "entropy_collapse"),
         ("the job was preempted and carries on from where it was, but the numbers are far worse", "resume_state_lost"),
         ("numpy gives identical crops in every worker", "pytorch_worker_random"),
-        ("which seed made our best of five runs so good, may I report it", "spinningup_three_seeds"),
+        ("which seed made our best of five runs so good, may I report it", "henderson_seeds_distributions"),
         ("the network only answers background, the mask is empty", "slavv_all_background"),
         ("accuracy of a two class model stays at 50 percent", "no_signal"),
     ],
@@ -254,7 +254,12 @@ def test_a_quote_is_found_with_its_year_and_what_was_trained() -> None:
         ("garbage after export to gguf", "train_eval_mismatch"),
         ("sawtooth loss with group_by_length", "length_grouped_batches"),
         ("训练过程中内存占用持续上涨", "memory_leak"),
-        ("loss does not converge", "menu_not_learning"),
+        ("loss does not converge", "lr_too_low"),
+        ("its/s slowly declines over the day, no change in memory", "throughput_degradation"),
+        ("loss 3.871 with 48 classes and it does not move", "no_signal"),
+        ("first logged loss is 11.9 for a 32k vocabulary", "bad_init"),
+        ("loss converges to 4.134 with 168 classes and won't get lower", "double_softmax"),
+        ("gnerated text never stops, no eos tokn", "tokenizer_mismatch"),
     ],
 )
 def test_a_symptom_in_plain_words_leads_to_its_cause_among_the_first_three(query: str, cause: str) -> None:
@@ -267,7 +272,17 @@ def test_a_message_in_the_question_is_the_first_error_found() -> None:
     assert errors[0].id == "labels_out_of_range"
 
 
-@pytest.mark.parametrize("query", ["how to convert a pdf to word", "best pizza recipe", "train to Berlin"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how to convert a pdf to word",
+        "best pizza recipe",
+        "train to Berlin",
+        "how do I rename many files in bash",
+        "keyboard key is stuck",
+        "wifi drops every ten minutes",
+    ],
+)
 def test_a_question_of_another_field_is_answered_with_nothing(query: str) -> None:
     answer = search_folklore(query)
     assert (answer.quotes, answer.entries) == ([], [])

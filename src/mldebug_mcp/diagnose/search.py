@@ -23,8 +23,6 @@ Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
 MAX_LIMIT = 20
 LEADING = 2
 """Causes of an item of a menu whose words it has: the others are less likely."""
-USUAL, MOST_COMMON = 10.0, 50.0
-"""Of 1000 runs: a prior that is neither common nor rare, and one beyond which nothing gets more likely to be meant."""
 OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
@@ -208,7 +206,6 @@ def _of_cause(cause: Cause) -> Document:
         text=f"{plain(cause.summary)} {plain(cause.fix)}",
         tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN)),
         generality=2,
-        common=min(max(cause.prior.values()), MOST_COMMON) / USUAL,
         asked=tuple(
             plain(item.seen)
             for menu in catalogue().menus.values()
