@@ -240,6 +240,19 @@ def test_an_answer_says_where_sources_disagree_and_of_what_time_and_size_they_ar
     assert search_folklore("CUDA out of memory at the first step").notes == []
 
 
+@pytest.mark.parametrize(
+    ("query", "cause"),
+    [
+        ("KL to the reference model explodes in PPO", "kl_blowup"),
+        ("chosen and rejected logps both fall in dpo", "dpo_collapse"),
+        ("attention logits grow for a long time, then the loss diverges", "logit_drift"),
+    ],
+)
+def test_sources_that_disagree_are_told_of_the_likeliest_cause(query: str, cause: str) -> None:
+    told = next(note for note in search_folklore(query).notes if note.startswith("sources disagree here"))
+    assert f"explain('{cause}')" in told
+
+
 def test_a_quote_is_found_with_its_year_and_what_was_trained() -> None:
     quote = next(hit for hit in search_folklore("PaLM spikes bad data", limit=20).quotes if hit.id.startswith("palm"))
     assert (quote.year, quote.regime) == ("2022", "pretraining of language models, up to 540B parameters")
