@@ -23,7 +23,7 @@ from mldebug_mcp import knowledge
 from mldebug_mcp.diagnose.search import indexed
 from mldebug_mcp.knowledge.asked import asked_for
 from mldebug_mcp.knowledge.documents import Document
-from mldebug_mcp.knowledge.learnt import FILE, OTHER, features
+from mldebug_mcp.knowledge.learnt import FILE, NO_CAUSE, OTHER, features
 from mldebug_mcp.knowledge.search_index import Index
 
 Floats = NDArray[np.float32]
@@ -70,7 +70,8 @@ def of_entries(documents: Sequence[Document]) -> Iterator[Lesson]:
         if one.kind == "cause":
             yield from (Lesson(said, {one.id: 1.0}, OWN) for said in ways(one))
         text = one.summary if one.kind == "quote" else one.text
-        yield from (Lesson(text[:LONGEST], {cause: 1.0}, SPEAKING) for cause in one.leads_to)
+        led = one.leads_to or ((NO_CAUSE,) if one.kind in ("error", "symptom") else ())
+        yield from (Lesson(text[:LONGEST], {cause: 1.0}, SPEAKING) for cause in led)
         for said in asked_for((*one.tags, one.id)) if one.kind in ("quote", "symptom") else ():
             topics.setdefault(said, Counter()).update(one.leads_to)
     for said, about in topics.items():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mldebug_mcp.knowledge import catalogue
-from mldebug_mcp.knowledge.learnt import OTHER, features, learnt
+from mldebug_mcp.knowledge.learnt import NO_CAUSE, OTHER, features, learnt
 
 
 def test_every_cause_of_the_playbook_was_learnt() -> None:
-    assert set(learnt().causes) == {*catalogue().causes, OTHER}
+    assert set(learnt().causes) == {*catalogue().causes, NO_CAUSE, OTHER}
 
 
 def test_words_that_stand_near_each_other_are_a_pair_whichever_comes_first() -> None:

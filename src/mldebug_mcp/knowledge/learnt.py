@@ -1,6 +1,6 @@
 """Which causes a question is about, learnt from phrases and questions whose causes are known.
 
-`learnt.npz` holds a linear model (a softmax over the causes, and one more class for questions of other fields): how
+`learnt.npz` holds a linear model (a softmax over the causes, and classes for what leads to none and for questions of other fields): how
 much each word, each tag that the question names and each pair of words that stand near each other speaks for each
 cause. `python -m benchmarks.search.learn` fits it anew.
 """
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FILE = "learnt.npz"
 NEAR = 3
 """Words that stand at most so far from each other are a pair (fitted on half of the questions of benchmarks/search)."""
-OTHER = ""
-"""The class of questions of other fields."""
+OTHER, NO_CAUSE = "", "*"
+"""The classes of questions of other fields, and of what is known here and leads to no cause, such as some errors."""
 
 
 def features(words: Sequence[str], tags: Sequence[str]) -> Iterator[str]:
@@ -71,8 +71,8 @@ class Learnt:
         speaks = rarity @ self.weights[known]
         scores = speaks / np.linalg.norm(rarity) + self.bias
         shares = np.exp(scores - scores.max())
-        likely = dict(zip(self.causes, (shares / shares.sum()).tolist(), strict=True))
-        likely.pop(OTHER, None)
+        told = zip(self.causes, (shares / shares.sum()).tolist(), strict=True)
+        likely = {cause: share for cause, share in told if cause not in (OTHER, NO_CAUSE)}
         other = self.causes.index(OTHER) if OTHER in self.causes else None
         return Reading(likely, float(speaks.max() - (0.0 if other is None else speaks[other])))
 
