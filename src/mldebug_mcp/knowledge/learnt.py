@@ -1,8 +1,8 @@
 """Which causes a question is about, learnt from phrases and questions whose causes are known.
 
-`learnt.npz` holds a linear model (a softmax over the causes, and classes for what leads to none and for questions of other fields): how
-much each word, each tag that the question names and each pair of words that stand near each other speaks for each
-cause. `python -m benchmarks.search.learn` fits it anew.
+`learnt.npz` holds a linear model (a softmax over the causes, and classes for what leads to none and for questions of
+other fields): how much each word, each tag that the question names and each pair of words that stand near each other
+speaks for each cause. `python -m benchmarks.search.learn` fits it anew.
 """
 
 from __future__ import annotations
