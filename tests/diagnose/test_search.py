@@ -213,7 +213,7 @@ def test_a_cause_of_which_the_question_says_the_contrary_is_left_out() -> None:
         ("my agent gives the same response to every prompt", "entropy_collapse"),
         ("the job was preempted and carries on from where it was, but the numbers are far worse", "resume_state_lost"),
         ("numpy gives identical crops in every worker", "pytorch_worker_random"),
-        ("which seed made our best of five runs so good, may I report it", "spinningup_three_seeds"),
+        ("which seed made our best of five runs so good, may I report it", "henderson_seeds_distributions"),
         ("the network only answers background, the mask is empty", "slavv_all_background"),
         ("accuracy of a two class model stays at 50 percent", "no_signal"),
     ],
@@ -240,6 +240,19 @@ def test_an_answer_says_where_sources_disagree_and_of_what_time_and_size_they_ar
     assert search_folklore("CUDA out of memory at the first step").notes == []
 
 
+@pytest.mark.parametrize(
+    ("query", "cause"),
+    [
+        ("KL to the reference model explodes in PPO", "kl_blowup"),
+        ("chosen and rejected logps both fall in dpo", "dpo_collapse"),
+        ("attention logits grow for a long time, then the loss diverges", "logit_drift"),
+    ],
+)
+def test_sources_that_disagree_are_told_of_the_likeliest_cause(query: str, cause: str) -> None:
+    told = next(note for note in search_folklore(query).notes if note.startswith("sources disagree here"))
+    assert f"explain('{cause}')" in told
+
+
 def test_a_quote_is_found_with_its_year_and_what_was_trained() -> None:
     quote = next(hit for hit in search_folklore("PaLM spikes bad data", limit=20).quotes if hit.id.startswith("palm"))
     assert (quote.year, quote.regime) == ("2022", "pretraining of language models, up to 540B parameters")
@@ -254,7 +267,12 @@ def test_a_quote_is_found_with_its_year_and_what_was_trained() -> None:
         ("garbage after export to gguf", "train_eval_mismatch"),
         ("sawtooth loss with group_by_length", "length_grouped_batches"),
         ("训练过程中内存占用持续上涨", "memory_leak"),
-        ("loss does not converge", "menu_not_learning"),
+        ("loss does not converge", "lr_too_low"),
+        ("its/s slowly declines over the day, no change in memory", "throughput_degradation"),
+        ("loss 3.871 with 48 classes and it does not move", "no_signal"),
+        ("first logged loss is 11.9 for a 32k vocabulary", "bad_init"),
+        ("loss converges to 4.134 with 168 classes and won't get lower", "double_softmax"),
+        ("gnerated text never stops, no eos tokn", "tokenizer_mismatch"),
     ],
 )
 def test_a_symptom_in_plain_words_leads_to_its_cause_among_the_first_three(query: str, cause: str) -> None:
@@ -267,7 +285,17 @@ def test_a_message_in_the_question_is_the_first_error_found() -> None:
     assert errors[0].id == "labels_out_of_range"
 
 
-@pytest.mark.parametrize("query", ["how to convert a pdf to word", "best pizza recipe", "train to Berlin"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how to convert a pdf to word",
+        "best pizza recipe",
+        "train to Berlin",
+        "how do I rename many files in bash",
+        "keyboard key is stuck",
+        "wifi drops every ten minutes",
+    ],
+)
 def test_a_question_of_another_field_is_answered_with_nothing(query: str) -> None:
     answer = search_folklore(query)
     assert (answer.quotes, answer.entries) == ([], [])

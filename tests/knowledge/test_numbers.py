@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mldebug_mcp import search_folklore
-from mldebug_mcp.knowledge.numbers import AT_CHANCE, AT_START, OF_PAIRS, meanings
+from mldebug_mcp.knowledge.numbers import AT_CHANCE, AT_START, OF_PAIRS, OF_SOFTMAX, meanings
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,8 @@ from mldebug_mcp.knowledge.numbers import AT_CHANCE, AT_START, OF_PAIRS, meaning
         ("binary loss of 0.693", 2),
         ("loss 10.82 and does not move", 50_257),
         ("1.386 with four classes", 4),
+        ("loss 3.871 with 48 classes", 48),
+        ("infonce at 5.951 with batch size 384", 384),
     ],
 )
 def test_the_loss_of_a_uniform_guess_is_recognised_rounded_or_cut_off(question: str, count: int) -> None:
@@ -30,6 +32,41 @@ def test_the_loss_of_a_uniform_guess_is_recognised_rounded_or_cut_off(question: 
 def test_a_first_loss_over_a_vocabulary_is_a_start_and_a_loss_of_pairs_tells_nothing_apart() -> None:
     assert next(meanings("gpt2 loss starts at 10.82")).tags == AT_START
     assert next(meanings("dpo loss stays at 0.6931")).tags == OF_PAIRS
+
+
+@pytest.mark.parametrize(
+    ("question", "least"),
+    [
+        ("will not go under 1.46 with ten classes", "ln(1 + 9/e)"),
+        ("converges to 3.62 on cifar100", "ln(1 + 99/e)"),
+        ("cannot get below 4.13 with 168 classes", "ln(1 + 167/e)"),
+    ],
+)
+def test_the_least_loss_of_a_softmax_that_is_applied_twice_is_recognised(question: str, least: str) -> None:
+    (found,) = meanings(question)
+    assert found.is_.startswith(least)
+    assert found.tags == OF_SOFTMAX
+
+
+@pytest.mark.parametrize(
+    "question", ["first loss is 11.9 for a 32k vocabulary", "initial cross entropy 38 on a 1000 class problem"]
+)
+def test_a_first_loss_above_that_of_a_uniform_guess_is_told(question: str) -> None:
+    (found,) = meanings(question)
+    assert found.is_.startswith("above ln ")
+    assert found.tags == AT_START
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "val loss 1.46 after epoch 3",
+        "loss is 4.7 from the first step with 1000 classes",
+        "first epoch of 10 classes: 120 s",
+    ],
+)
+def test_a_number_that_is_neither_least_nor_above_means_nothing(question: str) -> None:
+    assert list(meanings(question)) == []
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ Kind = Literal["quote", "cause", "symptom", "error", "menu", "any"]
 MAX_LIMIT = 20
 LEADING = 2
 """Causes of an item of a menu whose words it has: the others are less likely."""
-USUAL, MOST_COMMON = 10.0, 50.0
-"""Of 1000 runs: a prior that is neither common nor rare, and one beyond which nothing gets more likely to be meant."""
+LIKELIEST = 3
+"""Causes found first, of which it is told that sources disagree (chosen: of the others the question is hardly)."""
 OFTEN = (Frequency.ALWAYS, Frequency.USUALLY)
 MAX_QUERY = 500
 MAX_CHARACTERS = 5_200
@@ -129,12 +129,14 @@ def _notes(result: SearchResult, answer: Answer) -> list[str]:
 
 
 def _disagreements(result: SearchResult) -> Iterator[str]:
-    """Say where sources disagree about what was found, each side with its date and what was trained."""
+    """Say where sources disagree about the likeliest cause, each side with its date and what was trained."""
     known = catalogue()
-    found = {hit.id for hit in result.quotes} | {hit.id for hit in result.entries}
-    for cause in known.causes.values():
+    likeliest = [hit.id for hit in result.entries if hit.kind == "cause"][:LIKELIEST]
+    found = {hit.id for hit in result.quotes}
+    cited = [one.id for one in known.causes.values() if len(found.intersection(one.disagreeing)) > 1]
+    for cause in map(known.causes.__getitem__, [*likeliest, *cited]):
         sides = [known.quotes[quote].source for quote in cause.disagreeing]
-        if sides and (cause.id in found or len(found.intersection(cause.disagreeing)) > 1):
+        if sides:
             told = {side.title: f"{shorten(side.title, 60)} ({_era(side)})" for side in sides}
             yield f"sources disagree here: {'; '.join(told.values())}. explain('{cause.id}') sets them side by side"
             return
@@ -208,7 +210,6 @@ def _of_cause(cause: Cause) -> Document:
         text=f"{plain(cause.summary)} {plain(cause.fix)}",
         tags=(cause.id, cause.id, *(effect.symptom for effect in cause.effects if effect.frequency in OFTEN)),
         generality=2,
-        common=min(max(cause.prior.values()), MOST_COMMON) / USUAL,
         asked=tuple(
             plain(item.seen)
             for menu in catalogue().menus.values()

@@ -23,7 +23,6 @@ class Document:
         source: Who said it.
         asked: How people ask for it, beside what `asked.jsonl` has on its tags.
         leads_to: Ids of the causes that it speaks for.
-        common: How much more common it is than the middle one of its kind.
     """
 
     kind: str
@@ -37,7 +36,6 @@ class Document:
     source: str = ""
     asked: tuple[str, ...] = ()
     leads_to: tuple[str, ...] = ()
-    common: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""An index in memory over whatever can be found, ranked by BM25, by what is meant, concepts and generality."""
+"""An index in memory over all that can be found: causes are ranked by what was learnt, other entries by their words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from mldebug_mcp.knowledge.asked import asked_for
 from mldebug_mcp.knowledge.bm25 import MOST_HELD, Bm25, Stems
 from mldebug_mcp.knowledge.concepts import DOMAINS, NAMES, STACK, STOPWORDS, concepts
 from mldebug_mcp.knowledge.documents import Answer, Document, Found
+from mldebug_mcp.knowledge.learnt import learnt
 from mldebug_mcp.knowledge.numbers import Meaning, meanings
-from mldebug_mcp.knowledge.phrases import LONGEST, Phrases, sentences
-from mldebug_mcp.knowledge.vectors import Neighbours, vectors
 from mldebug_mcp.knowledge.wording import reworded, spelt
 
 GENERALITY_STEP = 0.06
@@ -26,41 +25,32 @@ COVERED = 0.12
 """Below this share of a question, an entry does not answer it (fitted as above, and on questions of other fields)."""
 COVERED_BY_WORDS = 0.5
 """The same where the question names nothing that the field has a word for."""
-LEAST = 6.0
-"""A best score below this is of an entry that shares a word by chance: no tuned question has so little."""
-SPEAKS = 0.2
-"""Share of the score of an entry that goes to the causes it speaks for (fitted on half of the plain questions)."""
-NEAREST = 0.3
-"""Of the score of the best cause: what the cause gets that has the nearest phrase (fitted as `SPEAKS`)."""
-FURTHER = 0.5
-"""What each further entry that speaks for a cause counts of the one before (chosen)."""
-OF_KIND = {"cause": 1.3, "menu": 2.0}
-"""A cause is what a question is after, more than a quote or a symptom (fitted as `SPEAKS`)."""
-COMMON = 0.1
-"""Power of how common a cause is, by which its score is multiplied (fitted as `SPEAKS`)."""
-SHOWN = 2.0
-"""Times the score of an entry that is known to be meant (chosen: a message is exact)."""
 NAMED = 1.35
-"""Times the score of a symptom or an error that the question names (fitted as `SPEAKS`)."""
+"""Times the score of a symptom or an error that the question names (fitted on half of the plain questions)."""
 NAMEABLE = ("symptom", "error")
 ALIKE = 0.85
 """What each further quote of one source counts of the one before (chosen: an answer is of several)."""
 RANKED = 120
 """Documents that are looked at, best first (measured: more changes no answer of benchmarks/search)."""
-MEANT = 0.5
-"""Of the score of the best cause: what the cause gets whose texts mean what is asked (fitted as `SPEAKS`)."""
-SURE = 0.55
-"""Cosine from which on a text answers a question with which it shares few words (chosen: of forty questions of other
-fields four reach it, of those of benchmarks/search seven in ten)."""
-ONLY_MEANT = 20.0
-"""Score of the best cause that is found by what it means alone (chosen: that of a middling answer)."""
+LEADING, BEHIND = 1.5, 1.0
+"""Times the score of the best other entry: the likeliest cause, and one that is no likelier than the others."""
+LEADERS = 3
+"""Causes that lead so, the likeliest ones (chosen: an answer's first five hold other entries too)."""
+FURTHER = 0.5
+"""The same for the causes that follow (chosen)."""
+CAUSES = 8
+"""Causes that are found at most (chosen: the others are hardly likely)."""
+WORDS_COUNT = 0.3
+"""What the words of a cause's entry count beside how likely it is (fitted on half of the plain questions)."""
+ALONE = 10.0
+"""Score of the best other entry where there is none (chosen: that of a middling one)."""
+EVIDENCE = 17.0
+"""What has to speak for a cause, times the share of known words, for a question to be of this field (fitted as above:
+of the tuned questions one in seventy has less, of those of other fields four in five)."""
 _COUNT = re.compile(r"\d+[a-z]?")
 """A number, with a unit or without: 100, 4k, 30B, 5s. No entry is about one, except with a point in it."""
 UNKNOWN = 1 / 3
 """From this share of a question on, its unknown words are told: chosen, so that a stray word is not."""
-MOSTLY_UNKNOWN = 0.5
-"""Above this share of unknown words, two at least, a question is of another field: no question of benchmarks/search
-has as many."""
 _WEIGHTS = (2.0, 1.0, 1.5, 2.0, 0.4, 1.0)
 """Of the columns: title, text, words of the tags, tags as single tokens, source, how people ask. Fitted as above."""
 
@@ -71,14 +61,11 @@ class Index:
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents: Mapping[str, Document] = {f"{one.kind}:{one.id}": one for one in documents}
         self.words = frozenset(re.findall(r"[^\W\d_]+", " ".join(map(_said, self.documents.values())).lower()))
-        ways = [(key, said) for key, one in self.documents.items() if one.kind == "cause" for said in _ways(one)]
         tags = {tag for one in self.documents.values() for tag in one.tags}
         stems = Stems({*self.words, *map(_token, tags)})
+        self._stems = stems
         self._keys = tuple(self.documents)
         self._texts = Bm25([_row(one) for one in self.documents.values()], _WEIGHTS, stems)
-        self._phrases = Phrases(ways, stems)
-        known = vectors()
-        self._neighbours = Neighbours([*ways, *_speaking(self.documents.values())], known) if known else None
         self._held: dict[str, frozenset[str]] = {}
 
     def find(self, query: str, shown: Collection[str] = ()) -> Answer:
@@ -89,14 +76,14 @@ class Index:
             shown: Keys of documents that are known to be meant, such as an error whose message the question holds.
         """
         question = spelt(reworded(query), self.words)
-        words = [word for word in _words(question) if self._holders(word) or not _is_name(word)]
+        said = _words(question)
+        words = [word for word in said if self._holders(word) or not _is_name(word)]
         numbers = tuple(meanings(question))
-        tags = {tag: said for tag, said in _tags(question, numbers).items() if self._holders(_token(tag))}
-        meant, cosine = self._neighbours.nearest(question) if self._neighbours else ({}, 0.0)
-        if not words and not tags:
-            return Answer([], [])
+        named = _tags(question, numbers)
+        tags = {tag: said for tag, said in named.items() if self._holders(_token(tag))}
+        reading = learnt().read(self._stemmed(said), list(named))
         covered, unknown, share_unknown = self._coverage(words, tags)
-        if share_unknown > MOSTLY_UNKNOWN and len(unknown) > 1 and cosine < SURE:
+        if not shown and reading.evidence * (1 - share_unknown) < EVIDENCE:
             return Answer([], unknown)
         least = COVERED if tags else COVERED_BY_WORDS
         wanted = {name for name, pattern in DOMAINS.items() if pattern.search(question)}
@@ -108,42 +95,39 @@ class Index:
             if share >= least or key in shown:
                 document = self.documents[key]
                 fitness = _fitness(document, wanted, specific=specific) * (COVERED_COUNTS + share)
-                fitness *= SHOWN if key in shown else 1.0
                 fitness *= NAMED if _is_named(document, words, tags) else 1.0
                 found.append(Found(document, rank * fitness))
-        shares = [(NEAREST, self._phrases.nearest(words)), (MEANT, meant)]
-        with_causes = self._with_causes(found, shares, ONLY_MEANT if cosine >= SURE else 0.0)
+        with_causes = self._with_causes(found, reading.likely, shown)
         contrary = _contrary(question)
         answers = _ordered(_varied(_ordered(one for one in with_causes if one.key not in contrary)))
-        return Answer(answers if answers and answers[0].score >= LEAST else [], unknown, numbers)
+        return Answer(answers, unknown, numbers)
+
+    def known_by(self, query: str) -> tuple[list[str], list[str]]:
+        """Return the stems of the words of a question and the tags that it names: what `learnt` knows it by."""
+        question = spelt(reworded(query), self.words)
+        return self._stemmed(_words(question)), list(_tags(question, meanings(question)))
+
+    def _stemmed(self, words: Iterable[str]) -> list[str]:
+        return [self._stems.of(word) or word for word in words]
 
     def _with_causes(
-        self, found: list[Found], shares: Iterable[tuple[float, Mapping[str, float]]], least: float
-    ) -> list[Found]:
-        """Add to each cause a share of what speaks for it, each further entry counting less, and of its nearest texts.
-
-        Args:
-            found: Entries, with their scores by words.
-            shares: How near the texts of causes are, each with what it counts of the score of the best cause.
-            least: What the score of the best cause counts at least.
-        """
-        speaking: dict[str, list[float]] = {}
-        for one in found:
-            for cause in one.document.leads_to:
-                speaking.setdefault(f"cause:{cause}", []).append(one.score / len(one.document.leads_to) ** 0.5)
-        scores = {one.key: one.score for one in found}
-        for key, each in speaking.items():
-            told = sum(score * FURTHER**place for place, score in enumerate(sorted(each, reverse=True)))
-            scores[key] = scores.get(key, 0.0) + SPEAKS * told
-        best = max((score for key, score in scores.items() if key.startswith("cause:")), default=0.0)
-        for counts, near in shares if best or least else ():
-            for key, share in near.items():
-                scores[key] = scores.get(key, 0.0) + counts * share * max(best, least)
-        return [
-            Found(document, score * OF_KIND.get(document.kind, 1.0) * document.common**COMMON)
-            for key, score in scores.items()
-            if (document := self.documents.get(key)) is not None
-        ]
+        self, found: Iterable[Found], likely: Mapping[str, float], shown: Collection[str]
+    ) -> Iterator[Found]:
+        """Yield what was found, the causes by how likely they are: the likeliest first, and with it what is shown."""
+        others = [one for one in found if one.document.kind != "cause"]
+        most = max(likely.values(), default=1.0)
+        scores = {f"cause:{cause}": share / most for cause, share in likely.items()}
+        by_words = {one.key: one.score for one in found if one.document.kind == "cause"}
+        highest = max(by_words.values(), default=1.0)
+        for key in scores:
+            scores[key] += WORDS_COUNT * by_words.get(key, 0.0) / highest
+        best = max((one.score for one in others if one.document.kind != "error"), default=ALONE)
+        ranked = sorted((-score, key) for key, score in scores.items() if key in self.documents)[:CAUSES]
+        for place, (score, key) in enumerate(ranked):
+            share = score / ranked[0][0]
+            counts = BEHIND + (LEADING - BEHIND) * share if place < LEADERS else FURTHER * share
+            yield Found(self.documents[key], best * counts)
+        yield from (Found(one.document, LEADING * best) if one.key in shown else one for one in others)
 
     def _holders(self, term: str) -> frozenset[str]:
         found = self._held.get(term)
@@ -207,21 +191,6 @@ def _row(document: Document) -> tuple[str, str, str, str, str, str]:
 
 def _asked(document: Document) -> str:
     return ". ".join((*asked_for((*document.tags, document.id)), *document.asked))
-
-
-def _ways(document: Document) -> Iterator[str]:
-    """Yield each way to ask for a document, and its own sentences."""
-    yield document.title.replace("_", " ")
-    yield from asked_for((*document.tags, document.id))
-    yield from document.asked
-    yield from sentences(document.text)
-
-
-def _speaking(documents: Iterable[Document]) -> Iterator[tuple[str, str]]:
-    """Yield the text of each entry that speaks for a cause, with the key of the cause."""
-    for document in documents:
-        text = document.summary if document.kind == "quote" else document.text
-        yield from ((f"cause:{cause}", text[:LONGEST]) for cause in document.leads_to)
 
 
 def _said(document: Document) -> str:
