@@ -1,0 +1,1 @@
+"""The tasks, each with its runs."""
