@@ -169,3 +169,12 @@ def test_norms_far_above_those_of_any_sound_run_of_such_a_loss_are_present(kind:
 def test_norms_of_a_loss_as_large_as_they_are_do_not_count() -> None:
     run = run_of(loss=np.full(15, 5000.0), grad_norm=np.full(15, 9000.0), kind="supervised")
     assert state("grad_norm_high", run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("skipped", "expected"), [(True, State.ABSENT), (False, State.PRESENT)])
+def test_infinite_norms_of_steps_that_a_scaler_says_it_skipped_are_a_remark(skipped: bool, expected: State) -> None:
+    lost = range(120, 600, 120)
+    norm = [math.inf if step in lost else 1.0 for step in range(0, 700, 10)]
+    counts = [sum(one <= step for one in lost) if skipped else 0 for step in range(0, 700, 10)]
+    run = run_of(grad_norm=norm, loss=decay(70), skipped_steps=counts, every=10)
+    assert state("grad_norm_nonfinite", run) is expected

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.gradients import label_noise_norm
 from mldebug_mcp.measure.rewards import most_earned, rewards_of
+from mldebug_mcp.measure.scaler import skips_of
 from mldebug_mcp.measure.statistics import end_level, median, noise, sample, start_level
 from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -19,6 +20,8 @@ from mldebug_mcp.text import figure
 ISOLATED, SETTLING = 0.01, 20
 """Share of the steps that a loss scaler loses while it probes, and steps in which it comes down from its first scale.
 Chosen: one in a hundred; torch's 2 ** 16 is halved sixteen times."""
+CAUGHT = 0.1
+"""... and the share of records where each of them is told to be skipped. Chosen: half of what a log shows in vain."""
 HIGH: Mapping[str, float] = {"sft": 100.0, "grpo": 10.0}
 """Norms that are unstable, by kind of run. Source: axolotl_stability."""
 OF_ANY, ANY_SCALE = 100.0, ("diffusion", "ppo", "rl", "boosting")
@@ -58,7 +61,7 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     """The gradient norm is NaN or infinite.
 
     Not this when: single steps far apart, or the first steps only, are lost and the loss goes on as before, as with a
-    loss scaler (a remark); none is finite although the loss is learnt.
+    loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt.
     """
     norm = run["grad_norm"]
     bad = ~np.isfinite(norm.value)
@@ -70,7 +73,8 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     first = int(np.argmax(bad))
     later = count if run.step_name != "step" else int((bad & (norm.step > SETTLING)).sum())
     sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
-    isolated = sound and later / len(bad) <= ISOLATED and not bool(bad[-1])
+    rare = later / len(bad) <= ISOLATED or (later / len(bad) <= CAUGHT and _are_skipped(run, norm.step[bad]))
+    isolated = sound and rare and not bool(bad[-1])
     return Evidence(
         f"grad_norm is {'NaN' if np.isnan(norm.value[first]) else 'infinite'} at {run.step_name} "
         f"{figure(float(norm.step[first]))}; {count} of {len(bad)} values are not finite"
@@ -79,6 +83,16 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
         values={"count": count, "share": count / len(bad)},
         present=not isolated,
     )
+
+
+def _are_skipped(run: Run, steps: Floats) -> bool:
+    """Say whether a loss scaler skipped the steps: its count or its scale tells so in the record or the next."""
+    skips = skips_of(run)
+    if skips is None:
+        return False
+    at = skips.count.step[skips.count.value > 0]
+    apart = median(np.diff(run["grad_norm"].step))
+    return len(at) > 0 and all(float(np.abs(at - step).min()) <= apart for step in steps)
 
 
 def grad_norm_never_finite(lost: Evidence, run: Run) -> Evidence | None:
