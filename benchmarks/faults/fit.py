@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.faults.figures import calibration_error
 from benchmarks.faults.report import Judged
+from benchmarks.faults.trust import Weighed, fit_trust, weighed
 from mldebug_mcp.diagnose.calibrate import (
     AMONG_FAULTS,
     FILE,
@@ -20,7 +21,6 @@ from mldebug_mcp.diagnose.calibrate import (
     count,
     fingerprint,
     fit_sharpness,
-    fit_trust,
 )
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates, independent
 from mldebug_mcp.diagnose.known_errors import beside
@@ -28,6 +28,7 @@ from mldebug_mcp.diagnose.ranking import Ranked, not_too_sure, rank
 from mldebug_mcp.diagnose.weighing import Candidate, Trust, weigh
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import Finding
+from mldebug_mcp.symptoms import symptoms
 
 
 def fit(judged: Sequence[Judged]) -> Fitted:
@@ -47,18 +48,21 @@ def fit(judged: Sequence[Judged]) -> Fitted:
     authors: Counter[str] = Counter()
     for one in used:
         authors[one.loops] += weights[one.name]  # type: ignore[assignment]  # typeshed counts integers alone
+    questions = sorted({symptom.question.id for symptom in symptoms().values()})
+    judged_as = [findings(one) for one in used]
     alike = {one.name: weights[one.name] / authors[one.loops] for one in used}
-    runs = [_labelled(one, alike[one.name]) for one in used]
-    judged_as = {id(run): (one, findings(one)) for run, one in zip(runs, used, strict=True)}
-
-    def probabilities(run: LabelledRun, trust: Trust) -> Mapping[str, float]:
-        one, findings = judged_as[id(run)]
-        return {item.id: item.probability for item in folds[one.task].ranked(one, findings, trust)}
-
-    trust = fit_trust(runs, probabilities)
+    trust = fit_trust(
+        [
+            folds[one.task].weighed(one, found, questions, alike[one.name])
+            for one, found in zip(used, judged_as, strict=True)
+        ],
+        questions,
+    )
 
     def error(sharpness: float) -> float:
-        ranked = [folds[one.task].ranked(one, findings, trust, sharpness) for one, findings in judged_as.values()]
+        ranked = [
+            folds[one.task].ranked(one, found, trust, sharpness) for one, found in zip(used, judged_as, strict=True)
+        ]
         answers = [_judged(*both) for both in zip(used, ranked, strict=True)]
         return calibration_error(answers, weights=[alike[one.name] for one in used])
 
@@ -88,12 +92,22 @@ class Ranker:
 
     def ranked(self, one: Judged, findings: Sequence[Finding], trust: Trust, sharpness: float = 1.0) -> list[Ranked]:
         """Return the causes of a run, the most probable first, as if these were its findings."""
-        if one.kind not in self._candidates:
-            self._candidates[one.kind] = candidates(one.kind, self._numbers)
-        causes = self._candidates[one.kind]
+        causes = self._causes(one.kind)
         evidence = [*weigh(causes, findings, self._background, trust), *one.evidence]
         priors = {cause.id: cause.prior for cause in causes}
         return not_too_sure(rank(priors, evidence, sharpness, self._among_faults), evidence)
+
+    def weighed(self, one: Judged, findings: Sequence[Finding], questions: Sequence[str], weight: float) -> Weighed:
+        """Return the bits of a run with these findings; see `trust`."""
+        right = {one.label.cause, *one.label.also}
+        causes = self._causes(one.kind)
+        told = one.evidence
+        return weighed(causes, findings, self._background, told, questions=questions, right=right, weight=weight)
+
+    def _causes(self, kind: str) -> Sequence[Candidate]:
+        if kind not in self._candidates:
+            self._candidates[kind] = candidates(kind, self._numbers)
+        return self._candidates[kind]
 
 
 def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
@@ -148,7 +162,7 @@ def write(numbers: Fitted, path: Path = FILE) -> None:
     causes = ",\n".join(f"    {json.dumps(cause)}: {json.dumps(seen)}" for cause, seen in counted.items())
     without = _plain(numbers.healthy)
     healthy = ",\n".join(f"    {json.dumps(symptom)}: {json.dumps(seen)}" for symptom, seen in without.items())
-    fitted = ("provenance", "links", "weight", "missed", "unlisted", "sharpness", "among_faults")
+    fitted = ("provenance", "links", "weight", "missed", "unlisted", "absent", "questions", "sharpness", "among_faults")
     head = "".join(f"  {json.dumps(name)}: {json.dumps(rows[name])},\n" for name in fitted)
     path.write_text(
         f'{{\n{head}  "causes": {{\n{causes}\n  }},\n  "healthy": {{\n{healthy}\n  }}\n}}\n', encoding="utf-8"

@@ -10,12 +10,10 @@ from mldebug_mcp.diagnose.calibrate import (
     count,
     fingerprint,
     fit_sharpness,
-    fit_trust,
     fitted,
     moved,
 )
 from mldebug_mcp.diagnose.hypotheses import backgrounds, candidates
-from mldebug_mcp.diagnose.weighing import Trust
 from mldebug_mcp.knowledge import catalogue
 from mldebug_mcp.models import State
 from mldebug_mcp.symptoms import symptoms
@@ -53,15 +51,6 @@ def test_a_share_lies_between_the_word_and_what_was_counted(seen: int, more: int
 def test_a_word_counts_as_much_as_four_runs() -> None:
     assert moved((4, 4), 0.5) == pytest.approx(0.75)
     assert moved((0, 0), 0.5) == 0.5
-
-
-def test_the_trust_under_which_the_right_causes_are_most_probable_is_found() -> None:
-    runs = [LabelledRun(("bad_batch",), {})] * 3
-
-    def probabilities(_: LabelledRun, trust: Trust) -> dict[str, float]:
-        return {"bad_batch": 1 - (abs(trust.weight - 0.6) + abs(trust.missed - 0.15) + abs(trust.unlisted - 0.5)) / 3}
-
-    assert fit_trust(runs, probabilities) == Trust(0.6, 0.15, 0.5)
 
 
 def test_the_sharpness_under_which_credences_are_best_calibrated_is_found() -> None:

@@ -125,6 +125,21 @@ def test_sharpness_raises_probabilities_to_a_power_and_changes_no_order(
         assert sharp[item.id] == pytest.approx(item.probability**sharpness / total, abs=1e-9)
 
 
+def test_each_question_is_trusted_by_itself_and_what_is_absent_by_one_number_for_all() -> None:
+    candidates = [Candidate("bad_batch", 1.0, {"loss_spike": 0.8, "loss_zero": 0.8})]
+    background = {"loss_spike": 0.1, "loss_zero": 0.1}
+
+    def told(trust: Trust, **states: State) -> float:
+        return sum(one.bits for one in weigh(candidates, findings(**states), background, trust))
+
+    spike, zero = {"loss_spike": State.PRESENT}, {"loss_zero": State.PRESENT}
+    halved = Trust(1.0, absent=0.25, questions={"loss_events": 0.5})
+    assert told(halved, **spike) == pytest.approx(0.5 * told(Trust(1.0), **spike))
+    assert told(halved, **zero) == pytest.approx(told(Trust(1.0), **zero))
+    gone = {"loss_spike": State.ABSENT}
+    assert told(halved, **gone) == pytest.approx(0.25 * told(Trust(1.0), **gone))
+
+
 def test_faults_are_told_apart_more_sharply_while_the_odds_of_any_fault_stay() -> None:
     priors = {"bad_batch": 20.0, "lr_too_high": 10.0, "healthy": 60.0, "unknown": 10.0}
     plain = {item.id: item.probability for item in rank(priors, [])}

@@ -4,11 +4,13 @@ For a cause c and a symptom s, with `frequency` how often c produces s and `back
 nothing wrong:
 
     P(s | c)      = 1 - (1 - background) * (1 - frequency)
-    bits(present) = weight * log2(P(s | c) / background)
-    bits(absent)  = weight * log2(1 - frequency)
+    bits(present) = trust * log2(P(s | c) / background)
+    bits(absent)  = trust * log2(1 - frequency)
     bits(unknown) = 0
 
-`weight` below 1 tempers the evidence, because symptoms are correlated.
+Symptoms are correlated: what three questions see may be one phenomenon. So each question has a trust of its own for
+what it sees, and what is absent one for all: weighted naive Bayes (Zaidi et al. 2013, "Alleviating naive Bayes
+attribute independence assumption by attribute weighting"), the weights fitted to make the right causes probable.
 
 A symptom that a cause does not list is one of which nobody said whether it produces it: it is taken to produce it as
 often as causes do on average, times `unlisted`. These bits are the same for all causes but those that list it, and for
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from mldebug_mcp.diagnose.ranking import Evidence
@@ -67,11 +69,21 @@ class Trust:
         weight: Power to which the evidence is raised.
         missed: Share of runs in which a fault does not show as it usually does.
         unlisted: How often a cause produces a symptom that it does not list, as a share of the mean over all causes.
+        absent: Power to which the evidence of what is absent is raised; None: `weight`.
+        questions: By question, the power to which the evidence of what it sees is raised in place of `weight`.
     """
 
     weight: float = WEIGHT
     missed: float = 0.0
     unlisted: float = 0.0
+    absent: float | None = None
+    questions: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, symptom: str, state: State) -> float:
+        """Return the power to which the evidence of a finding is raised."""
+        if state is State.ABSENT:
+            return self.weight if self.absent is None else self.absent
+        return self.questions.get(question_of(symptom), self.weight)
 
 
 AS_CHOSEN = Trust()
@@ -105,14 +117,15 @@ def weigh(
     present = [symptom for symptom, state in judged.items() if state is State.PRESENT]
     usual = {one: trust.unlisted * fmean(cause.frequency.get(one, 0.0) for cause in candidates) for one in present}
     of_any = {
-        one: bits(State.PRESENT, often, background[one], trust.weight) if often else 0.0 for one, often in usual.items()
+        one: bits(State.PRESENT, often, background[one], trust.of(one, State.PRESENT)) if often else 0.0
+        for one, often in usual.items()
     }
     evidence = []
     for cause in candidates:
         said = {
-            symptom: bits(judged[symptom], max(often, usual.get(symptom, 0.0)), background[symptom], trust.weight)
+            symptom: bits(state, max(often, usual.get(symptom, 0.0)), background[symptom], trust.of(symptom, state))
             for symptom, often in cause.frequency.items()
-            if symptom in judged
+            if (state := judged.get(symptom)) is not None
         }
         left = _left(sum(told for symptom, told in said.items() if judged[symptom] is State.ABSENT), trust.missed)
         told = {
@@ -120,11 +133,11 @@ def weigh(
         }
         if cause.id == SOUND:
             told |= {symptom: -of_any[symptom] for symptom in of_any if of_any[symptom]}
-        evidence += [Evidence(cause.id, much, symptom, "finding", _question(symptom)) for symptom, much in told.items()]
+        evidence += [Evidence(cause.id, much, name, "finding", question_of(name)) for name, much in told.items()]
     return evidence
 
 
-def _question(symptom: str) -> str:
+def question_of(symptom: str) -> str:
     """Return the question that a symptom of a run answers; one of a probe or a snapshot is asked for itself."""
     known = symptoms().get(symptom)
     return symptom if known is None else known.question.id

@@ -50,3 +50,12 @@ def test_without_evaluations_a_score_beside_the_reward_is_looked_at() -> None:
     assert state("eval_reward_falls", falls) is State.PRESENT
     follows = run_of({"task_score": noisy(np.linspace(0.1, 0.5, 120), 0.02)}, reward=rises, kind="grpo")
     assert state("eval_reward_falls", follows) is State.ABSENT
+
+
+def test_a_success_that_never_comes_while_the_reward_has_come_to_rest_is_present() -> None:
+    paid = noisy(np.minimum(np.linspace(1, 60, 150), 30), 0.01)
+    assert state("eval_reward_falls", run_of(success_rate=[0.0] * 150, reward=paid, kind="rl")) is State.PRESENT
+    late = [0.0] * 100 + [0.5] * 50
+    assert state("eval_reward_falls", run_of(success_rate=late, reward=paid, kind="rl")) is not State.PRESENT
+    rises = noisy(np.linspace(1, 30, 150), 0.01)
+    assert state("eval_reward_falls", run_of(success_rate=[0.0] * 150, reward=rises, kind="rl")) is not State.PRESENT

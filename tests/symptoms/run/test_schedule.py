@@ -309,7 +309,10 @@ def test_a_schedule_as_long_as_the_run_is_absent(rate: np.ndarray[tuple[int], np
 
 @pytest.mark.parametrize(
     ("rate", "step"),
-    [(0.1 ** np.minimum(np.floor(AT * 24), 20), 26), (np.exp(-AT * 40), 35)],
+    [
+        (0.1 ** np.minimum(np.floor(AT * 24), 20), 26),
+        (np.exp(-AT * 40), 35),
+    ],
     ids=["tenths", "exponential"],
 )
 def test_a_rate_that_comes_to_nothing_in_the_first_quarter_is_present(
