@@ -75,6 +75,13 @@ def messages() -> list[bytes]:
     return [record for data in files for record in _event_records(data)][:40]
 
 
+def yaml_records() -> list[bytes]:
+    """Return lists of records, flat and in mappings, with numbers that are not finite and lines that are no keys."""
+    flat = "".join(f"- step: {at}\n  train/loss: {2 - at / 50}\n  'opt lr': 1e-3\n" for at in range(30))
+    deep = "".join(f"- step: {at}\n  train:\n    loss: .nan\n    by:\n      a: -.inf\n" for at in range(9))
+    return [one.encode() for one in (flat, f"# log\n---\n{deep}", f"{flat}Traceback: {{a: [1, 2]}}\n- - &x *x\n{deep}")]
+
+
 def json_lines() -> list[bytes]:
     """Return logs of JSON lines."""
     lines = ["\n".join(json.dumps(record) for record in RECORDS), '{"loss": NaN, "step": 1}\n{"loss": Infinity}\n']

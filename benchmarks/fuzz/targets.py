@@ -45,6 +45,7 @@ TARGETS: tuple[Target, ...] = (
     Target("diagnose: long and wide tables", 0.4, verbs.shaped_tables, diagnosed("metrics.csv")),
     Target("diagnose: JSON lines by blocks", 0.4, seeds.json_lines, verbs.by_blocks("train.jsonl")),
     Target("diagnose: CSV by blocks", 0.4, seeds.tables, verbs.by_blocks("metrics.csv")),
+    Target("diagnose: lists in YAML", 0.4, seeds.yaml_records, diagnosed("history.yaml")),
     Target("diagnose: TensorBoard", 0.4, seeds.event_payloads, diagnosed("events.out.tfevents.1"), seeds.event_file),
     Target("diagnose: W&B", 0.5, seeds.wandb_payloads, diagnosed("run.wandb"), seeds.wandb_file),
     Target("diagnose: SQLite", 1.5, seeds.databases, diagnosed("mlflow.db"), in_place=True),
