@@ -33,7 +33,7 @@ from mldebug_mcp.symptoms import symptoms
 
 HEALTHY_COUNTS_AS = 2.0
 """Faulty runs that a healthy one counts as where trust is fitted. Chosen: a false alarm costs more than a fault that
-comes second; with three, runs of authors whom the fit never saw have their cause first less often, by one in a hundred."""
+comes second; with three, fewer runs of authors whom the fit never saw have their cause first."""
 
 
 def fit(judged: Sequence[Judged]) -> Fitted:
