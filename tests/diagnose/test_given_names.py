@@ -16,14 +16,14 @@ ROWS = [f"{10 * at},{0.2 + 2.1 * math.exp(-at / 30):.4f},{1 + 0.1 * math.sin(at)
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "log.csv"
-    path.write_text("\n".join(["step,L,gn", *ROWS]) + "\n", "utf-8")
+    path.write_text("\n".join(["step,zl,gn", *ROWS]) + "\n", "utf-8")
     return path
 
 
 def test_a_log_without_a_loss_score_or_reward_leads_with_that_and_is_not_healthy(log: Path) -> None:
     answer = diagnose_run(log)
-    assert answer.notes[0].startswith("no loss, score or reward found among L, gn")
-    assert "--map L=loss" in answer.notes[0]
+    assert answer.notes[0].startswith("no loss, score or reward found among zl, gn")
+    assert "--map zl=loss" in answer.notes[0]
     assert answer.hypotheses[0].cause == "unknown"
     assert next(one for one in answer.hypotheses if one.cause == "healthy").probability < 0.01
 
@@ -35,26 +35,26 @@ def test_that_nothing_was_understood_makes_no_cause_likelier_than_it_was(log: Pa
 
 
 def test_names_that_are_explained_are_read_and_judged(log: Path) -> None:
-    answer = diagnose_run(log, names={"L": "loss", "gn": "grad_norm"})
+    answer = diagnose_run(log, names={"zl": "loss", "gn": "grad_norm"})
     assert answer.hypotheses[0].cause == "healthy"
     assert {"loss", "grad_norm"} <= set(answer.run.metrics)
     assert not any(note.startswith("no loss") for note in answer.notes)
 
 
 def test_a_name_that_is_explained_in_one_log_means_nothing_in_the_next(log: Path) -> None:
-    assert "loss" in read_run(log, names={"L": "loss"})
+    assert "loss" in read_run(log, names={"zl": "loss"})
     assert "loss" not in read_run(log)
 
 
 def test_an_unknown_target_is_refused_with_what_is_allowed(log: Path) -> None:
     with pytest.raises(InputError, match=r"'losss' is no metric .*allowed are loss, eval_loss, accuracy"):
-        diagnose_run(log, names={"L": "losss"})
+        diagnose_run(log, names={"zl": "losss"})
     with pytest.raises(InputError, match="'losss' is no metric"):
-        next(watch_run(log, names={"L": "losss"}))
+        next(watch_run(log, names={"zl": "losss"}))
 
 
 def test_a_name_that_is_not_in_the_log_is_refused_with_what_is(log: Path) -> None:
-    with pytest.raises(InputError, match="nothing called 'Q' is in it; it has L, gn"):
+    with pytest.raises(InputError, match="nothing called 'Q' is in it; it has zl, gn"):
         diagnose_run(log, names={"Q": "loss"})
 
 
@@ -69,13 +69,13 @@ def test_the_command_line_maps_names_and_its_check_fails_without_a_loss(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["diagnose", str(log), "--check"]) == 1
-    assert "no loss, score or reward found among L, gn" in capsys.readouterr().out
-    assert main(["diagnose", str(log), "--check", "--map", "L=loss,gn=grad_norm"]) == 0
+    assert "no loss, score or reward found among zl, gn" in capsys.readouterr().out
+    assert main(["diagnose", str(log), "--check", "--map", "zl=loss,gn=grad_norm"]) == 0
     capsys.readouterr()
     assert main(["diagnose", str(log), "--map", "Q=loss"]) == 2
     assert "nothing called 'Q'" in capsys.readouterr().err
 
 
 def test_a_watched_run_is_read_with_the_names_that_are_explained(log: Path) -> None:
-    news = next(watch_run(log, names={"L": "loss"}))
+    news = next(watch_run(log, names={"zl": "loss"}))
     assert "loss 0.3" in news.text

@@ -51,9 +51,11 @@ def test_of_a_snapshot_the_line_that_leaks_is_looked_at_and_not_the_largest(tmp_
     assert next(one for one in report.top_allocations if one.id == focus).site == leak.stack[0]
 
 
-def test_an_entry_that_fits_far_worse_than_the_quotes_is_not_the_one_to_read() -> None:
+def test_who_asks_for_practice_is_told_to_read_the_source_and_not_a_cause_on_which_no_quote_bears() -> None:
     answer = search_folklore("what should I log during training")
     assert after(answer).arguments == {"id": answer.quotes[0].source}
+    ill = search_folklore("loss is nan after a few steps")
+    assert after(ill).arguments == {"id": ill.entries[0].id}
 
 
 def test_an_error_of_which_nothing_is_known_is_not_searched_for_in_vain() -> None:

@@ -21,6 +21,8 @@ from mldebug_mcp.text import shorten
 
 MAX_ID = 200
 SUGGESTED = 3
+LOOKED_AT = 10
+"""Entries that a search for the words of an id gives, of which the best of each kind is named. Chosen."""
 NEAR = 2
 """Ids of like spelling that are suggested before what is meant."""
 ALIKE, REMOTE = 0.8, 0.5
@@ -52,16 +54,17 @@ def explain(id: str) -> Explanation:  # noqa: A002 - the word that users see
 
 
 def _nearest(name: str, ids: Collection[str]) -> list[str]:
-    """Return the ids that are spelled nearly so, then those that mean what the name says."""
+    """Return the ids that are spelled nearly so, then those that mean what the name says, the best of each kind."""
     from mldebug_mcp.diagnose.search import search_folklore  # a large index, for a wrong id alone
 
     known = catalogue()
     entries = [one for one in ids if one not in known.quotes and one not in known.sources]
     near = nearest(name, entries, alike=ALIKE)
     words = name.replace("_", " ")
-    meant = search_folklore(words, limit=SUGGESTED).entries if any(map(str.isalnum, words)) else []
+    found = search_folklore(words, limit=LOOKED_AT, whole=True).entries if any(map(str.isalnum, words)) else []
+    meant = {one.kind: one.id for one in reversed(found)}
     remote = nearest(name, ids, most=1, alike=REMOTE)
-    return list(dict.fromkeys([*near[:NEAR], *(one.id for one in meant), *near, *remote]))[:SUGGESTED]
+    return list(dict.fromkeys([*near[:NEAR], *reversed(meant.values()), *near, *remote]))[:SUGGESTED]
 
 
 def _kinds() -> tuple[tuple[Mapping[str, Any], Callable[[Any], Explanation]], ...]:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 _ON_LEADER = {SOUND: "what to check before it is believed", OTHER: "how to narrow it down"}
 """What there is to read on the two hypotheses that have nothing to fix."""
-FAR_BELOW = 0.8
-"""Share of the best quote's score below which the best entry is about something else. Fitted: of the right entries for
-the questions of benchmarks/search, 99 in a hundred have 0.94 of it."""
 _PLACEHOLDER = re.compile(r"[A-Z_]{4,}(?:$|\.)")
 """A placeholder for something of the user's: BATCH, OTHER_RUN, FILE.py:function, SNAPSHOT.pickle."""
 
@@ -84,9 +81,9 @@ def after_memory(path: str, sites: Sequence[CallSite], findings: Sequence[Memory
     return _read(found, "how to save memory")
 
 
-def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit]) -> Call:
-    """Return a call that explains the best entry, else the source of the best quote, if that fits far better."""
-    if entries and entries[0].score >= FAR_BELOW * max((one.score for one in quotes), default=0.0):
+def after_search(quotes: Sequence[QuoteHit], entries: Sequence[EntryHit], *, of_practice: bool) -> Call:
+    """Return a call that explains the best entry, or for a question `of_practice` the source of the best quote."""
+    if entries and not (of_practice and quotes):
         return _read(entries[0].id, "the best entry, in full")
     if quotes:
         return _read(quotes[0].source, "all quotes of this source")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, get_args
@@ -31,6 +32,8 @@ MAX_CHARACTERS = 5_200
 """Characters of an answer as JSON: about 1,500 tokens, at 3.5 characters each."""
 SUMMARY = 160
 MAX_UNKNOWN = 6
+_OF_PRACTICE = re.compile(r"\bshould (?:i|we|one)\b|\bbest practices?\b|\brecommend", re.IGNORECASE)
+"""How people ask what to do as a rule, and not what is wrong."""
 
 
 def search_folklore(
@@ -73,9 +76,21 @@ def search_folklore(
         entries=[_entry_hit(one) for one in entries[:limit]],
     )
     result = result.model_copy(
-        update={"next_step": after_search(result.quotes, result.entries), "notes": _notes(result, answer)}
+        update={
+            "next_step": after_search(result.quotes, result.entries, of_practice=_asks_for_practice(query, result)),
+            "notes": _notes(result, answer),
+        }
     )
     return result if whole else within_size(result)
+
+
+def _asks_for_practice(query: str, result: SearchResult) -> bool:
+    """Say whether a question asks what to do as a rule, and none of the quotes found is one on the likeliest cause."""
+    if _OF_PRACTICE.search(query[:MAX_QUERY]) is None:
+        return False
+    cited = _cited()
+    bears_on = {cause for quote in result.quotes for cause in cited.get(quote.id, ())}
+    return not result.entries or result.entries[0].id not in bears_on
 
 
 @lru_cache(maxsize=1)
