@@ -123,10 +123,10 @@ def _judged(one: Judged, ranked: Sequence[Ranked]) -> Judged:
     return replace(one, causes=[item.id for item in ranked], probability=ranked[0].probability)
 
 
-def _labelled(one: Judged, weight: float = 1.0) -> LabelledRun:
+def _labelled(one: Judged) -> LabelledRun:
     """Return the run with the findings that count when it is ranked: what another one brings about is not counted."""
     states = {finding.symptom: finding.state for finding in findings(one)}
-    return LabelledRun((one.label.cause, *one.label.also), states, weight, one.trained)
+    return LabelledRun((one.label.cause, *one.label.also), states, one.trained)
 
 
 def findings(one: Judged) -> list[Finding]:

@@ -34,8 +34,8 @@ def test_counts_keep_apart_what_was_seen_what_was_judged_and_who_is_healthy() ->
 
 
 def test_a_run_counts_as_one_for_each_symptom_that_any_of_its_versions_lets_be_judged() -> None:
-    bare = LabelledRun(("bad_batch",), {"loss_spike": PRESENT, "nonfinite_in_inputs": UNKNOWN}, 0.5, "a")
-    recorded = LabelledRun(("bad_batch",), {"loss_spike": ABSENT, "nonfinite_in_inputs": PRESENT}, 0.5, "a")
+    bare = LabelledRun(("bad_batch",), {"loss_spike": PRESENT, "nonfinite_in_inputs": UNKNOWN}, "a")
+    recorded = LabelledRun(("bad_batch",), {"loss_spike": ABSENT, "nonfinite_in_inputs": PRESENT}, "a")
     causes, _ = count([bare, recorded])
     assert causes == {"bad_batch": {"loss_spike": (0.5, 1), "nonfinite_in_inputs": (1, 1)}}
 

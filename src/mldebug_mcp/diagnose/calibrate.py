@@ -110,13 +110,11 @@ class LabelledRun:
     Args:
         causes: The causes that are right, the injected one first.
         states: The state of each symptom.
-        weight: What its judgement counts, in runs: one of several versions of a run counts a part of one.
         of: The run that this is a version of, "" where it is the only one.
     """
 
     causes: tuple[str, ...]
     states: Mapping[str, State]
-    weight: float = 1.0
     of: str = ""
 
     @property

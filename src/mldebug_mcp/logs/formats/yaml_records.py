@@ -33,18 +33,20 @@ def matches(file: LogFile) -> bool:
 
 def read(file: LogFile, builder: RunBuilder) -> None:
     """Put each item of the list into the builder as a record."""
-    empty = 0
-    left: list[str] = []
-    for record in _records(file.lines(), left):
-        empty += not builder.record(record)
+    empty = left = 0
+    for record in _records(file.lines()):
+        if record is None:
+            left += 1
+        else:
+            empty += not builder.record(record)
     if left:
-        builder.note(f"skipped {len(left)} line(s) that are no keys of a record")
+        builder.note(f"skipped {left} line(s) that are no keys of a record")
     if empty:
         builder.note(f"skipped {empty} record(s) without a number")
 
 
-def _records(lines: Iterable[str], left: list[str]) -> Iterator[dict[str, object]]:
-    """Yield the items of the list; what is no part of one goes to `left`."""
+def _records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
+    """Yield the items of the list, and None for each line that is no part of one."""
     record: dict[str, object] = {}
     above: list[tuple[int, str]] = []
     for line in lines:
@@ -52,7 +54,7 @@ def _records(lines: Iterable[str], left: list[str]) -> Iterator[dict[str, object
             continue
         found = _LINE.fullmatch(line.rstrip())
         if found is None or (not found["item"] and not record):
-            left.append(line)
+            yield None
             continue
         if found["item"] and not found["indent"]:
             if record:
