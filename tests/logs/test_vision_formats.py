@@ -202,6 +202,13 @@ def test_time_and_data_of_a_step_are_known_by_one_never_exceeding_the_other(
     assert ("step_time" in run.series) is named
 
 
+def test_data_beside_the_time_of_a_step_is_the_wait_for_it_in_its_own_unit(tmp_path: Path) -> None:
+    lines = [f"step={at} loss=2.{at} data={at + 20}.5ms step_time=42.0ms" for at in range(1, 9)]
+    run = read(tmp_path, "\n".join(lines))
+    assert run["data_time"].value.tolist() == pytest.approx([(at + 20.5) / 1000 for at in range(1, 9)])
+    assert run["step_time"].value.tolist() == pytest.approx([0.042] * 8)
+
+
 def test_num_mean_and_std_of_a_metric_are_its_mean(tmp_path: Path) -> None:
     lines = [
         json.dumps({

@@ -150,3 +150,12 @@ def test_the_pauses_of_evaluations_on_a_clock_are_no_slower_steps() -> None:
     pace = np.full(60, 1.03)
     pace[9::10] = 15.0
     assert state("step_time_grows", run_of({"loss": decay(60), "elapsed": np.cumsum(pace)})) is State.ABSENT
+
+
+@pytest.mark.parametrize(("late", "expected"), [(1.6, State.ABSENT), (2.5, State.PRESENT)])
+def test_steps_that_come_to_take_twice_as_long_are_more_than_other_work_on_the_machine(
+    late: float, expected: State
+) -> None:
+    run = run_of(step_time=noisy([1.0] * 100 + [late] * 100, 0.02))
+    assert state("step_time_grows", run) is State.PRESENT
+    assert state("step_time_doubles", run) is expected

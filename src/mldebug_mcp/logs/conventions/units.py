@@ -12,21 +12,26 @@ RATES = ("eta", "η")
 """Symbols of papers for the learning rate."""
 BARE_SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3}
 """Units of time that columns are called by alone, in seconds."""
+WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load")
+"""What columns are called that hold the wait for data, beside the time of the step."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
 MIB, BYTES = 2.0**-10, 2.0**-30
 
 
 def time_and_data(columns: Columns) -> str | None:
-    """`time` or `batch` beside `data`, in the same records and never shorter: of a step, and the wait for its data."""
-    names = {name.lower(): name for name in columns if name.lower() in ("time", "batch", "data")}
-    if len(names) == 2 and "data" in names and "data_time" not in columns:
-        whole = names["time" if "time" in names else "batch"]
-        time, data = columns[whole], columns[names["data"]]
-        if len(time) == len(data) and bool(np.all(data.values() <= time.values())):
-            columns["data_time"] = columns.pop(names["data"])
-            if "batch" in names:  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
-                columns["step_time"] = columns.pop(whole)
+    """`data` beside the time of a step (`time`, `batch`), in as many records and never longer: the wait for the data."""
+    if any(canonical(name) == "data_time" for name in columns):
+        return None
+    waits = [name for name in columns if _bare(name) in WAITS]
+    wholes = [name for name in columns if canonical(name) == "step_time" or _bare(name) in ("time", "batch")]
+    if len(waits) != 1 or len(wholes) != 1:
+        return None
+    time, data = columns[wholes[0]], columns[waits[0]]
+    if len(time) == len(data) and bool(np.all(data.values() <= time.values())):
+        columns["data_time"] = columns.pop(waits[0])
+        if _bare(wholes[0]) == "batch":  # Pointcept and semseg: "Data 0.002 (0.574) Batch 0.818 (3.887)"
+            columns["step_time"] = columns.pop(wholes[0])
     return None
 
 

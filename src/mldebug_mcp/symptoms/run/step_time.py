@@ -8,7 +8,7 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
-from mldebug_mcp.symptoms.readings import first_of, reading
+from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.text import figure
 
@@ -21,6 +21,8 @@ BLOCKS, EDGE = 20, 5
 """Blocks of records, and the part of them at each end that is a level. Chosen: four blocks of twenty."""
 FEW, FEW_FACTOR = 8, 1.5
 """Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
+TWICE = 2.0
+"""Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
 LEARNS_LATE = ("rl", "ppo", "grpo")
 """Kinds of run whose steps get slower as the agent begins to learn or writes more: few records say nothing."""
 SLOW = 3.0
@@ -127,7 +129,23 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
 
 
-@question(*(one.outcome for one in READINGS), any_of=(*PACES, *CLOCKS))
+def step_time_doubles(slower: Evidence) -> Evidence | None:
+    """Steps come to take at least twice as long.
+
+    Not this when: they take up to twice as long, as other work on the same machine does for a while.
+    """
+    factor = slower.values["factor"]
+    return None if factor < TWICE else Evidence(f"steps come to take {figure(factor)} times as long", slower.steps)
+
+
+@question(
+    *(one.outcome for one in READINGS),
+    outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
+    any_of=(*PACES, *CLOCKS),
+)
 def step_time(run: Run) -> Answers:
     """Compare the end with the beginning, then each step with those around it."""
-    return first_of(run, READINGS)
+    answers = first_of(run, READINGS)
+    slower = answers.get("step_time_grows")
+    doubles = step_time_doubles(slower) if isinstance(slower, Evidence) else None
+    return answers if doubles is None else {**answers, "step_time_doubles": doubles}
