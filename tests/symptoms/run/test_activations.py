@@ -69,6 +69,17 @@ def test_a_spread_that_holds_or_was_always_small_is_absent(spread: np.ndarray) -
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(feature_std=spread)) is State.ABSENT
 
 
+@pytest.mark.parametrize(("later", "expected"), [(0.9999, State.PRESENT), (0.3, State.ABSENT)])
+def test_embeddings_of_different_things_that_agree_are_one(later: float, expected: State) -> None:
+    run = run_of({"pos_sim": np.full(60, 0.9999), "neg_sim": decay(60, 0.99, later)})
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run) is expected
+
+
+def test_embeddings_of_one_length_that_keep_a_seventh_of_their_spread_have_come_together() -> None:
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of({"emb_std": decay(60, 0.0487, 0.0069, 5)})) is State.PRESENT
+    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of({"emb_std": decay(60, 4.87, 0.69, 5)})) is State.ABSENT
+
+
 def test_without_either_it_cannot_be_told() -> None:
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=decay(100), reward_std=decay(100, 0.1, 0.0))) is State.UNKNOWN
 

@@ -20,7 +20,7 @@ MIB, BYTES = 2.0**-10, 2.0**-30
 
 
 def time_and_data(columns: Columns) -> str | None:
-    """`data` beside the time of a step (`time`, `batch`), in as many records and never longer: the wait for the data."""
+    """`data` beside the time of a step (`time`, `batch`), in as many records, never longer: the wait for data."""
     if any(canonical(name) == "data_time" for name in columns):
         return None
     waits = [name for name in columns if _bare(name) in WAITS]

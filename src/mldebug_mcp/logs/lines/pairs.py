@@ -177,9 +177,7 @@ def _in_units(name: str, number: float, unit: str) -> tuple[str, float]:
             name = "step_time"
         elif name.lower() == "cost":  # what it cost, in time
             name = "elapsed"
-        elif name in ("total", "remaining"):  # CatBoost's
-            return name, number * _SECONDS[unit.lower()]
-        elif not is_known(name):
+        elif name in ("total", "remaining") or not is_known(name):  # CatBoost's
             return name, number * _SECONDS[unit.lower()]
     factor = factor_in(name, unit) if unit else 1.0
     return name, number * (_THOUSANDS.get(unit, 1.0) if factor is None else factor)

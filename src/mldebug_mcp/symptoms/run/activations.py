@@ -25,8 +25,13 @@ QUARTER = 4
 """The level to compare with is that of the second quarter. Chosen: the first holds the beginning."""
 LEAST = 8
 """Records of a spread. Chosen: half of them are a level."""
-LEFT, GONE = 0.1, 0.003
-"""A spread is gone at this share of its highest and below this. Chosen: 2048 even dimensions have 0.022 each."""
+LEFT, GONE = 0.2, 0.003
+"""A spread is gone at this share of its highest, or where it was never above that. Chosen: at a fifth the cosine of two
+embeddings of one length is 0.96; 2048 even dimensions have a spread of 0.022 each."""
+OF_UNITS = 0.5
+"""Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
+ALIKE = 0.98
+"""Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
 DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
 """Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
 and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
@@ -39,6 +44,10 @@ _SPREAD = re.compile(
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
 )
+_APART = re.compile(
+    r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
+)
+"""What is measured of pairs that do not belong together."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
@@ -83,22 +92,22 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
 
 
 def embedding_spread_gone(run: Run) -> Evidence | None:
-    """The standard deviation of embeddings falls to nearly zero: all inputs have one embedding.
+    """All inputs have nearly one embedding: their spread falls to next to nothing, or those of different things agree.
 
-    Not this when: the spread was as small from the start.
+    Not this when: the spread was as small from the start; they agree at first alone.
     """
     spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
-    found = next((evidence for one in spreads if (evidence := _vanishes(run, one)) is not None), None)
-    if found is not None:
-        return found
-    if not spreads:
-        raise CannotTell("no spread of embeddings is logged")
-    return None
+    alike = [run[name].finite for name in run.series if _APART.fullmatch(_in_words(name))]
+    found = (*(_vanishes(run, one) for one in spreads), *(_agree(one) for one in alike if len(one) >= LEAST))
+    if not found:
+        raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
+    return next((evidence for evidence in found if evidence is not None), None)
 
 
 def _vanishes(run: Run, spread: Series) -> Evidence | None:
-    later, highest = spread.value[len(spread) // 2 :], float(spread.value.max())
-    if not 0 <= median(later) < min(GONE, LEFT * highest) or float(later.max()) > LEFT * highest:
+    later, highest = spread.value[2 * len(spread) // 3 :], float(spread.value.max())
+    least = LEFT * highest if highest < OF_UNITS else min(GONE, LEFT * highest)
+    if not 0 <= median(later) < least or float(later.max()) > LEFT * highest:
         return None
     since = float(spread.step[int(np.argmax(spread.value < LEFT * highest))])
     return Evidence(
@@ -106,6 +115,18 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
         f"{figure(since)} on",
         steps=(since,),
         values={"highest": highest, "later": median(later)},
+    )
+
+
+def _agree(likeness: Series) -> Evidence | None:
+    later = likeness.value[len(likeness) // 2 :]
+    if not ALIKE <= float(later.min()) <= float(later.max()) <= 1:
+        return None
+    return Evidence(
+        f"{likeness.name} is {figure(median(later))} over the later half of the log: different inputs have one "
+        "embedding",
+        steps=(float(likeness.step[len(likeness) // 2]),),
+        values={"later": median(later)},
     )
 
 
@@ -117,7 +138,7 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
 
 
-@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*"), not_for=POLICIES)
+@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*", "*sim*"), not_for=POLICIES)
 def activations(run: Run) -> Answers:
     """Look at the logits, then at the spread of embeddings."""
     return first_of(run, READINGS)
