@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
@@ -44,6 +45,9 @@ _SPREAD = re.compile(
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
 )
+NO_CODE = 0.05
+"""Nats that the code of a row holds of it. Chosen: the least that a code of a few classes needs is 0.7."""
+_RECONSTRUCTION = re.compile(r"(?:.*_)?(?:recon\w*|elbo)(?:_.*)?")
 _APART = re.compile(
     r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
 )
@@ -94,11 +98,17 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
 def embedding_spread_gone(run: Run) -> Evidence | None:
     """All inputs have nearly one embedding: their spread falls to next to nothing, or those of different things agree.
 
-    Not this when: the spread was as small from the start; they agree at first alone.
+    So it is where the divergence of a variational model comes to nothing. Not this when: the spread was as small from
+    the start; they agree at first alone.
     """
     spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
     alike = [run[name].finite for name in run.series if _APART.fullmatch(_in_words(name))]
-    found = (*(_vanishes(run, one) for one in spreads), *(_agree(one) for one in alike if len(one) >= LEAST))
+    codes = [one.finite for one in run.with_role(Quantity.KL)] if any(map(_is_reconstruction, run.series)) else []
+    found = (
+        *(_vanishes(run, one) for one in spreads),
+        *(_agree(one) for one in alike if len(one) >= LEAST),
+        *(_holds_nothing(one) for one in codes if len(one) >= LEAST),
+    )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
     return next((evidence for evidence in found if evidence is not None), None)
@@ -130,6 +140,18 @@ def _agree(likeness: Series) -> Evidence | None:
     )
 
 
+def _is_reconstruction(name: str) -> bool:
+    return _RECONSTRUCTION.fullmatch(_in_words(name)) is not None
+
+
+def _holds_nothing(code: Series) -> Evidence | None:
+    later = code.value[2 * len(code) // 3 :]
+    if not 0 <= median(later) <= float(later.max()) < NO_CODE:
+        return None
+    said = f"{code.name} is {figure(median(later))} nats over the last third of the log: the code tells of no input"
+    return Evidence(said, steps=(float(code.step[2 * len(code) // 3]),), values={"later": median(later)})
+
+
 READINGS = (
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
@@ -138,7 +160,7 @@ READINGS = (
 """How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
 
 
-@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*", "*sim*"), not_for=POLICIES)
+@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*", "*sim*", Quantity.KL), not_for=POLICIES)
 def activations(run: Run) -> Answers:
     """Look at the logits, then at the spread of embeddings."""
     return first_of(run, READINGS)
