@@ -25,3 +25,10 @@ def test_the_setting_of_the_trainer_is_read(config: dict[str, Scalar], answer: S
 def test_pretraining_counts_every_token() -> None:
     run = run_of(loss=[1.0, 0.9], config={"train_on_inputs": True}, kind="pretraining")
     assert state("prompt_in_loss", run) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("share", "answer"), [(1.0, State.PRESENT), (0.28, State.ABSENT)])
+@pytest.mark.parametrize("name", ["label_frac", "train/loss_token_ratio", "supervisedFraction"])
+def test_labels_that_all_count_hold_the_prompts_too(name: str, share: float, answer: State) -> None:
+    run = run_of({name: [share] * 9}, loss=[1.0] * 9, kind="sft")
+    assert state("prompt_in_loss", run) is answer
