@@ -86,3 +86,8 @@ def test_bounds_of_number_formats_are_recognised(question: str, said: str) -> No
 def test_an_answer_says_what_a_number_of_the_question_is() -> None:
     notes = search_folklore("my cifar10 loss stays at 2.302").notes
     assert "2.302 is ln 10, the cross entropy of a uniform guess among 10" in notes
+
+
+def test_classes_that_are_none_are_no_count() -> None:
+    answer = search_folklore("long tail data, head classes are fine, tail classes 0 recall, 0 classes found")
+    assert any(entry.id == "class_imbalance" for entry in answer.entries)
