@@ -359,3 +359,9 @@ def test_a_score_that_is_logged_with_every_loss_is_of_training(tmp_path: Path) -
     run = _lines(tmp_path, rows)
     assert "accuracy" in run
     assert "eval_accuracy" not in run
+
+
+def test_an_eta_that_stands_still_is_the_learning_rate_however_high(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["iter,loss,eta", *(f"{i},{2 - i / 20},3.0" for i in range(1, 21))]))
+    assert read_run(path)["learning_rate"].value.tolist() == [3.0] * 20

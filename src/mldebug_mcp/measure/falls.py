@@ -25,6 +25,9 @@ BELOW = 0.3
 hand."""
 NEAR_ZERO = 0.3
 """Of the loss at the start: what it falls from. Chosen: a loss near zero falls by half again and again."""
+BEYOND = 2.0
+"""... and it falls from no more than that level times this: what swings far above its start is unsteady, and no batch
+is known again. Chosen: an ordinary climb does not double it."""
 CUT = 0.8
 """A learning rate that falls below this share of itself from one record to the next is cut. Chosen: by hand."""
 
@@ -77,9 +80,11 @@ def _falls(values: Floats, width: int) -> dict[int, tuple[float, float]]:
     later = np.maximum.accumulate(level[::-1])[::-1][at + width]
     shortly = _lowest(brief, 2 * width - width // 2 + 1)[at - 2 * width]
     lowest = _lowest(np.concatenate([np.full(2 * width, np.inf), level]), 3 * width + 1)[at - 2 * width]
+    start = start_level(values)
     seen = (
         (drop > np.maximum(SIGMAS * error, SHARE * np.abs(before)))
-        & (before > NEAR_ZERO * start_level(values))
+        & (before > NEAR_ZERO * start)
+        & ((before < BEYOND * start) | (start <= 0))
         & (earlier - before < STEADY / 2 * drop)  # else it falls all the time
         & ((before - shortly < STEADY * drop) | (after < lowest - BELOW * drop))
         & (later - after > BACK * drop)

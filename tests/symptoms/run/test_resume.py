@@ -94,6 +94,11 @@ def test_the_step_of_the_fall_is_named() -> None:
     assert abs(seen("loss_falls_back", run_of(loss=CLIMB + NOISE)).steps[0] - 151) <= 6
 
 
+def test_swings_far_above_the_start_are_no_falls_to_rows_seen_before() -> None:
+    swinging = np.concatenate([np.linspace(0.7, 0.5, 20), 10 * CLIMB[:280:2]])
+    assert state("loss_falls_back", run_of(loss=swinging)) is State.ABSENT
+
+
 def test_a_fall_that_stays_is_progress() -> None:
     loss = np.concatenate([np.full(150, 2.0), np.full(150, 1.5)])
     assert state("loss_falls_back", run_of(loss=loss + NOISE)) is State.ABSENT

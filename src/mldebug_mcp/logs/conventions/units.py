@@ -62,12 +62,12 @@ def _bare(name: str) -> str:
 
 
 def rates(columns: Columns) -> str | None:
-    """`eta` is the learning rate where it is no time that is left."""
+    """`eta` is the learning rate where it is no time that is left, which is longer than that or gets shorter."""
     if any(canonical(name) == "learning_rate" for name in columns):
         return None
     for name in [one for one in columns if _bare(one) in RATES]:
         value = columns[name].values()
-        if len(value) and bool(np.all((value >= 0) & (value < 1))):
+        if len(value) and bool(np.all((value >= 0) & ((value < 1) | (value == value[0])))):
             columns["learning_rate"] = columns.pop(name)
             return f"{name!r} is read as learning_rate"
     return None
