@@ -7,17 +7,13 @@ from dataclasses import dataclass, replace
 
 from mldebug_mcp.logs.kinds import scores_pairs
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.model_size import begins_untrained, is_small
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.unknown import CannotTell
 from mldebug_mcp.text import figure
 
 GENEROUS_ABOVE, GENEROUS_BELOW = 5.0, 10.0
 """How far outside a usual range a rate must lie, as a factor. Source: axolotl_stability, which changes it by 2 to 5."""
-
-
-SMALL, NARROW = 2e7, 384
-"""Parameters, and the width of a model whose parameters are not told, below which usual rates are those of a model
-trained from scratch. Chosen: the smallest published language models that people tune have 1e8 and 576."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +130,12 @@ def _of_momentum(run: Run) -> Range | None:
 
 
 def _of_kind(run: Run, how: str | None) -> tuple[Range, ...]:
-    if how is not ADAPTERS and _is_small(run):
+    if how is not ADAPTERS and (is_small(run) or begins_untrained(run)):
         return (RATES["pretraining", FULL],)
     ranges = [RATES[run.kind, one] for one in (FULL, ADAPTERS) if (run.kind, one) in RATES and how in (one, None)]
     if not ranges:
         raise CannotTell("no usual learning rate is known for this kind of run")
     return tuple(ranges)
-
-
-def _is_small(run: Run) -> bool:
-    """Say whether the model is so small that it bears the rates of one trained from scratch."""
-    parameters, width = run.setting("parameters"), run.setting("hidden_size")
-    if parameters is not None:
-        return parameters < SMALL
-    return width is not None and width < NARROW
 
 
 def refuse_wide(ranges: tuple[Range, ...], rate: float) -> None:

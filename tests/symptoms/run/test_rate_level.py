@@ -222,3 +222,27 @@ def test_a_rate_at_which_a_policy_learns_and_keeps_it_is_not_called_high() -> No
     rate, rises = np.full(40, 4e-3), np.linspace(0.1, 0.8, 40)
     assert state("lr_high", run_of(learning_rate=rate, reward=rises, kind="grpo")) is State.UNKNOWN
     assert state("lr_high", run_of(learning_rate=rate, reward=rises[::-1], kind="grpo")) is State.PRESENT
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"step_time": 0.01},
+        {"steps_per_second": 90.0},
+        {"mean_token_accuracy": 0.03},
+        {"entropy": 3.3},
+        {"num_tokens": 4e4, "summary/total_flos": 5.6e9},
+        {"summary/train_steps_per_second": 60.0},
+    ],
+)
+def test_a_model_that_is_tiny_or_new_by_its_log_takes_the_rates_of_one_from_scratch(told: dict[str, float]) -> None:
+    columns = {name: np.full(30, value) for name, value in told.items()}
+    run = run_of(columns, loss=np.linspace(3, 1, 30), learning_rate=[1e-3] * 30, kind="sft")
+    assert state("lr_high", run) is State.ABSENT
+
+
+@pytest.mark.parametrize("told", [{}, {"step_time": 0.9}, {"mean_token_accuracy": 0.5}, {"entropy": 1.1}])
+def test_a_model_of_unknown_or_usual_size_does_not_take_them(told: dict[str, float]) -> None:
+    columns = {name: np.full(30, value) for name, value in told.items()}
+    run = run_of(columns, loss=np.linspace(3, 1, 30), learning_rate=[2e-3] * 30, kind="sft")
+    assert state("lr_high", run) is State.PRESENT
