@@ -11,8 +11,8 @@ from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.measure.turning import fails_at
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 GROWS = 1.4
@@ -75,11 +75,8 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     if fails is None and (late < max(FAR, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
-    return Evidence(
-        f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.step_name} {figure(end)}, {there}",
-        steps=(end,),
-        values={"from": early, "to": late, "factor": late / early},
-    )
+    said = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
+    return Evidence(said, steps=(end,), values={"from": early, "to": late, "factor": late / early})
 
 
 def embedding_spread_gone(run: Run) -> Evidence | None:
@@ -102,22 +99,18 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
         return None
     since = float(spread.step[int(np.argmax(spread.value < LEFT * highest))])
     return Evidence(
-        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from {run.step_name} "
-        f"{figure(since)} on",
+        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from "
+        f"{run.place(since)} on",
         steps=(since,),
         values={"highest": highest, "later": median(later)},
     )
 
 
-READINGS = (
+ask_in_turn(
+    "activations",
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
     reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+    any_of=("loss", "*std*"),
+    not_for=POLICIES,
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
-
-
-@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*"), not_for=POLICIES)
-def activations(run: Run) -> Answers:
-    """Look at the logits, then at the spread of embeddings."""
-    return first_of(run, READINGS)

@@ -14,8 +14,7 @@ from mldebug_mcp.text import figure
 
 GONE, NEARLY_ALWAYS, SHARE = 0.01, 0.05, 0.9
 """Median below which a loss is gone, and what this share of it is below. Chosen: a discriminator in play is near zero
-on single batches alone.
-"""
+on single batches alone."""
 HIGH = 3.0
 """Cross-entropy from which on a network is beaten. Chosen: the other is 95 % sure on every batch."""
 SQUARED, NEAR = 1.0, 0.15
@@ -68,8 +67,8 @@ def _by_outputs(run: Run) -> Evidence | bool | None:
     what = "tells real from generated samples nearly always" if wins else "takes generated samples for real ones"
     first, levels = float(step[later][0]), (median(one[later]), median(other[later]))
     return Evidence(
-        f"{real.name} is {figure(levels[0])} and {generated.name} {figure(levels[1])} from {run.step_name} "
-        f"{figure(first)} on (medians): the discriminator {what}",
+        f"{real.name} is {figure(levels[0])} and {generated.name} {figure(levels[1])} from {run.place(first)} on "
+        f"(medians): the discriminator {what}",
         steps=(first,),
         values={"real": levels[0], "generated": levels[1], "discriminator_wins": float(wins)},
     )
@@ -99,9 +98,8 @@ def _by_losses(run: Run, parts: tuple[str, ...], generator: str) -> Evidence | b
         if _is_gone(won[later]) and _is_beaten(lost, squared=wins):
             first, levels = float(step[later][0]), (median(won[later]), median(lost[later]))
             return Evidence(
-                f"{name if wins else generator} is {figure(levels[0])} from {run.step_name} {figure(first)} on "
-                f"(median), while {generator if wins else name} is {figure(levels[1])} (it began at "
-                f"{figure(float(lost[0]))})",
+                f"{name if wins else generator} is {figure(levels[0])} from {run.place(first)} on (median), while "
+                f"{generator if wins else name} is {figure(levels[1])} (it began at {figure(lost[0])})",
                 steps=(first,),
                 values={"gone": levels[0], "high": levels[1], "discriminator_wins": float(wins)},
             )

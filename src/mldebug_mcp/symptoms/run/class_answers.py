@@ -9,8 +9,8 @@ from mldebug_mcp.measure.one_answer import one_answer
 from mldebug_mcp.measure.quality import is_auc
 from mldebug_mcp.measure.shares import as_shares
 from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
 LEAST, LASTS = 4, 0.5
@@ -51,11 +51,8 @@ def minority_missed(run: Run) -> Evidence | None:
     here = _last(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
     if (accuracy < FOUND or accuracy - here < APART) if means else (here > MISSED or accuracy < RIGHT):
         return None
-    return Evidence(
-        f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}",
-        steps=(float(one.step[0]),),
-        values={"found": here, "accuracy": accuracy},
-    )
+    said = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    return Evidence(said, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
 
 
 def _long(run: Run, names: list[str]) -> list[Series]:
@@ -96,17 +93,18 @@ def one_answer_for_all(run: Run) -> Evidence | None:
         return None
     auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
-    beside = f"; {auc.name} is {figure(float(auc.value[-1]))}" if ranks and auc is not None else ""
+    beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
-        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from {run.step_name} "
-        f"{figure(seen.since)} to the end, as of one answer for all rows{beside}",
+        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
+        f"{run.place(seen.since)} to the end, as of one answer for all rows{beside}",
         steps=(seen.since,),
         values={"evaluations": seen.until_the_end, "of": len(seen.holds)},
         present=not ranks,
     )
 
 
-READINGS = (
+ask_in_turn(
+    "class_answers",
     reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
     reading(
         one_answer_for_all,
@@ -114,11 +112,6 @@ READINGS = (
         not_for=("pretraining", "sft"),
         follows=("loss_nonfinite", "eval_loss_constant"),
     ),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
-def class_answers(run: Run) -> Answers:
-    """Are the answers without the rare classes, or of one class for all?"""
-    return first_of(run, READINGS)

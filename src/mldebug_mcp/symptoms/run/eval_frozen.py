@@ -50,11 +50,8 @@ _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 def _evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
-    return Evidence(
-        f"{series.name} is {what} of {len(series)} evaluations, {run.step_name} {figure(first)} to {figure(last)}",
-        steps=(first,),
-        values={"value": float(series.value[0]), "evaluations": float(len(series))},
-    )
+    said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
+    return Evidence(said, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))})
 
 
 def eval_nonfinite(run: Run) -> Evidence | None:

@@ -78,8 +78,8 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
     return Evidence(
-        f"at the first evaluation ({run.step_name} {figure(float(steps[0]))}) the evaluation loss is "
-        f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(steps)} the "
+        f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "
+        f"{figure(evaluation[0])} and the training loss {figure(train[0])}; over all {len(steps)} the "
         f"medians are {figure(median(evaluation))} and {figure(median(train))}",
         steps=(float(steps[0]),),
         values={"first_eval": float(evaluation[0]), "first_train": float(train[0]), "evaluations": len(steps)},
@@ -117,9 +117,9 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     if gap.last < least or gap.first > OPENED * gap.last:
         return None
     return Evidence(
-        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.step_name} "
-        f"{figure(gap.step)}, over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the "
-        f"training loss is {figure(gap.train)}",
+        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.place(gap.step)}, "
+        f"over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the training loss is "
+        f"{figure(gap.train)}",
         steps=(gap.step,),
         values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
     )
@@ -148,7 +148,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
     late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
     if late:
-        raise CannotTell(f"the log begins at {run.step_name} {figure(run.first_step)}: how training began is not known")
+        raise CannotTell(f"the log begins at {run.place(run.first_step)}: how training began is not known")
     at_best = both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
     if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
@@ -162,7 +162,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
 def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
     start, train, reached = both.start, both.train_level, both.eval_level
     return Evidence(
-        f"from {run.step_name} {figure(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
+        f"from {run.place(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
         f"{len(both.steps)} evaluations; training began at {figure(start)}",
         steps=(since,),
         values={"start": start, "train": train, "eval": reached, "factor": reached / train if train else float("nan")},

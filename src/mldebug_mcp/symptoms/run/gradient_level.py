@@ -76,9 +76,9 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     rare = later / len(bad) <= ISOLATED or (later / len(bad) <= CAUGHT and _are_skipped(run, norm.step[bad]))
     isolated = sound and rare and not bool(bad[-1])
     return Evidence(
-        f"grad_norm is {'NaN' if np.isnan(norm.value[first]) else 'infinite'} at {run.step_name} "
-        f"{figure(float(norm.step[first]))}; {count} of {len(bad)} values are not finite"
-        f"{'; the loss stays finite and the norm recovers each time' if isolated else ''}",
+        f"grad_norm is {'NaN' if np.isnan(norm.value[first]) else 'infinite'} at {run.place(norm.step[first])}; "
+        f"{count} of {len(bad)} values are not "
+        f"finite{'; the loss stays finite and the norm recovers each time' if isolated else ''}",
         steps=(float(norm.step[first]),),
         values={"count": count, "share": count / len(bad)},
         present=not isolated,
@@ -118,11 +118,8 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     if zero.mean() < ZERO_SHARE and tail < max(LEAST - 2, len(zero) * ZERO_SHARE**2):
         return None
     first = float(norm.step[int(np.argmax(zero))])
-    return Evidence(
-        f"grad_norm is exactly 0 at {run.step_name} {figure(first)} and in {int(zero.sum())} of {len(zero)} records",
-        steps=(first,),
-        values={"share": float(zero.mean()), "records_at_end": tail},
-    )
+    said = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
+    return Evidence(said, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:
@@ -150,7 +147,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     first = float(norm.step[int(np.argmax(norm.value < below))])
     return Evidence(
         f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; it began at "
-        f"{figure(start)} and is below {figure(below)} from {run.step_name} {figure(first)} on",
+        f"{figure(start)} and is below {figure(below)} from {run.place(first)} on",
         steps=(first,),
         values={"median": typical, "start": start, "bound": bound},
     )
@@ -193,8 +190,8 @@ def grad_norm_high(run: Run) -> Evidence | None:
         return None
     first = float(late.step[int(np.argmax(high))])
     return Evidence(
-        f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.step_name} "
-        f"{figure(first)}; its median is {figure(median(late.value))}",
+        f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.place(first)}; "
+        f"its median is {figure(median(late.value))}",
         steps=(first,),
         values={"share": float(high.mean()), "median": median(late.value), "bound": bound},
     )

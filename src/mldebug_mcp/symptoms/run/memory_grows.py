@@ -59,8 +59,8 @@ def _few(run: Run, series: Series) -> Evidence | None:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
-        f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
-        f"{figure(float(series.value[-1]))} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to "
+        f"{figure(series.value[-1])} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
         f"{figure(growth.per_step)} per {run.step_name}",
         steps=(first,),
         values={
@@ -94,9 +94,8 @@ def _growth(run: Run, series: Series) -> Evidence | None:
     onset = float(series.step[departure(series.value, float(level[-1]))])
     rate = grown / (last - float(series.step[len(series) // THIRD]) or 1)
     return Evidence(
-        f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
-        f"{figure(float(series.value[-1]))} at {figure(last)}, {figure(rate)} per {run.step_name} in the later two "
-        "thirds of the log, without levelling off",
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
+        f"{figure(last)}, {figure(rate)} per {run.step_name} in the later two thirds of the log, without levelling off",
         steps=(onset,),
         values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": rate},
     )

@@ -80,8 +80,8 @@ def _parted(run: Run) -> Evidence | None:
     away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
     rank = list(ranks)[int(np.argmax(away))]
     return Evidence(
-        f"grad_norm is the same on all {len(ranks)} ranks up to {run.step_name} {figure(float(steps[at - 1]))} and "
-        f"differs from {run.step_name} {figure(float(steps[at]))} on, most on rank {rank}",
+        f"grad_norm is the same on all {len(ranks)} ranks up to {run.place(steps[at - 1])} and "
+        f"differs from {run.place(steps[at])} on, most on rank {rank}",
         steps=(float(steps[at]),),
         values={"rank": rank, "ranks": len(ranks)},
     )
@@ -96,7 +96,7 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     step, rank = first[0]
     later = f"only from {figure(first[1][0])} on, or not at all" if len(first) > 1 else "nowhere"
     return Evidence(
-        f"{metric} of rank {rank} is not finite from {run.step_name} {figure(step)} on, that of the other "
+        f"{metric} of rank {rank} is not finite from {run.place(step)} on, that of the other "
         f"{len(ranks) - 1} ranks {later}",
         steps=(step,),
         values={"rank": rank, "ranks": len(ranks)},

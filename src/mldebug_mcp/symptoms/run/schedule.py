@@ -82,7 +82,7 @@ def _comes_to_nothing(run: Run, rate: Series) -> Evidence | None:
     if ends_by_rounding(rate.value, rest):
         raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
     return Evidence(
-        f"learning_rate is {figure(now)} at {run.step_name} {figure(float(rate.step[first]))}, its peak "
+        f"learning_rate is {figure(now)} at {run.place(rate.step[first])}, its peak "
         f"{figure(peak)}: all further rates, {rest:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all",
         steps=(float(rate.step[first]),),
         values={"floor": float(rate.value[-1]), "peak": peak, "share_after": rest},
@@ -102,8 +102,8 @@ def _stays_low(run: Run, rate: Series) -> Evidence | None:
         raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
     first = float(rate.step[len(rate) - rest])
     return Evidence(
-        f"learning_rate reaches its lowest value, {figure(floor)}, at {run.step_name} {figure(first)} and stays there "
-        f"to {figure(float(rate.step[-1]))}: {rest / len(rate):.0%} of the log; its peak is {figure(peak)}",
+        f"learning_rate reaches its lowest value, {figure(floor)}, at {run.place(first)} and stays there "
+        f"to {figure(rate.step[-1])}: {rest / len(rate):.0%} of the log; its peak is {figure(peak)}",
         steps=(first,),
         values={"floor": floor, "peak": peak, "share_after": rest / len(rate)},
     )
@@ -127,11 +127,8 @@ def lr_zero(run: Run) -> Evidence | None:
         raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
     if last == len(zero) - 1 and ends_by_rounding(rate.value, (last - first + 1) / len(zero)):
         raise CannotTell("the learning rate is printed with so few decimals that the end of a schedule reads 0")
-    return Evidence(
-        f"learning_rate is 0 from {run.step_name} {figure(start)} to {figure(end)} ({last - first + 1} records)",
-        steps=(start,),
-        values={"records": last - first + 1, "share": float(zero.mean())},
-    )
+    said = f"learning_rate is 0 from {run.place(start)} to {figure(end)} ({last - first + 1} records)"
+    return Evidence(said, steps=(start,), values={"records": last - first + 1, "share": float(zero.mean())})
 
 
 def _learns(run: Run, start: float, end: float) -> bool:
@@ -160,8 +157,7 @@ def lr_jump(run: Run) -> Evidence | None:
     remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * jump.comes_again
     after = jump.lowest if through else jump.after
     return Evidence(
-        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.step_name} {figure(jump.step)}"
-        f"{through}{remark}",
+        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.place(jump.step)}{through}{remark}",
         steps=(jump.step,),
         values={"before": jump.before, "after": after},
         present=plain or not (configured or jump.comes_again or jump.begins_anew),
@@ -219,7 +215,7 @@ def _peak(run: Run) -> Peak:
 
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
     return Evidence(
-        f"learning_rate peaks at {figure(factor * configured)} at {run.step_name} {figure(peak.step)}, "
+        f"learning_rate peaks at {figure(factor * configured)} at {run.place(peak.step)}, "
         f"{figure(factor)} times the {figure(configured)} that is configured",
         steps=(peak.step,),
         values={"peak": factor * configured, "configured": configured, "factor": factor},
@@ -259,7 +255,7 @@ def _decay(run: Run, since: float = 1.0) -> tuple[Decay | None, float]:
 
 def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
     return Evidence(
-        f"learning_rate is at {decay.share:.0%} of its peak at {run.step_name} {figure(decay.step)}, {where} the "
+        f"learning_rate is at {decay.share:.0%} of its peak at {run.place(decay.step)}, {where} the "
         f"{expected:.0%} that a schedule of {run.facts.schedule.kind} leaves after {decay.progress:.0%} of the plan",
         steps=(decay.step,),
         values={"share": decay.share, "expected": expected, "progress": decay.progress},
@@ -289,7 +285,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
     if at is None:
         return None
-    said = f"the learning rate jumps where the run was resumed, at {run.step_name} {figure(at)}"
+    said = f"the learning rate jumps where the run was resumed, at {run.place(at)}"
     return Evidence(said, steps=(at,), values={"resumed": at})
 
 

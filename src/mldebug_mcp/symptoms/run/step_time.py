@@ -8,8 +8,8 @@ from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Floats, Run, Series
 from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 FACTOR, BY_CLOCK = 1.25, 2.0
@@ -58,7 +58,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     if slower < factor * early or slower - early < SIGMAS * cut.wobble or slower <= early:
         return None
     onset = float(times.step[departure(times.value, slower)])
-    where = f"at the end of the log as at its beginning, from {run.step_name} {figure(onset)} on"
+    where = f"at the end of the log as at its beginning, from {run.place(onset)} on"
     return _slower(early, slower, onset, where)
 
 
@@ -69,16 +69,13 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
     if run.kind in LEARNS_LATE or float(late.min()) < FEW_FACTOR * float(early.max()):
         raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_RECORDS} are needed")
     onset = float(times.step[half])
-    where = f"in the last {len(late)} records as in the {len(early)} before, from {run.step_name} {figure(onset)} on"
+    where = f"in the last {len(late)} records as in the {len(early)} before, from {run.place(onset)} on"
     return _slower(median(early), median(late), onset, where)
 
 
 def _slower(early: float, late: float, onset: float, where: str) -> Evidence:
-    return Evidence(
-        f"steps take {late / early:.2g} times as long {where}",
-        steps=(onset,),
-        values={"early": early, "late": late, "factor": late / early},
-    )
+    said = f"steps take {late / early:.2g} times as long {where}"
+    return Evidence(said, steps=(onset,), values={"early": early, "late": late, "factor": late / early})
 
 
 def step_time_spikes(run: Run) -> Evidence | None:
@@ -102,8 +99,8 @@ def step_time_spikes(run: Run) -> Evidence | None:
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
     return Evidence(
         f"{len(slow)} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
-        f"them{regular}, which costs {cost:.1%} of the time; the slowest, {figure(factor)} times, is {run.step_name} "
-        f"{figure(where)}",
+        f"them{regular}, which costs {cost:.1%} of the time; the slowest, {figure(factor)} times, is "
+        f"{run.place(where)}",
         steps=(float(times.step[slow[0]]), where),
         values={"count": len(slow), "worst_factor": factor, "cost": cost, **({"period": period} if period else {})},
         present=cost >= LEAST_COST and (period is None or period < WORKERS),
@@ -120,14 +117,9 @@ def _period(steps: Floats) -> float | None:
     return period if float((off < OFF).mean()) >= REGULAR else None
 
 
-READINGS = (
+ask_in_turn(
+    "step_time",
     reading(step_time_grows, sources=("smol_playbook",), background=0.004),
     reading(step_time_spikes, sources=("smol_playbook",), background=0.015),
+    any_of=(*PACES, *CLOCKS),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), any_of=(*PACES, *CLOCKS))
-def step_time(run: Run) -> Answers:
-    """Compare the end with the beginning, then each step with those around it."""
-    return first_of(run, READINGS)
