@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from mldebug_mcp.logs.roles.lexicon import PHASES
-from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.activations import is_log_z, logits_of, spreads_of
 from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.readings import ask_in_turn, reading
@@ -30,15 +27,6 @@ LEFT, GONE = 0.1, 0.003
 DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
 """Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
 and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
-_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
-_LOG_Z = re.compile(r"log_?z")
-"""The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
-_NOT = re.compile(r"chosen|rejected|scale|eval")
-_SPREAD = re.compile(
-    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
-    r"[_/]std(?:_mean|_avg)?",
-    re.IGNORECASE,
-)
 POLICIES = ("grpo", "ppo", "rl")
 
 
@@ -48,17 +36,12 @@ def logits_grow(run: Run) -> Evidence | None:
     Or log Z has doubled and grows on as steadily at the end. Not this when: the loss goes on falling and they flatten,
     because logits grow as long as something is learnt.
     """
-    names = [name for name in run.series if _LOGITS.fullmatch(said := _in_words(name)) and not _NOT.search(said)]
-    if not names:
+    logged = logits_of(run)
+    if not logged:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
-    found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
+    found = [evidence for one in logged if (evidence := _growth(run, one, end)) is not None]
     return max(found, key=lambda one: one.values["factor"], default=None)
-
-
-def _in_words(name: str) -> str:
-    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
-    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
 
 
 def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
@@ -70,7 +53,7 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
-    if fails is None and not _LOG_Z.search(_in_words(logits.name)):
+    if fails is None and not is_log_z(logits):
         return None
     if fails is None and (late < max(FAR, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
@@ -84,7 +67,7 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
 
     Not this when: the spread was as small from the start.
     """
-    spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
+    spreads = [one for one in spreads_of(run) if len(one) >= LEAST]
     found = next((evidence for one in spreads if (evidence := _vanishes(run, one)) is not None), None)
     if found is not None:
         return found

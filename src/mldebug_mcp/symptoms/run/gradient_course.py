@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.gradients import jumps_of
 from mldebug_mcp.measure.statistics import median, start_level
 from mldebug_mcp.measure.stretches import stretches_of
@@ -29,7 +30,6 @@ FEWEST = 12
 """Norms that are needed. Chosen: six before a jump, and some behind."""
 USUAL_SHARE, USUAL = 0.02, 5
 """Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
-POLICIES = ("rl", "ppo", "grpo")
 
 
 def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:

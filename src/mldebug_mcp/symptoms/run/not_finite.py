@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.gradients import gradient_norm
 from mldebug_mcp.measure.not_finite import Lost, climb, first_lost, lost, returns, shares, training_losses
@@ -29,8 +30,6 @@ OFTEN, OFTEN_SHARE = 5, 0.02
 """Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
-POLICIES = ("grpo", "ppo", "rl")
-"""Kinds of run whose loss says nothing by its size: what leads to a NaN counts there, and not the rest."""
 
 
 def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
@@ -254,7 +253,7 @@ def not_finite(run: Run) -> Answers:
     loss = first_lost(losses)
     if loss is None:
         return {}
-    policy = run.kind in POLICIES
+    policy = run.kind in POLICIES  # whose loss says nothing by its size
     untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
     said = told({one.__name__: partial(one, run, loss) for one in judged})

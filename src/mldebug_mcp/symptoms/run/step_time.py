@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
+from mldebug_mcp.measure.slow_steps import SLOW, slow_steps
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
 from mldebug_mcp.symptoms.readings import ask_in_turn, reading
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
@@ -21,22 +20,10 @@ BLOCKS, EDGE = 20, 5
 """Blocks of records, and the part of them at each end that is a level. Chosen: four blocks of twenty."""
 FEW, FEW_FACTOR = 8, 1.5
 """Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
-LEARNS_LATE = ("rl", "ppo", "grpo")
-"""Kinds of run whose steps get slower as the agent begins to learn or writes more: few records say nothing."""
-SLOW = 3.0
-"""Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
-LEAST, MOST_SHARE = 3, 0.25
-"""Slow steps, and the share of all. Chosen: more are no exception."""
 LEAST_COST = 0.02
 """Of the time of the run: what the slow steps take beyond the usual. Chosen: less matters to nobody."""
-JITTER = 0.1
-"""Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
 WORKERS = 20
 """A shorter period is that of a loader with so many workers. Chosen: evaluations and checkpoints are further apart."""
-OFF, REGULAR = 0.02, 0.9
-"""Distance from a multiple of a period, and the share of slow steps that keep it. Chosen: a record may be missing."""
-WIDEST, TO_A_BLOCK = 40, 25
-"""Blocks at most, and records in each, that the usual time is taken from. Chosen: slow steps do not move its median."""
 
 
 def step_time_grows(run: Run) -> Evidence | None:
@@ -66,7 +53,8 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
     """Return a growth that is plain from a handful of records; CannotTell of anything less plain."""
     half = len(times) // 2
     early, late = times.value[:half], times.value[half:]
-    if run.kind in LEARNS_LATE or float(late.min()) < FEW_FACTOR * float(early.max()):
+    # The steps of a policy get slower as it begins to learn or writes more.
+    if run.kind in POLICIES or float(late.min()) < FEW_FACTOR * float(early.max()):
         raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_RECORDS} are needed")
     onset = float(times.step[half])
     where = f"in the last {len(late)} records as in the {len(early)} before, from {run.place(onset)} on"
@@ -86,35 +74,20 @@ def step_time_spikes(run: Run) -> Evidence | None:
     milliseconds.
     """
     times = step_times(run)
-    cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
-    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
-    least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
-    slow = np.flatnonzero((times.value > SLOW * usual) & (times.value > usual + least))
-    if len(slow) < LEAST or len(slow) > MOST_SHARE * len(times):
+    slow = slow_steps(times)
+    if slow is None:
         return None
-    worst = int(slow[np.argmax((times.value / usual)[slow])])
-    where, factor = float(times.step[worst]), float(times.value[worst] / usual[worst])
-    cost = float(np.sum((times.value - usual)[slow]) / np.sum(times.value))
-    period = _period(times.step[slow])
+    period = slow.period
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
+    values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
     return Evidence(
-        f"{len(slow)} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
-        f"them{regular}, which costs {cost:.1%} of the time; the slowest, {figure(factor)} times, is "
-        f"{run.place(where)}",
-        steps=(float(times.step[slow[0]]), where),
-        values={"count": len(slow), "worst_factor": factor, "cost": cost, **({"period": period} if period else {})},
-        present=cost >= LEAST_COST and (period is None or period < WORKERS),
+        f"{slow.count} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
+        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {figure(slow.factor)} times, is "
+        f"{run.place(slow.worst)}",
+        steps=(slow.first, slow.worst),
+        values={**values, **({"period": period} if period else {})},
+        present=slow.cost >= LEAST_COST and (period is None or period < WORKERS),
     )
-
-
-def _period(steps: Floats) -> float | None:
-    """Return the distance of slow steps, if they stand at a fixed one (or multiples of it)."""
-    gaps = np.diff(steps)
-    period = median(gaps)
-    if period <= 0:
-        return None
-    off = np.abs(gaps / period - np.round(gaps / period))
-    return period if float((off < OFF).mean()) >= REGULAR else None
 
 
 ask_in_turn(
