@@ -187,6 +187,10 @@ class Run:
     def __getitem__(self, metric: str) -> Series:
         return self.series[metric]
 
+    def place(self, step: float) -> str:
+        """Return a step as a sentence names it: "step 120", "epoch 3"."""
+        return f"{self.step_name} {figure(step)}"
+
     def to_frame(self) -> pd.DataFrame:
         """Return the metrics as a DataFrame of pandas, a row per step; where one was not logged there stands NaN.
 

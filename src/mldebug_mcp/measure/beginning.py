@@ -11,8 +11,7 @@ PASSES = 1.5
 FIRST_STEPS = 40
 """Steps of the optimizer in which a sound run may make no progress yet, least of all while its learning rate warms up.
 
-Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`).
-"""
+Fitted: healthy runs that were cut short (`python -m benchmarks.faults young`)."""
 
 LEAST_RATES, CLIMBS = 4, 1.05
 """Records of a rate that climbs, and times that of a quarter of the log before. Chosen: a constant one is rounded."""

@@ -101,8 +101,8 @@ def refuse_after_explosion(run: Run, evaluation: Series) -> None:
     start = start_level(loss.value[:3]) if len(before) else 0.0
     if start > 0 and before.max() > EXPLODED * start and first.value[0] > EXPLODED * start:
         raise CannotTell(
-            f"the training loss had gone from {figure(start)} to {figure(float(before.max()))} before the first "
-            f"evaluation, which is {figure(float(first.value[0]))}: it shows what the explosion left"
+            f"the training loss had gone from {figure(start)} to {figure(before.max())} before the first "
+            f"evaluation, which is {figure(first.value[0])}: it shows what the explosion left"
         )
 
 
@@ -135,8 +135,8 @@ def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
     times = evaluation / train
     if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
         raise CannotTell(
-            f"both losses fall by the same factor, and their ratio stays between {figure(float(times.min()))} and "
-            f"{figure(float(times.max()))}: they may be on different scales"
+            f"both losses fall by the same factor, and their ratio stays between {figure(times.min())} and "
+            f"{figure(times.max())}: they may be on different scales"
         )
 
 

@@ -91,12 +91,10 @@ def refuse_known_by_heart(run: Run, step: float, train: float, start: float) -> 
     if run.kind == "boosting" and step > 1:
         raise CannotTell(f"the first evaluation stands after {figure(step)} rounds: trees may know rows by heart")
     if passes is not None and float(passes[0]) > PASSES:
-        raise CannotTell(
-            f"the first evaluation stands at pass {figure(float(passes[0]))}: rows may be memorised by then"
-        )
+        raise CannotTell(f"the first evaluation stands at pass {figure(passes[0])}: rows may be memorised by then")
     fresh = passes is not None and float(passes[0]) <= FIRST_PASS
     if train < KEPT * start and not fresh:
         raise CannotTell(
-            f"at the first evaluation ({run.step_name} {figure(step)}) the training loss had already gone from "
+            f"at the first evaluation ({run.place(step)}) the training loss had already gone from "
             f"{figure(start)} to {figure(train)}: whether they ever were close is not known"
         )

@@ -13,7 +13,8 @@ import numpy as np
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.spikes import Spike, baseline, spikes
-from mldebug_mcp.measure.statistics import mad
+from mldebug_mcp.measure.statistics import end_level, mad, noise, start_level
+from mldebug_mcp.measure.unknown import CannotTell
 
 SAME = 2e-3
 """Norms this near to each other are one value. Chosen: clipping divides by the norm plus 1e-6, and logs round."""
@@ -24,6 +25,9 @@ JUMPS, SPREADS = 10.0, 8.0
 logarithm, beyond heavy tails of small batches. Source: axolotl_stability."""
 WINDOWS, WIDEST, NARROWEST = 20, 50, 6
 """The part of the norms that is the window before a jump, at most and at least. Chosen: six show a level."""
+LEAST_LOSSES, NOISES, SMALL_LOSS = 5, 5.0, 0.2
+"""Losses of which a level is known; times their noise, to have moved; and the share of its start by which a loss moves
+that is learnt, or below which it explains a small norm. Chosen: sound norms fall about as the loss."""
 _FIRST = frozenset({"first", "input", "in", "bottom", "embed", "embedding", "embeddings", "wte", "stem"})
 _LAST = frozenset({"last", "output", "out", "top", "head", "classifier", "logits"})
 """Words that name the two ends of a model."""
@@ -107,6 +111,21 @@ def label_noise_norm(run: Run) -> float | None:
     if classes is None or batch is None or classes < 2 or batch < 1 or (rows is not None and 2 * batch > rows):
         return None
     return math.sqrt((1 - 1 / classes) / batch)
+
+
+def loss_moved(run: Run) -> float:
+    """Return to which share of its start the loss has come, 1 where it has not moved by more than its noise."""
+    loss = run["loss"].finite.value if "loss" in run else np.empty(0)
+    if len(loss) < LEAST_LOSSES or (start := start_level(loss)) == 0:
+        return 1.0
+    end = end_level(loss)
+    return abs(end / start) if abs(end - start) > NOISES * noise(loss) else 1.0
+
+
+def refuse_uncomputed(run: Run, norm: Series, what: str) -> None:
+    """Raise CannotTell if the loss is learnt although no norm is above zero, or finite."""
+    if abs(1 - loss_moved(run)) > SMALL_LOSS:
+        raise CannotTell(f"{norm.name} is {what} in all records, yet the loss is learnt: the norm is not computed")
 
 
 def pinned(norm: Series) -> Pinned | None:

@@ -7,6 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Series
+from mldebug_mcp.measure.statistics import blocks, departure
+
+GROWTH, BLOCKS = 0.08, 12
+"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
+STEADY_GROWTH, EVENNESS = 0.02, 0.5
+"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
+THIRD = 3
+"""Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
+RISING_BLOCKS = 0.75
+"""Share of the blocks that rise. Chosen: a half do by chance."""
+STILL = 1 / 6
+"""Share of the growth that falls into the last third. Chosen: half of what an even growth has there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +60,30 @@ def growth_of(series: Series) -> Growth | None:
         still=rises[1] / rises[0] if rises[0] > 0 else 0.0,
         records=len(value),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LastingGrowth:
+    """A growth over the later two thirds of a log that does not level off.
+
+    Args:
+        per_step: How much each step adds there.
+        onset: Where the curve leaves its first level.
+    """
+
+    per_step: float
+    onset: float
+
+
+def lasting_growth(series: Series) -> LastingGrowth | None:
+    """Return how a curve grows over its later two thirds, None where it does not, or levels off."""
+    level = blocks(series.value[len(series) // THIRD :], BLOCKS).level
+    rises = np.diff(level)
+    grown = float(level[-1] - level[0])
+    still = float(level[-1] - level[-1 - len(level) // THIRD])
+    least = STEADY_GROWTH if float(rises.min()) >= EVENNESS * float(rises.mean()) else GROWTH
+    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
+        return None
+    onset = float(series.step[departure(series.value, float(level[-1]))])
+    covered = float(series.step[-1]) - float(series.step[len(series) // THIRD])
+    return LastingGrowth(grown / (covered or 1), onset)

@@ -21,7 +21,7 @@ from mldebug_mcp.measure.statistics import (
     start_level,
 )
 from mldebug_mcp.measure.unknown import CannotTell
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.text import counted
 
 SIGMAS = 8.0
 """A spike stands this far above the noise of the points before it. Chosen: on simulated curves with normal, lognormal
@@ -75,7 +75,7 @@ class Jumps:
     @property
     def where(self) -> str:
         """Where the highest begins, in words."""
-        return f"the jump at {self.run.step_name} {figure(self.at)}"
+        return f"the jump at {self.run.place(self.at)}"
 
     def need(self, records: int) -> None:
         """Raise CannotTell if fewer finite losses are logged."""

@@ -14,8 +14,7 @@ from mldebug_mcp.measure.statistics import median
 
 LAST = 3
 """Records before the first number that is not finite in which a climb towards it is looked for, and as many after.
-Chosen: a run that goes off takes some records.
-"""
+Chosen: a run that goes off takes some records."""
 STEEP = 1e3
 """Times that each of fewer records stands above the one before. Chosen: no batch takes a loss up by powers of ten."""
 PARTS = 4

@@ -46,7 +46,7 @@ def _in_tokens(side: Sequences, rows: Collection[int], unit: str) -> Iterator[Od
     each = [_tokens(side, index) for index in range(side.rows)]
     lengths = side.lengths.astype(np.float64)
     for index, by in _far(np.log1p(lengths), here, LEAST_LOG_SPREAD, both=True):
-        said = f"{lengths[index]:.0f} {unit} long{where}; {figure(float(np.median(lengths[~here])))} is usual around it"
+        said = f"{lengths[index]:.0f} {unit} long{where}; {figure(np.median(lengths[~here]))} is usual around it"
         yield Oddity(int(side.numbers[index]), by, said)
     for shares, says in (
         (_commonest(each), f"of its {unit} are the same one{where}"),
@@ -68,9 +68,7 @@ def _in_numbers(columns: Mapping[str, object], numbers: Ints, rows: Collection[i
             yield Oddity(int(numbers[index]), np.inf, f"{called} is not finite")
         usual = sizes[~here & finite]
         for index, by in _far(np.log1p(np.where(finite, sizes, 0.0)), here & finite, LEAST_LOG_SPREAD):
-            said = (
-                f"{called} is up to {figure(float(sizes[index]))} in size; {figure(float(np.median(usual)))} is usual"
-            )
+            said = f"{called} is up to {figure(sizes[index])} in size; {figure(np.median(usual))} is usual"
             yield Oddity(int(numbers[index]), by, said)
 
 

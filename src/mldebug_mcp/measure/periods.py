@@ -30,8 +30,7 @@ CLIP = 4
 """Standard deviations beyond which a record is cut off. Chosen: a single spike has no period."""
 LEAST_PATTERN, MOST_LEVEL = 0.5, 0.6
 """Share of a step down that is left of a pattern within its periods, and share of periods that are level. Chosen: on
-synthetic staircases.
-"""
+synthetic staircases."""
 PARTS = 8
 """Stretches of a period whose means are compared. Chosen: enough to show a slope."""
 

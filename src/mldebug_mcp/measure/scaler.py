@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.measure.statistics import median
 
 HALVED = 0.75
 """A scale below this share of the one before was halved. Chosen: between a half and the same."""
@@ -78,6 +79,16 @@ def skips_of(run: Run) -> Skips | None:
         steps[0] = max(1.0, min(float(count.step[0]), float(np.median(apart))))
     skipped = Series(count.name, count.step, np.clip(count.value, 0.0, steps))
     return Skips(skipped, steps, _probing(run, skipped))
+
+
+def are_skipped(run: Run, steps: Floats) -> bool:
+    """Say whether a loss scaler skipped the steps: its count or its scale tells so in the record or the next."""
+    skips = skips_of(run)
+    if skips is None:
+        return False
+    at = skips.count.step[skips.count.value > 0]
+    apart = median(np.diff(run["grad_norm"].step))
+    return len(at) > 0 and all(float(np.abs(at - step).min()) <= apart for step in steps)
 
 
 def _counted(run: Run) -> Series | None:

@@ -14,8 +14,7 @@ STILL = 0.02
 HIGH_SHARE = 0.5
 """A loss above this share of ln(classes or vocabulary) shows that little more than frequencies was learned.
 
-Unigram statistics of text lie near 0.6.
-"""
+Unigram statistics of text lie near 0.6."""
 
 
 @dataclass(frozen=True, slots=True)

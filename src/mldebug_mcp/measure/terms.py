@@ -12,7 +12,6 @@ from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.evaluation import beside_training
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.unknown import CannotTell
-from mldebug_mcp.text import figure
 
 LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
@@ -50,9 +49,7 @@ def refuse_new_terms(run: Run) -> None:
     """Raise CannotTell if a term of the loss sets in during the run: its levels before and after do not compare."""
     if terms := terms_set_in(run):
         one = terms[0]
-        raise CannotTell(
-            f"{one.name} sets in at {run.step_name} {figure(one.step)}: the loss is another one from there"
-        )
+        raise CannotTell(f"{one.name} sets in at {run.place(one.step)}: the loss is another one from there")
 
 
 def term_set_in(run: Run, step: float) -> SetsIn | None:

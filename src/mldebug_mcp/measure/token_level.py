@@ -19,8 +19,7 @@ LEAST_LN_OF_CHARACTERS = math.log(60)
 """A text of one script has some 60 characters; made-up languages, whose next token may well be certain, have fewer."""
 NEAR, FALLEN = 0.05, 0.25
 """Within this share of ln(vocabulary) a new model guesses uniformly, and so far below it is a first record that is the
-mean of several steps. Chosen: by hand; a model that was trained before has less than half.
-"""
+mean of several steps. Chosen: by hand; a model that was trained before has less than half."""
 FRESH_PASSES = 1.5
 """Passes over the data up to which rows count as new. Chosen: by hand."""
 

@@ -70,8 +70,7 @@ USUAL: Mapping[str, tuple[Usual, ...]] = {
 }
 """What is usual, by the canonical name of a setting; learning rates stand in `usual_rates`.
 
-Source: with each. Chosen: the ends beyond which a value is marked, by what published recipes use.
-"""
+Source: with each. Chosen: the ends beyond which a value is marked, by what published recipes use."""
 OF_PLAN = 0.25
 """Share of the plan that a warm-up takes at most. Chosen: published ones take up to a tenth."""
 WHOLE_PASS = 20.0

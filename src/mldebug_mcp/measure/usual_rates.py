@@ -56,8 +56,7 @@ RATES: Mapping[tuple[str, str], Range] = {
 
 Source: with each. karpathy_recipe calls 3e-4 a forgiving baseline for Adam; thirty times either way was chosen by hand.
 smol_playbook takes a twentieth to a fifth of the rate of SFT for preferences. For agents frameworks' defaults are 1e-4
-to 1e-3, and small examples take 1e-2.
-"""
+to 1e-3, and small examples take 1e-2."""
 _TRAINER = Range(1e-6, 3e-2, "anything that the Trainer's AdamW trains", "chosen", wide=True)
 """Any use of the Trainer. Chosen: prompt tuning takes 3e-2, which is more than all else does."""
 _OF_A_NETWORK = ("loss", "policy_loss", "value_loss", "entropy", "grad_norm")

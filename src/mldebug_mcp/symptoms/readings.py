@@ -15,6 +15,8 @@ from mldebug_mcp.symptoms.registry import (
     Detector,
     Evidence,
     Outcome,
+    Question,
+    add,
 )
 from mldebug_mcp.text import counted, figure
 
@@ -70,6 +72,25 @@ def reading(
         read, background, *sources, needs=needs, follows=follows, instead=instead, as_chosen=as_chosen, points=points
     )
     return Reading(outcome, read, settled, not_for)
+
+
+def ask_in_turn(
+    name: str,
+    *readings: Reading,
+    needs: tuple[str, ...] = (),
+    any_of: tuple[str, ...] = (),
+    not_for: tuple[str, ...] = (),
+    whole_run: bool = False,
+) -> None:
+    """Register the question of a name that tries its readings in their order; see `symptom` for the other fields.
+
+    What a healthy run shows of each is chosen, and counted anew by the fit, but for readings that are `as_chosen`.
+    """
+
+    def ask(run: Run) -> Answers:
+        return first_of(run, readings)
+
+    add(Question(name, tuple(one.outcome for one in readings), needs, any_of, 1, False, not_for, whole_run, ask))
 
 
 def first_of(run: Run, readings: Sequence[Reading]) -> Answers:

@@ -168,7 +168,7 @@ def symptom(
 
         doc = inspect.getdoc(detect) or ""
         outcome = Outcome(name, doc, background, sources, follows=follows, instead=instead, as_chosen=as_chosen)
-        _add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole_run, ask))
+        add(Question(name, (outcome,), needs, any_of, points, settled, not_for, whole_run, ask))
         return detect
 
     return register
@@ -190,12 +190,13 @@ def question(
     """
 
     def register(ask: Asker) -> Asker:
-        _add(Question(ask.__name__, outcomes, needs, any_of, points, settled, not_for, whole_run, ask))
+        add(Question(ask.__name__, outcomes, needs, any_of, points, settled, not_for, whole_run, ask))
         return ask
 
     return register
 
 
-def _add(one: Question) -> None:
+def add(one: Question) -> None:
+    """Register a question with its outcomes."""
     for outcome in one.outcomes:
         SYMPTOMS.add(Symptom(outcome, one))

@@ -43,12 +43,8 @@ def chosen_equals_rejected(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    return BatchEvidence(
-        f"chosen and rejected are the same in {of_rows(rows, batch.rows)}",
-        rows,
-        values={"pairs": len(rows)},
-        severity=severity,
-    )
+    said = f"chosen and rejected are the same in {of_rows(rows, batch.rows)}"
+    return BatchEvidence(said, rows, values={"pairs": len(rows)}, severity=severity)
 
 
 def _reads_same(batch: Batch, chosen: Sequences, rejected: Sequences, pair: Pair) -> bool:

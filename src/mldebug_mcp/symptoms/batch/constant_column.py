@@ -32,8 +32,5 @@ def constant_column(batch: Batch) -> BatchEvidence | None:
     listed = ", ".join(f"{shorten(name, 30)} ({quoted(one.value)})" for name, one in list(found.items())[:SHOWN])
     measured = any(one.numeric and "." in one.value for one in found.values())
     severity: Severity | None = None if measured else "info"
-    return BatchEvidence(
-        f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}",
-        values={"columns": len(found)},
-        severity=severity,
-    )
+    said = f"{len(found)} of {len(counts)} columns hold one value in all rows: {listed}"
+    return BatchEvidence(said, values={"columns": len(found)}, severity=severity)

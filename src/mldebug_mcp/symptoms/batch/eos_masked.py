@@ -51,8 +51,5 @@ def eos_masked(batch: Batch) -> BatchEvidence | None:
         spots = spots or spots_at(side, found.last[found.masked] + 1)
     if not len(rows):
         return None
-    return BatchEvidence(
-        f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on",
-        rows,
-        spots,
-    )
+    said = f"the end token in {of_rows(rows, batch.rows)} is masked, and no other end of the row is trained on"
+    return BatchEvidence(said, rows, spots)

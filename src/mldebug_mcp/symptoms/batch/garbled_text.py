@@ -28,8 +28,5 @@ def garbled_text(batch: Batch) -> BatchEvidence | None:
         return None
     rows = np.unique(told).astype(np.int64)
     severity: Severity | None = "info" if len(rows) <= FEW * batch.rows else None
-    return BatchEvidence(
-        f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding",
-        rows,
-        severity=severity,
-    )
+    said = f"{rows_that(rows, batch.rows, 'holds', 'hold')} characters that are UTF-8 read with another encoding"
+    return BatchEvidence(said, rows, severity=severity)

@@ -52,21 +52,14 @@ def image_tokens_truncated(batch: Batch) -> BatchEvidence | None:
         cut = _cut_runs(side, found)
         if len(cut):
             rows = np.unique(side.numbers[found.row[cut]])
-            return BatchEvidence(
-                f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders",
-                rows,
-                spots_at(side, found.start[cut]),
-                {"placeholders": count},
-            )
+            said = f"{rows_that(rows, batch.rows, 'ends', 'end')} in the middle of an image's placeholders"
+            return BatchEvidence(said, rows, spots_at(side, found.start[cut]), {"placeholders": count})
         if expected is not None and expected != count:
             wrong = _wrong_runs(batch, found)
             rows = np.unique(side.numbers[found.row if wrong is None else found.row[wrong]])
             where = "" if wrong is None else f"; they differ in {of_rows(rows, batch.rows)}"
-            return BatchEvidence(
-                f"{count} image placeholders in the batch, {expected} are wanted by its images{where}",
-                rows,
-                values={"placeholders": count, "expected": expected},
-            )
+            said = f"{count} image placeholders in the batch, {expected} are wanted by its images{where}"
+            return BatchEvidence(said, rows, values={"placeholders": count, "expected": expected})
     return None
 
 

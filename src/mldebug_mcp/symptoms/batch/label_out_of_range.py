@@ -52,11 +52,8 @@ def label_out_of_range(batch: Batch) -> BatchEvidence | None:
     if not seen:
         return None
     known = f"0 to {limit - 1}" if limit < 2**62 else "0 and above"
-    return BatchEvidence(
-        f"{seen} labels are outside {known} (such as {example})",
-        rows.astype(np.int64),
-        values={"labels": seen, "example": example},
-    )
+    said = f"{seen} labels are outside {known} (such as {example})"
+    return BatchEvidence(said, rows.astype(np.int64), values={"labels": seen, "example": example})
 
 
 def _is_black_and_white(batch: Batch) -> bool:

@@ -47,10 +47,5 @@ def labels_mismatch(batch: Batch) -> BatchEvidence | None:
         spots = spots or spots_at(side, wrong)
     if not total:
         return None
-    return BatchEvidence(
-        f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places",
-        rows,
-        spots,
-        {"labels": total},
-        None if total > 0.01 * trained else "warning",
-    )
+    said = f"{total} of {trained} trained labels, in {of_rows(rows, batch.rows)}, are not the tokens at their places"
+    return BatchEvidence(said, rows, spots, {"labels": total}, None if total > 0.01 * trained else "warning")

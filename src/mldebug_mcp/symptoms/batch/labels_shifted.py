@@ -41,12 +41,8 @@ def labels_shifted(batch: Batch) -> BatchEvidence | None:
     rows = rows_where([side for side, _ in shifts], lambda side: side.trained_per_row > 0)
     where = "next" if shifts[0][1] == 1 else "previous"
     severity: Severity | None = "info" if shifts[0][0].loss_mask is not None and not batch.model.given else None
-    return BatchEvidence(
-        f"in {of_rows(rows, batch.rows)} each label is the {where} token",
-        rows,
-        values={"shift": shifts[0][1]},
-        severity=severity,
-    )
+    said = f"in {of_rows(rows, batch.rows)} each label is the {where} token"
+    return BatchEvidence(said, rows, values={"shift": shifts[0][1]}, severity=severity)
 
 
 def _shown_to_decoder(batch: Batch) -> BatchEvidence | None:

@@ -52,11 +52,8 @@ def length_outlier(batch: Batch) -> BatchEvidence | None:
         return None
     lengths, counts = arrays_of(sum((side.counts for side in sides), Counter()))
     longest, median = int(lengths[-1]), median_of(lengths, counts)
-    return BatchEvidence(
-        f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}",
-        rows,
-        values={"longest": longest, "median": median},
-    )
+    said = f"{rows_that(rows, batch.rows, 'has', 'have')} up to {longest} {batch.unit}, the median is {median:.0f}"
+    return BatchEvidence(said, rows, values={"longest": longest, "median": median})
 
 
 def _far_longer(side: LengthCounts) -> Ints:

@@ -32,12 +32,8 @@ def positive_equals_negative(batch: Batch) -> BatchEvidence | None:
     if not len(rows):
         return None
     severity: Severity | None = "warning" if len(rows) < 0.05 * batch.rows else None
-    return BatchEvidence(
-        f"the negative is the {other} in {of_rows(rows, batch.rows)}",
-        rows,
-        values={"rows": len(rows)},
-        severity=severity,
-    )
+    said = f"the negative is the {other} in {of_rows(rows, batch.rows)}"
+    return BatchEvidence(said, rows, values={"rows": len(rows)}, severity=severity)
 
 
 def _same(batch: Batch, names: tuple[str, ...]) -> Ints:

@@ -29,9 +29,5 @@ def preference_swapped(batch: Batch) -> BatchEvidence | None:
         return None
     rows = np.array(told.rows, np.int64)
     severity: Severity | None = "error" if len(rows) > MOST * batch.rows else None
-    return BatchEvidence(
-        f"{told.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}",
-        rows,
-        values={"pairs": len(rows)},
-        severity=severity,
-    )
+    said = f"{told.summary}, the rejected completion has the higher one in {of_rows(rows, batch.rows)}"
+    return BatchEvidence(said, rows, values={"pairs": len(rows)}, severity=severity)

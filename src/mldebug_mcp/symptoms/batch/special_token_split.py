@@ -46,11 +46,8 @@ def special_token_split(batch: Batch) -> BatchEvidence | None:
         return None
     rows = np.unique([row.number for row, _ in found])
     texts = sorted({text for _, split in found for text in split})
-    return BatchEvidence(
-        f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}",
-        rows,
-        tuple(_spot(row, split) for row, split in found[:3]),
-    )
+    said = f"in {of_rows(rows, batch.rows)} special tokens are spelt by ordinary ones: {', '.join(texts[:4])}"
+    return BatchEvidence(said, rows, tuple(_spot(row, split) for row, split in found[:3]))
 
 
 def _split(tokenizer: Tokenizer, row: RowRoles) -> dict[str, int]:

@@ -61,9 +61,5 @@ def token_id_out_of_range(batch: Batch) -> BatchEvidence | None:
     if not seen:
         return None
     known = f"a vocabulary of {limit}" if batch.vocabulary else "any vocabulary"
-    return BatchEvidence(
-        f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})",
-        rows,
-        spots,
-        {"count": seen, "example": worst},
-    )
+    said = f"{seen} ids or labels in {of_rows(rows, batch.rows)} are outside {known} (such as {worst})"
+    return BatchEvidence(said, rows, spots, {"count": seen, "example": worst})

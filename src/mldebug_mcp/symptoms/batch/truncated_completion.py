@@ -51,9 +51,5 @@ def truncated_completion(batch: Batch) -> BatchEvidence | None:
         return None
     # Chosen by hand: below one row in a hundred the lost ends do not matter.
     severity: Severity | None = "info" if len(rows) < 0.01 * judged else None
-    return BatchEvidence(
-        f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch",
-        rows,
-        spots,
-        severity=severity,
-    )
+    said = f"the completions of {of_rows(rows, batch.rows)} are cut off at the greatest length of the batch"
+    return BatchEvidence(said, rows, spots, severity=severity)

@@ -59,11 +59,8 @@ def vocab_size_mismatch(batch: Batch) -> BatchEvidence | None:
                 rows,
             )
         if model - tokenizer.size > max(MOST_SPARE, SHARE_SPARE * model):
-            return BatchEvidence(
-                f"the model has {model} tokens, the tokenizer only {tokenizer.size}",
-                values={"tokenizer": tokenizer.size, "model": model},
-                severity="warning",
-            )
+            said = f"the model has {model} tokens, the tokenizer only {tokenizer.size}"
+            return BatchEvidence(said, values={"tokenizer": tokenizer.size, "model": model}, severity="warning")
     return None
 
 

@@ -23,8 +23,7 @@ NEAR = 0.03
 """Within this share of ln(n) the loss is that of a guess. Chosen: unigram statistics of text lie far below."""
 EXACTLY, FROM_TWO = 0.01, 0.2
 """Nats off ln 2 where the number of classes is not known, and share of it off which it began. Chosen: a loss that falls
-from far may come by.
-"""
+from far may come by."""
 NEAR_BY_ACCURACY = 0.08
 """... of ln(1 / accuracy). Chosen: an accuracy of a few per cent is known to no more than that."""
 OFTEN_RIGHT, SELDOM_RIGHT = 1.35, 0.75
@@ -70,8 +69,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     if (of_the_mean := no_better_than_the_mean(run)) is not None:
         return Evidence(
             f"{of_the_mean.name} is {figure(median(of_the_mean.value))} (median) and never above "
-            f"{figure(float(of_the_mean.value.max()))} in {len(of_the_mean)} evaluations, and the mean of the targets "
-            "has 0",
+            f"{figure(of_the_mean.value.max())} in {len(of_the_mean)} evaluations, and the mean of the targets has 0",
             steps=(float(of_the_mean.step[0]),),
             values={"end": end_level(loss.value), "r2": median(of_the_mean.value)},
         )
@@ -88,7 +86,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
     if _evaluation_knows_more(run, uniform) or creeps_below(run, uniform):
         return None
     return Evidence(
-        f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}; a uniform guess has "
+        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}; a uniform guess has "
         f"{figure(uniform)} = ln({math.exp(uniform):.0f})",
         steps=(float(loss.step[0]),),
         values={"end": end, "uniform_guess": uniform},
@@ -98,7 +96,7 @@ def loss_at_chance(run: Run) -> Evidence | None:
 def _never_right(run: Run, loss: Series, wrong: Series) -> Evidence:
     end = end_level(loss.value)
     return Evidence(
-        f"loss is {figure(end)} at the end, {run.step_name} {figure(float(loss.step[-1]))}, and has hardly moved "
+        f"loss is {figure(end)} at the end, {run.place(loss.step[-1])}, and has hardly moved "
         f"for three quarters of the log; {wrong.name} shows no right answer in {len(wrong)} evaluations",
         steps=(float(wrong.step[0]),),
         values={"end": end},
@@ -218,10 +216,10 @@ def _levels(run: Run, name: str) -> tuple[float, ...]:
 
 def _collapsed(run: Run, loss: Series, later: Floats, beside: float) -> Evidence:
     first = float(loss.step[len(loss) - len(later)])
-    what = "equal embeddings have" if beside else f"it was {figure(float(loss.value.max()))}, and equal codes have"
+    what = "equal embeddings have" if beside else f"it was {figure(loss.value.max())}, and equal codes have"
     return Evidence(
-        f"{loss.name} is {figure(median(later))} from {run.step_name} {figure(first)} to the end, between "
-        f"{figure(float(later.min()))} and {figure(float(later.max()))}: {what} {figure(beside)}",
+        f"{loss.name} is {figure(median(later))} from {run.place(first)} to the end, between "
+        f"{figure(later.min())} and {figure(later.max())}: {what} {figure(beside)}",
         steps=(first,),
         values={"level": median(later), "of_equal_embeddings": beside, "spread": float(np.ptp(later))},
     )

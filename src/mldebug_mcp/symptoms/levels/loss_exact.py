@@ -25,8 +25,7 @@ AT_ONCE = 0.05
 LEAST_MOVE, LEAST_GUESS = 0.05, 0.1
 """By this share of its highest a small loss of its own units moves; below the second no cross-entropy begins.
 
-Chosen: a seventh of ln 2.
-"""
+Chosen: a seventh of ln 2."""
 LAST_DIGITS = 2.5
 """Units of the last decimal from which a loss is not rounded to zero. Chosen: progress of a record is less."""
 SHORT, FROM_SHORT = 10, 0.5
@@ -37,8 +36,7 @@ BEYOND_NOISE = 2.0
 """Standard deviations of its noise that a loss has to fall. Chosen: that of a policy crosses zero all the time."""
 RUNAWAY, UNBENT = 20.0, 0.4
 """Times its first size, and share of the fall in the later half, of a loss that has no bound. Chosen: a straight line
-has half of it there, an exponential a quarter.
-"""
+has half of it there, an exponential a quarter."""
 LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
 _OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
@@ -56,7 +54,7 @@ def loss_huge(run: Run) -> Evidence | None:
     at = int(np.argmax(np.abs(loss.value)))
     top = float(loss.value[at])
     return Evidence(
-        f"loss is {figure(top)} at {run.step_name} {figure(float(loss.step[at]))}",
+        f"loss is {figure(top)} at {run.place(loss.step[at])}",
         steps=(float(loss.step[int(np.argmax(huge))]),),
         values={"largest": top, "records": float(np.count_nonzero(huge))},
     )
@@ -83,7 +81,7 @@ def loss_drops_to_zero(run: Run) -> Evidence | None:
     if "grad_norm" in run and bool(np.any(run["grad_norm"].finite.between(first, run.last_step).value > 0)):
         raise CannotTell("the gradient norm is above zero where the loss reads zero")
     return Evidence(
-        f"loss is {figure(before)} at {run.step_name} {figure(float(loss.step[last]))}, exactly 0 at {figure(first)} "
+        f"loss is {figure(before)} at {run.place(loss.step[last])}, exactly 0 at {figure(first)} "
         f"and in all {counted(zeros, 'record')} from there on",
         steps=(first,),
         values={"before": before, "zeros": float(zeros)},
@@ -111,7 +109,7 @@ def loss_zero(run: Run) -> Evidence | None:
     if run.kind == "preference" and _is_told_apart(run, first):
         return None
     return Evidence(
-        f"loss is {figure(float(loss.value[start]))} at {run.step_name} {figure(first)} and below {NEARLY_ZERO:g} in "
+        f"loss is {figure(loss.value[start])} at {run.place(first)} and below {NEARLY_ZERO:g} in "
         f"{share:.0%} of the records from there on",
         steps=(first,),
         values={"share": share, "median": median(loss.value[start:])},
@@ -157,8 +155,8 @@ def loss_negative(run: Run) -> Evidence | None:
     endless = goes_on or end < -bound
     wrong = endless or _is_cross_entropy(run)
     return Evidence(
-        f"loss is below zero from {run.step_name} {figure(first)} on, in {below.mean():.0%} of the records; the lowest "
-        f"is {figure(float(loss.value.min()))}{'' if wrong else ': a log-density or a ratio in decibels may be'}",
+        f"loss is below zero from {run.place(first)} on, in {below.mean():.0%} of the records; the lowest "
+        f"is {figure(loss.value.min())}{'' if wrong else ': a log-density or a ratio in decibels may be'}",
         steps=(first,),
         values={"share": float(below.mean()), "lowest": float(loss.value.min()), "start": start, "end": end},
         present=bool(wrong),

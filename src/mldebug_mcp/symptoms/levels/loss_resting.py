@@ -46,20 +46,17 @@ FEW_POINTS = 4
 """Records that prove it where evaluation stands, too. Chosen: two witnesses of few points each."""
 LEAST_POINTS, LONG, MIDDLE = 12, 100, 0.2
 """Records that prove a flat curve; from how many on a log is long; share after which a log begins late. Chosen: a run
-that learns shows it.
-"""
+that learns shows it."""
 MOST_NOISE, MOST_NOISE_LONG = 0.12, 0.3
 """Share of the level that `SURE` errors may be, in a long log too. Chosen: more could hide what runs gain."""
 NEAR_CHANCE = 0.02
 """Within this share of ln(classes) the model guesses; a third of it where they are not known. Chosen: as noise goes."""
 SETTLING, SETTLING_GUESSED = 1.5, 1.15
 """Times ln(classes) from which a new classifier falls without learning, and where these are guessed. Chosen: usual
-initialisations; a loss that falls from far may pass by.
-"""
+initialisations; a loss that falls from far may pass by."""
 FROM_SCRATCH, STUCK = 0.1, 0.01
 """Share of its first loss that a new language model gains from frequencies, and that it moves later. Chosen: less is
-stuck.
-"""
+stuck."""
 KNOWS = 0.75
 """Accuracy at the first evaluation from which on a flat loss may be done. Chosen: far above a guess."""
 LEAST_EVALUATIONS = 4
@@ -84,11 +81,8 @@ def loss_constant(run: Run) -> Evidence | None:
     if tail < len(same) and abs(float(loss.value[-tail - 1]) - last) < LAST_DIGITS * last_decimal(loss.value):
         return None
     first = float(loss.step[len(same) - tail])
-    return Evidence(
-        f"loss is {figure(last)} in all {tail} records from {run.step_name} {figure(first)} to the end",
-        steps=(first,),
-        values={"value": last, "records": tail, "share": tail / len(same)},
-    )
+    said = f"loss is {figure(last)} in all {tail} records from {run.place(first)} to the end"
+    return Evidence(said, steps=(first,), values={"value": last, "records": tail, "share": tail / len(same)})
 
 
 def _accuracy_stands(run: Run) -> bool:
@@ -125,7 +119,7 @@ def loss_plateau(run: Run) -> Evidence | None:
     beside = f"; a uniform guess has {figure(chance)} = ln({math.exp(chance):.0f})" if chance is not None else ""
     return Evidence(
         f"the level of the loss is {figure(start)} at the start and {figure(best)} at its lowest after that, up to "
-        f"{run.step_name} {figure(float(loss.step[-1]))}{beside}",
+        f"{run.place(loss.step[-1])}{beside}",
         steps=(float(loss.step[0]),),
         values={"start": start, "best": best, "gained": gained, "noise": error}
         | ({"uniform_guess": chance} if chance is not None else {}),
@@ -161,7 +155,7 @@ def _refuse_to_judge(run: Run, loss: Series, start: float, gained: float, error:
     if len(loss) < LEAST_POINTS and not (len(loss) >= FEW_POINTS and stands):
         raise CannotTell(f"{len(loss)} records are flat; {LEAST_POINTS} are needed")
     if _begins_late(run):
-        raise CannotTell(f"the log begins at step {figure(float(loss.step[0]))}: a fall before it would not show")
+        raise CannotTell(f"the log begins at step {figure(loss.step[0])}: a fall before it would not show")
     trained = run.kind in LANGUAGE_MODELS and comes_trained(run, start)
     if gained > max((PROGRESS_OF_TRAINED if trained else LEAST_PROGRESS) * start, SEEMS * error):
         raise CannotTell(f"progress of {gained / start:.1%} is likely, but not beyond the noise")
@@ -237,9 +231,8 @@ def loss_stall(run: Run) -> Evidence | None:
     if stall.end < HIGH_SHARE * uniform:
         return None
     return Evidence(
-        f"loss falls from {figure(stall.start)} to {figure(stall.end)} by {run.step_name} {figure(stall.onset)} and "
-        f"moves by no more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = "
-        f"ln({math.exp(uniform):.0f})",
+        f"loss falls from {figure(stall.start)} to {figure(stall.end)} by {run.place(stall.onset)} and moves by no "
+        f"more than {figure(stall.moved)} after; a uniform guess has {figure(uniform)} = ln({math.exp(uniform):.0f})",
         steps=(stall.onset,),
         values={
             "start": stall.start,

@@ -27,20 +27,17 @@ LEAST_OF_RISE, LEAST_OF_HUMP, LEAST_OF_TREND, LEAST_OF_TURN = 5, 12, 10, 60
 """Finite records without which each cannot be told. Chosen: as many as their blocks take."""
 SHORT, LONGER, TOGETHER = 8, 1.5, 0.8
 """Records in which the time of steps rises with the loss, by what factor, and in what order. Chosen: longer batches
-cost more of both.
-"""
+cost more of both."""
 HEIGHT, WAY_BACK, CLEAR = 1.4, 0.5, 6.0
 """Times the start that a hump stands at, share of it that is lost again, and noise. Fitted: runs at 10 to 400 times a
-good learning rate.
-"""
+good learning rate."""
 STRETCHES, LONG = 20, 5
 """Stretches of a log, and how many of them it climbs. Chosen: the last quarter."""
 OF_LOWEST, STEADY, AT_ONCE = 0.03, 0.85, 0.6
 """Share of the lowest level, rank correlation with time, and share of a single step. Chosen: other data are a step."""
 LEAST, SIGMAS, ALIKE = 0.005, 6.0, 0.5
 """Share of the level and errors of the trend, and its rank correlation. Fitted: 400 healthy runs of benchmarks/faults,
-none of which rises.
-"""
+none of which rises."""
 MANY, ALIKE_OF_FEW = 40, 0.9
 """Fewer records go up in order one by one. Chosen: by chance hardly ever."""
 
@@ -59,9 +56,9 @@ def loss_divergence(run: Run) -> Evidence | None:
         raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
     onset, start = float(loss.step[rise.at]), start_level(loss.value)
     if (term := term_set_in(run, onset)) is not None:
-        raise CannotTell(f"{term.name} sets in at {run.step_name} {figure(term.step)}, and the loss rises with it")
+        raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
     return Evidence(
-        f"loss rises from {figure(rise.lowest)} to {figure(rise.end)} from {run.step_name} {figure(onset)} on and "
+        f"loss rises from {figure(rise.lowest)} to {figure(rise.end)} from {run.place(onset)} on and "
         f"stays up to the end (it began around {figure(start)}){_rate(run, onset)}",
         steps=(onset,),
         values={"best": rise.lowest, "end": rise.end, "start": start, "rise": rise.end - rise.lowest},
@@ -103,8 +100,8 @@ def loss_hump(run: Run) -> Evidence | None:
         return None  # noise that multiplies reaches far up
     onset = float(loss.step[int((loss.value > start + climb / 5).argmax())])
     return Evidence(
-        f"loss climbs from {figure(start)} at the start to {figure(peak)} around {run.step_name} "
-        f"{figure(float(loss.step[cut.first[top]]))} and is {figure(end)} at the end{_rate(run, onset)}",
+        f"loss climbs from {figure(start)} at the start to {figure(peak)} around "
+        f"{run.place(loss.step[cut.first[top]])} and is {figure(end)} at the end{_rate(run, onset)}",
         steps=(onset,),
         values={"start": start, "peak": peak, "end": end, "factor": peak / start},
     )
@@ -132,7 +129,7 @@ def _throughout(run: Run, loss: Series) -> Evidence | None:
         return None
     return Evidence(
         f"loss rises from a level of {figure(start)} at first to {figure(end)} at the end, its trend by "
-        f"{figure(moved.change)} ± {figure(moved.error)} from {run.step_name} {figure(float(loss.step[0]))} on",
+        f"{figure(moved.change)} ± {figure(moved.error)} from {run.place(loss.step[0])} on",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "rise": moved.change, "error": moved.error},
     )
@@ -151,12 +148,8 @@ def _after_a_fall(run: Run, loss: Series) -> Evidence | None:
     if monotone(after) < STEADY or float(np.diff(after).max()) > AT_ONCE * rise:
         return None
     onset = float(loss.step[int(cut.first[best])])
-    return Evidence(
-        f"loss turns at {run.step_name} {figure(onset)} and climbs from {figure(float(after[0]))} to "
-        f"{figure(float(after[-1]))} up to the end",
-        steps=(onset,),
-        values={"lowest": float(after[0]), "end": float(after[-1])},
-    )
+    said = f"loss turns at {run.place(onset)} and climbs from {figure(after[0])} to {figure(after[-1])} up to the end"
+    return Evidence(said, steps=(onset,), values={"lowest": float(after[0]), "end": float(after[-1])})
 
 
 def _need(run: Run, records: int, *not_for: str) -> None:

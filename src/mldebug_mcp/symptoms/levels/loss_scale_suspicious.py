@@ -18,8 +18,7 @@ from mldebug_mcp.text import figure
 
 NEAR_KNOWN, NEAR_GUESSED = 0.15, 0.04
 """How near a first loss must come to a multiple: of the configured number of micro-batches, of a usual one. Chosen: the
-more there are to choose from, the nearer.
-"""
+more there are to choose from, the nearer."""
 OUTWEIGHED = 1 / 3
 """Share of a loss that what evaluation measures has at least, where it is what training is for. Chosen: by hand."""
 NEAR_ROWS = 0.08
@@ -27,20 +26,17 @@ NEAR_ROWS = 0.08
 """
 NEAR_EVALUATION, SPREADS, NEAR_STEADY = 0.25, 3.0, 0.155
 """How near the quotient to the evaluation loss must come; its standard deviations and least where the quotients agree.
-Chosen: noise, dropout and rows learnt by heart move it so far.
-"""
+Chosen: noise, dropout and rows learnt by heart move it so far."""
 FAR, STEADY = 2.5, 0.5
 """Quotient above which regularisation is unlikely, and logarithms by which those of a run differ. Chosen: dropout adds
-less than a factor of two.
-"""
+less than a factor of two."""
 GUESSES = (4, 8, 16, 32, 64, 128)
 """Usual numbers of micro-batches. Chosen: a quotient of 2 may have other reasons."""
 MOST = 4096
 """Chosen: no run accumulates more."""
 LEAST_RECORDS, SAME = 3, 0.01
 """Records at which a loss is a whole multiple of the logarithm of the perplexity, and how near. Chosen: both are
-printed with three digits; bits are 1.44 times as many as nats.
-"""
+printed with three digits; bits are 1.44 times as many as nats."""
 EARLY, FIRST_STEPS = 0.02, 10
 """Share of the run, or steps, that are its start. Chosen: later the loss has fallen."""
 ABOVE, LEAST_LN = 1.1, 8.0
@@ -86,7 +82,7 @@ def _against_its_logarithm(run: Run) -> Evidence | None:
         return Evidence(
             f"{measured.loss.name} is {figure(measured.times)} times the logarithm of {measured.perplexity.name} at "
             f"{measured.records} records ({figure(measured.first[0])} against {figure(measured.first[1])} at "
-            f"{run.step_name} {figure(measured.step)})",
+            f"{run.place(measured.step)})",
             steps=(measured.step,),
             values={"factor": measured.times, "number": float(number)},
         )
@@ -115,8 +111,8 @@ def _against_evaluation(run: Run, accumulated: float | None) -> Evidence | bool 
         return False
     return Evidence(
         f"the training loss is {figure(factor)} times the evaluation loss (median of {len(quotient)}; "
-        f"{figure(float(train[keep][0]))} against {figure(float(evaluation[keep][0]))} at {run.step_name} "
-        f"{figure(float(steps[keep][0]))}){_configured(accumulated)}",
+        f"{figure(train[keep][0])} against {figure(evaluation[keep][0])} at "
+        f"{run.place(steps[keep][0])}){_configured(accumulated)}",
         steps=(float(steps[keep][0]),),
         values={"factor": factor, "number": number},
     )
@@ -145,7 +141,7 @@ def _at_start(run: Run, accumulated: float | None) -> Evidence | bool | None:
     if number is None:
         return False
     return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}, {figure(first / uniform)} times the "
+        f"the first loss is {figure(first)} at {run.place(step)}, {figure(first / uniform)} times the "
         f"{figure(uniform)} = ln({math.exp(uniform):,.0f}) of a uniform guess; divided by {figure(number)} it is "
         f"{figure(first / number)}{_configured(accumulated)}",
         steps=(step,),
@@ -163,7 +159,7 @@ def _summed_over_rows(run: Run) -> Evidence | None:
     if abs(first / (uniform * rows) - 1) > NEAR_ROWS:
         return None
     return Evidence(
-        f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; divided by the {figure(rows)} rows of a "
+        f"the first loss is {figure(first)} at {run.place(step)}; divided by the {figure(rows)} rows of a "
         f"batch it is {figure(first / rows)}, and a uniform guess has {figure(uniform)}",
         steps=(step,),
         values={"first": first, "uniform_guess": uniform, "number": rows},

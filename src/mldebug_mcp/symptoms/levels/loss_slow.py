@@ -18,8 +18,7 @@ SIGMAS = 6.0
 """Times the noise of levels that progress must be. Chosen: as for a loss that turns."""
 EVEN = 0.35
 """Share of the progress in the later half of the training. Chosen: an exponential or a power law has less than a
-quarter there, a straight line a half.
-"""
+quarter there, a straight line a half."""
 STRAIGHTER, BEYOND = 0.3, 0.1
 """... and so much more of it for each part of progress beyond the second. Chosen: much progress is hardly slow."""
 LEAST_STEPS, PACE = 100, 1 / 1000
@@ -71,8 +70,8 @@ def loss_slow(run: Run) -> Evidence | None:
     if later < EVEN + STRAIGHTER * max(0.0, fall / start - BEYOND) or later > (STRAIGHT if few else 1.0):
         return None
     return Evidence(
-        f"loss falls from {figure(start)} to {figure(end)} ({fall / start:.1%}) up to {run.step_name} "
-        f"{figure(float(loss.step[-1]))}, {later:.0%} of it in the later half of the training",
+        f"loss falls from {figure(start)} to {figure(end)} ({fall / start:.1%}) up to {run.place(loss.step[-1])}, "
+        f"{later:.0%} of it in the later half of the training",
         steps=(float(loss.step[0]),),
         values={"start": start, "end": end, "progress": fall / start, "share_in_later_half": later},
     )
@@ -87,8 +86,8 @@ def _by_score(run: Run) -> Evidence | None:
             continue
         if monotone(value) >= -STEADY and value[-1] - value[len(value) // 2] > QUARTER * (value[-1] - value[0]):
             return Evidence(
-                f"{logged.name} rises from {figure(float(value[0]))} to {figure(float(value[-1]))} over "
-                f"{len(value)} evaluations, step by step to the end at {run.step_name} {figure(float(score.step[-1]))}",
+                f"{logged.name} rises from {figure(value[0])} to {figure(value[-1])} over "
+                f"{len(value)} evaluations, step by step to the end at {run.place(score.step[-1])}",
                 steps=(float(score.step[0]),),
                 values={"start": float(value[0]), "end": float(value[-1])},
             )
@@ -99,7 +98,7 @@ def _refuse_short(run: Run, loss: Series, *, few: bool) -> None:
     if few and run.step_name != "epoch":
         raise CannotTell(f"loss has {len(loss)} values here; {POINTS} are needed where they are not means over epochs")
     if loss.step[0] > max(FIRST, EARLY * run.last_step):
-        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: the start is not known")
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: the start is not known")
     if run.step_name == "step" and run.last_step < LEAST_STEPS:
         raise CannotTell(f"the run has {figure(run.last_step)} steps; {LEAST_STEPS} are needed to call it slow")
 

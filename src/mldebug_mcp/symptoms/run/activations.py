@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.roles.lexicon import PHASES
-from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.activations import codes_of, is_log_z, likeness_of_others, logits_of, spreads_of
 from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.measure.turning import fails_at
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 GROWS = 1.4
@@ -36,22 +33,8 @@ ALIKE = 0.98
 DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
 """Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
 and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
-_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
-_LOG_Z = re.compile(r"log_?z")
-"""The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
-_NOT = re.compile(r"chosen|rejected|scale|eval")
-_SPREAD = re.compile(
-    r"(?:.*[_/])?(?:feat(?:ure)?s?|emb(?:edding)?s?|repr(?:esentation)?s?|proj(?:ection)?s?|outputs?|z\d?|latent)"
-    r"[_/]std(?:_mean|_avg)?",
-    re.IGNORECASE,
-)
 NO_CODE = 0.05
 """Nats that the code of a row holds of it. Chosen: the least that a code of a few classes needs is 0.7."""
-_RECONSTRUCTION = re.compile(r"(?:.*_)?(?:recon\w*|elbo)(?:_.*)?")
-_APART = re.compile(
-    r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
-)
-"""What is measured of pairs that do not belong together."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
@@ -61,17 +44,12 @@ def logits_grow(run: Run) -> Evidence | None:
     Or log Z has doubled and grows on as steadily at the end. Not this when: the loss goes on falling and they flatten,
     because logits grow as long as something is learnt.
     """
-    names = [name for name in run.series if _LOGITS.fullmatch(said := _in_words(name)) and not _NOT.search(said)]
-    if not names:
+    logged = logits_of(run)
+    if not logged:
         raise CannotTell("not logged: the logits, their maximum or their log Z")
     end = fails_at(run["loss"])
-    found = [evidence for name in names if (evidence := _growth(run, run[name], end)) is not None]
+    found = [evidence for one in logged if (evidence := _growth(run, one, end)) is not None]
     return max(found, key=lambda one: one.values["factor"], default=None)
-
-
-def _in_words(name: str) -> str:
-    """Return the words of a name in one spelling, without the phase: `TrainLogits/Max` is logits_max."""
-    return "_".join(piece for piece in pieces_of(name) if PHASES.get(piece) != "train")
 
 
 def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
@@ -83,16 +61,13 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
-    if fails is None and not _LOG_Z.search(_in_words(logits.name)):
+    if fails is None and not is_log_z(logits):
         return None
     if fails is None and (late < max(FAR, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
-    return Evidence(
-        f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.step_name} {figure(end)}, {there}",
-        steps=(end,),
-        values={"from": early, "to": late, "factor": late / early},
-    )
+    said = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"
+    return Evidence(said, steps=(end,), values={"from": early, "to": late, "factor": late / early})
 
 
 def embedding_spread_gone(run: Run) -> Evidence | None:
@@ -101,13 +76,10 @@ def embedding_spread_gone(run: Run) -> Evidence | None:
     So it is where the divergence of a variational model comes to nothing. Not this when: the spread was as small from
     the start; they agree at first alone.
     """
-    spreads = [run[name].finite for name in run.series if _SPREAD.fullmatch(name) and len(run[name].finite) >= LEAST]
-    alike = [run[name].finite for name in run.series if _APART.fullmatch(_in_words(name))]
-    codes = [one.finite for one in run.with_role(Quantity.KL)] if any(map(_is_reconstruction, run.series)) else []
     found = (
-        *(_vanishes(run, one) for one in spreads),
-        *(_agree(one) for one in alike if len(one) >= LEAST),
-        *(_holds_nothing(one) for one in codes if len(one) >= LEAST),
+        *(_vanishes(run, one) for one in spreads_of(run) if len(one) >= LEAST),
+        *(_agree(run, one) for one in likeness_of_others(run) if len(one) >= LEAST),
+        *(_holds_nothing(run, one) for one in codes_of(run) if len(one) >= LEAST),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
@@ -121,46 +93,36 @@ def _vanishes(run: Run, spread: Series) -> Evidence | None:
         return None
     since = float(spread.step[int(np.argmax(spread.value < LEFT * highest))])
     return Evidence(
-        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from {run.step_name} "
-        f"{figure(since)} on",
+        f"{spread.name} falls from {figure(highest)} to {figure(median(later))} and stays there from "
+        f"{run.place(since)} on",
         steps=(since,),
         values={"highest": highest, "later": median(later)},
     )
 
 
-def _agree(likeness: Series) -> Evidence | None:
+def _agree(run: Run, likeness: Series) -> Evidence | None:
     later = likeness.value[len(likeness) // 2 :]
     if not ALIKE <= float(later.min()) <= float(later.max()) <= 1:
         return None
-    return Evidence(
-        f"{likeness.name} is {figure(median(later))} over the later half of the log: different inputs have one "
-        "embedding",
-        steps=(float(likeness.step[len(likeness) // 2]),),
-        values={"later": median(later)},
-    )
+    since = float(likeness.step[len(likeness) // 2])
+    said = f"{likeness.name} is {figure(median(later))} from {run.place(since)} on: different inputs have one embedding"
+    return Evidence(said, steps=(since,), values={"later": median(later)})
 
 
-def _is_reconstruction(name: str) -> bool:
-    return _RECONSTRUCTION.fullmatch(_in_words(name)) is not None
-
-
-def _holds_nothing(code: Series) -> Evidence | None:
+def _holds_nothing(run: Run, code: Series) -> Evidence | None:
     later = code.value[2 * len(code) // 3 :]
     if not 0 <= median(later) <= float(later.max()) < NO_CODE:
         return None
-    said = f"{code.name} is {figure(median(later))} nats over the last third of the log: the code tells of no input"
-    return Evidence(said, steps=(float(code.step[2 * len(code) // 3]),), values={"later": median(later)})
+    since = float(code.step[2 * len(code) // 3])
+    said = f"{code.name} is {figure(median(later))} nats from {run.place(since)} on: the code tells of no input"
+    return Evidence(said, steps=(since,), values={"later": median(later)})
 
 
-READINGS = (
+ask_in_turn(
+    "activations",
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
     reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
+    any_of=("loss", "*std*", "*sim*", Quantity.KL),
+    not_for=POLICIES,
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
-
-
-@question(*(one.outcome for one in READINGS), any_of=("loss", "*std*", "*sim*", Quantity.KL), not_for=POLICIES)
-def activations(run: Run) -> Answers:
-    """Look at the logits, then at the spread of embeddings."""
-    return first_of(run, READINGS)

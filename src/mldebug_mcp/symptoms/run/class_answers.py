@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.one_answer import one_answer
 from mldebug_mcp.measure.quality import is_auc
+from mldebug_mcp.measure.recalls import (
+    LEAST,
+    last_share,
+    means_over_classes,
+    recalls_of_classes,
+    scores_of_the_positive,
+)
 from mldebug_mcp.measure.shares import as_shares
-from mldebug_mcp.measure.statistics import median
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import counted, figure
 
-LEAST, LASTS = 4, 0.5
-"""Evaluations, and their share at the end. Chosen: a model that learns gives the commonest answer at first as well."""
+LASTS = 0.5
+"""Share of the evaluations, at the end. Chosen: a model that learns gives the commonest answer at first as well."""
 FOUND, MISSED = 0.9, 0.1
 """Recall of a class that always wins, and of one that is as good as never predicted. Chosen: by hand."""
 SHARE = 0.3
@@ -26,11 +30,6 @@ RIGHT = 0.6
 RANKS = 0.7
 """An area under the curve from which on the scores tell rows apart, only never beyond the threshold. Chosen: by
 hand."""
-_RECALL = re.compile(r"(?:eval_)?(?:.*[_/])?(?:recall(?:[_/].+)?|(?:f1|acc(?:uracy)?)[_/]class[_/]?\w+)")
-_MEAN = re.compile(r"macro|balanced|mean|avg|average|weighted|micro|recall$|@|at_?\d")
-_OVER_CLASSES = re.compile(r"eval_.*(?:macro|balanced).*")
-_OF_THE_POSITIVE = ("eval_f1", "eval_recall", "eval_sensitivity", "eval_dice")
-"""Of two classes these measure one, that which is looked for; of many, a mean over those that are no background."""
 
 
 def minority_missed(run: Run) -> Evidence | None:
@@ -39,35 +38,23 @@ def minority_missed(run: Run) -> Evidence | None:
     Judged by the recall of each class, or by a mean over classes, an F1 or a recall far below the accuracy.
     Not this when: all classes are found in the end, or all is right; the model finds none of them well.
     """
-    accuracy = _last(run["eval_accuracy"].finite) if "eval_accuracy" in run and len(run["eval_accuracy"].finite) else 0
-    recalls = _long(run, [name for name in run.series if _RECALL.fullmatch(name) and not _MEAN.search(name)])
+    accuracy = last_share(run["eval_accuracy"].finite) if "eval_accuracy" in run else 0.0
+    recalls = recalls_of_classes(run)
     if len(recalls) >= 2:
         return None if accuracy == 1 else _by_recall(recalls)
-    means = _long(run, [name for name in run.series if _OVER_CLASSES.fullmatch(name)])
-    found = _long(run, [name for name in _OF_THE_POSITIVE if name in run])
+    means, found = means_over_classes(run), scores_of_the_positive(run)
     if not accuracy or not (means or found):
         raise CannotTell("not logged: the recall of each class, or a mean over classes beside the accuracy")
     one = (means or found)[0]
-    here = _last(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
+    here = last_share(one) if means else float(as_shares(one.value)[len(one) // 2 :].max())
     if (accuracy < FOUND or accuracy - here < APART) if means else (here > MISSED or accuracy < RIGHT):
         return None
-    return Evidence(
-        f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}",
-        steps=(float(one.step[0]),),
-        values={"found": here, "accuracy": accuracy},
-    )
-
-
-def _long(run: Run, names: list[str]) -> list[Series]:
-    return [one for one in (run[name].finite for name in names) if len(one) >= LEAST]
-
-
-def _last(series: Series) -> float:
-    return median(as_shares(series.value)[-3:])
+    said = f"{one.name} is {figure(here)} at the end while the accuracy is {figure(accuracy)}"
+    return Evidence(said, steps=(float(one.step[0]),), values={"found": here, "accuracy": accuracy})
 
 
 def _by_recall(recalls: list[Series]) -> Evidence | None:
-    last = {one.name: _last(one) for one in recalls}
+    last = {one.name: last_share(one) for one in recalls}
     missed = [name for name, value in last.items() if value < MISSED]
     best = max(last, key=lambda name: last[name])
     if last[best] < FOUND or len(missed) < SHARE * (len(last) - 1):
@@ -96,17 +83,18 @@ def one_answer_for_all(run: Run) -> Evidence | None:
         return None
     auc = next((one.finite for one in run.series.values() if is_auc(one) and len(one.finite)), None)
     ranks = auc is not None and float(auc.value[-1]) > RANKS
-    beside = f"; {auc.name} is {figure(float(auc.value[-1]))}" if ranks and auc is not None else ""
+    beside = f"; {auc.name} is {figure(auc.value[-1])}" if ranks and auc is not None else ""
     return Evidence(
-        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from {run.step_name} "
-        f"{figure(seen.since)} to the end, as of one answer for all rows{beside}",
+        f"{seen.said}: at {counted(seen.until_the_end, 'evaluation')} of {len(seen.holds)}, from "
+        f"{run.place(seen.since)} to the end, as of one answer for all rows{beside}",
         steps=(seen.since,),
         values={"evaluations": seen.until_the_end, "of": len(seen.holds)},
         present=not ranks,
     )
 
 
-READINGS = (
+ask_in_turn(
+    "class_answers",
     reading(minority_missed, sources=("focal_loss_2017",), background=0.01),
     reading(
         one_answer_for_all,
@@ -114,11 +102,6 @@ READINGS = (
         not_for=("pretraining", "sft"),
         follows=("loss_nonfinite", "eval_loss_constant"),
     ),
+    not_for=("grpo", "ppo", "rl", "preference"),
+    whole_run=True,
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), not_for=("grpo", "ppo", "rl", "preference"), whole_run=True)
-def class_answers(run: Run) -> Answers:
-    """Are the answers without the rare classes, or of one class for all?"""
-    return first_of(run, READINGS)

@@ -82,7 +82,7 @@ def _change(run: Run, start: float, end: float, *, beside: str, present: bool) -
     length, how = run["completion_length"].finite, "grow" if end > start else "shrink"
     onset = float(length.step[departure(length.value, end)])
     return Evidence(
-        f"completions {how} from {figure(start)} to {figure(end)} tokens, from {run.step_name} {figure(onset)} on"
+        f"completions {how} from {figure(start)} to {figure(end)} tokens, from {run.place(onset)} on"
         f"{beside}{_reward_beside(run)}",
         steps=(onset,),
         values={"start": start, "end": end, "factor": end / start},
@@ -129,7 +129,7 @@ def _at_limit(run: Run, share: Series) -> Evidence | None:
     onset = float(share.step[min(first, departure(share.value, 1.0)) if first else 0])
     since, start = median(share.value[share.step >= onset]), start_level(share.value)
     return Evidence(
-        f"{since:.0%} of the completions end at the limit from {run.step_name} {figure(onset)} on; "
+        f"{since:.0%} of the completions end at the limit from {run.place(onset)} on; "
         f"at the start {start:.0%}{_reward_beside(run)}",
         steps=(onset,),
         values={"median": median(share.value), "start": start, "share_of_log": float(high.mean())},

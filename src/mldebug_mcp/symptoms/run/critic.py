@@ -43,7 +43,7 @@ def value_loss_high(run: Run) -> Evidence | None:
         raise CannotTell("not logged: value_loss")
     if np.isinf(logged.value).any():
         at = float(logged.step[int(np.argmax(np.isinf(logged.value)))])
-        return Evidence(f"value_loss is infinite at {run.step_name} {figure(at)}", steps=(at,), values={"end": np.inf})
+        return Evidence(f"value_loss is infinite at {run.place(at)}", steps=(at,), values={"end": np.inf})
     loss = Series(logged.name, logged.finite.step, np.abs(logged.finite.value))
     nothing, long = worth is not None and worth.nothing, len(loss) >= LEAST_RECORDS
     if nothing and long and (level := median(loss.value)) > OUT_OF_REACH**2:
@@ -62,14 +62,14 @@ def value_loss_high(run: Run) -> Evidence | None:
             raise few
         return None
     back = " and comes back" if float(smooth[-1]) <= limit else ""
-    said = f"reaches {figure(float(smooth.max()))}{back}, beside a largest reward of {figure(scale)} on record,"
+    said = f"reaches {figure(smooth.max())}{back}, beside a largest reward of {figure(scale)} on record,"
     return _high(run, loss, said, int(np.argmax(smooth > limit)), peak=float(smooth.max()), reward_scale=scale)
 
 
 def _high(run: Run, loss: Series, said: str, at: int, **values: float) -> Evidence:
     onset = float(loss.step[at])
     return Evidence(
-        f"value_loss {said} from {run.step_name} {figure(onset)} on",
+        f"value_loss {said} from {run.place(onset)} on",
         steps=(onset,),
         values={"end": end_level(loss.value), **values},
     )
@@ -108,7 +108,7 @@ def q_values_beyond_returns(run: Run) -> Evidence | None:
     largest = float(np.abs(run["reward"].finite.value).max())
     return Evidence(
         f"{seen.series.name} is {figure(seen.reached)} in size (median of the later half, in which it grows "
-        f"{figure(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.step_name} {figure(at)} on; "
+        f"{figure(seen.growth)} times), beyond {figure(times * seen.expected)} from {run.place(at)} on; "
         f"the largest return on record is {figure(largest)}",
         steps=(at,),
         values={"values": seen.reached, "largest_return": largest, "expected": seen.expected, "growth": seen.growth},
@@ -141,7 +141,7 @@ def explained_variance_low(run: Run) -> Evidence | None:
     learns = seems_to_learn(run)
     return Evidence(
         f"explained_variance has a median of {figure(worth.late)} over the later half and ends at "
-        f"{figure(worth.end)}, below zero from {run.step_name} {figure(worth.since)} on; its highest level is "
+        f"{figure(worth.end)}, below zero from {run.place(worth.since)} on; its highest level is "
         f"{figure(worth.best)}{'; the reward rises all the same' if learns else ''}",
         steps=(worth.since,),
         values={"late": worth.late, "end": worth.end, "best": worth.best, "share_below_zero": worth.below},

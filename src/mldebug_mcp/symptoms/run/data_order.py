@@ -11,8 +11,8 @@ from mldebug_mcp.measure.pass_steps import pass_steps
 from mldebug_mcp.measure.periods import last_records, period_of
 from mldebug_mcp.measure.sawtooth import teeth_of
 from mldebug_mcp.measure.statistics import last_decimal, median
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 SAME = 0.1
@@ -27,8 +27,7 @@ SWING = 0.15
 """Of the level of the loss: how far the pattern goes up and down. Chosen: what batches differ in is less."""
 MOST_CLEAR, SHARE, LEAST_DROP, SIGMAS = 0.6, 0.5, 0.04, 4.0
 """Share of boundaries that are clear, of the fall since the first epoch, of the level, and errors. Chosen: on synthetic
-curves.
-"""
+curves."""
 MUCH, MUCH_OF_PAIRS = 0.125, 0.4
 """Share of the level below which a step is a remark. Chosen: healthy fine-tunes lose 5 to 10 %, DPO more."""
 
@@ -52,8 +51,8 @@ def loss_pattern_by_epoch(run: Run) -> Evidence | None:
     meant = "; rows of like length are put together, as configured" if by_length else ""
     return Evidence(
         f"in each of {found.passes} epochs the loss goes the same way, up and down by {figure(found.swing)} or more "
-        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at {run.step_name} "
-        f"{figure(found.second)}{meant}",
+        f"beside its trend (correlation from epoch to epoch {least:.2f}); the second begins at "
+        f"{run.place(found.second)}{meant}",
         steps=(found.second,),
         values={"swing": found.swing, "correlation": least, "epochs": found.passes},
         present=not by_length,
@@ -100,7 +99,7 @@ def loss_epoch_steps(run: Run) -> Evidence | None:
     first = int(np.argmax(clear))
     return Evidence(
         f"loss falls by {figure(typical)} (median) at {int(clear.sum())} of {len(clear)} epoch boundaries, first from "
-        f"{figure(float(steps.before[first]))} at {run.step_name} {figure(float(steps.step[first]))}; that is "
+        f"{figure(steps.before[first])} at {run.place(steps.step[first])}; that is "
         f"{min(1.0, total / steps.fall if steps.fall > 0 else 1.0):.0%} of the fall since the first epoch",
         steps=tuple(steps.step[clear].tolist()),
         values={"drop": typical, "boundaries": len(clear), "clear": int(clear.sum())},
@@ -121,8 +120,8 @@ def loss_sawtooth(run: Run) -> Evidence | None:
     steps = loss.step[teeth.first + 1]
     _refuse_that_of_the_rate(run, median(np.diff(steps)))
     return Evidence(
-        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.step_name} "
-        f"{figure(float(steps[0]))}, and comes down bit by bit over some {figure(teeth.length)} records each time",
+        f"loss jumps up by {figure(teeth.height)} (median) {len(steps)} times, first at {run.place(steps[0])}, and "
+        f"comes down bit by bit over some {figure(teeth.length)} records each time",
         steps=tuple(steps.tolist()),
         values={"teeth": len(steps), "height": teeth.height, "records": teeth.length},
     )
@@ -134,7 +133,8 @@ def _refuse_that_of_the_rate(run: Run, period: float) -> None:
         raise CannotTell("the learning rate comes back with the same period, which the loss follows")
 
 
-READINGS = (
+ask_in_turn(
+    "data_order",
     reading(loss_sawtooth, needs=("loss",), points=20, background=0.003),
     reading(
         loss_pattern_by_epoch,
@@ -144,18 +144,9 @@ READINGS = (
         background=0.004,
     ),
     reading(
-        loss_periodic,
-        needs=("loss",),
-        points=30,
-        background=0.01,
-        follows=("batches_recur", "few_batches_stand_out"),
+        loss_periodic, needs=("loss",), points=30, background=0.01, follows=("batches_recur", "few_batches_stand_out")
     ),
     reading(loss_epoch_steps, needs=("loss",), sources=("smol_playbook",), points=24, background=0.08),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))
-def data_order(run: Run) -> Answers:
-    """Does the training loss tell the order of the data: a period, a pattern of each pass, steps between passes?"""
-    return first_of(run, READINGS)

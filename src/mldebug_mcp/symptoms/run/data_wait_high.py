@@ -9,7 +9,7 @@ from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.data_wait import PERCENT, data_wait
 from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
-from mldebug_mcp.text import counted, figure
+from mldebug_mcp.text import counted
 
 SHARE = 0.3
 """Of the step that waits for data. Chosen: a loader that keeps up hides behind the computation."""
@@ -43,7 +43,7 @@ def data_wait_high(run: Run) -> Evidence | None:
     onset = float(step[int(np.argmax(value >= SHARE))])
     return Evidence(
         f"waiting for data takes {typical:.0%} of a typical step (mean {mean:.0%} of {counted(len(value), 'record')}), "
-        f"from {run.step_name} {figure(onset)} on",
+        f"from {run.place(onset)} on",
         steps=(onset,),
         values={"share": typical, "mean_share": mean},
     )

@@ -45,7 +45,7 @@ def dpo_logps_fall(run: Run) -> Evidence | None:
     elif not together:
         remark = ": they move apart more than the chosen fall"
     return Evidence(
-        f"by {run.step_name} {figure(run.last_step)} the log-probability of the chosen answers is down by "
+        f"by {run.place(run.last_step)} the log-probability of the chosen answers is down by "
         f"{figure(-chosen.by)} nats and that of the rejected by {figure(-rejected.by)} ({moved.unit}){remark}",
         steps=(run.first_step,),
         values={"chosen": chosen.by, "rejected": rejected.by, "margin_gain": gain},

@@ -41,7 +41,7 @@ def last_steps_slow(run: Run) -> Evidence | None:
         return None
     step = float(times.step[-LAST:][int(np.argmax(last > BEYOND * float(before.max())))])
     return Evidence(
-        f"from {run.step_name} {figure(step)} on, just before the log ends, steps take up to "
+        f"from {run.place(step)} on, just before the log ends, steps take up to "
         f"{figure(slowest / usual)} times as long as before",
         steps=(step,),
         values={"factor": slowest / usual},
@@ -56,11 +56,8 @@ def log_falls_silent(run: Run) -> Evidence:
     """
     plan = plan_of(run)
     planned = f", at {plan.unit} {figure(plan.reached)} of {figure(plan.planned)}" if plan is not None else ""
-    return Evidence(
-        f"the log falls silent after {run.step_name} {figure(run.last_step)}{planned}: {run.ending.text}",
-        steps=(run.last_step,),
-        values=_values(plan) if plan is not None else {},
-    )
+    said = f"the log falls silent after {run.place(run.last_step)}{planned}: {run.ending.text}"
+    return Evidence(said, steps=(run.last_step,), values=_values(plan) if plan is not None else {})
 
 
 def log_stops(run: Run) -> Evidence | None:

@@ -46,7 +46,7 @@ def ends_while_improving(run: Run) -> Evidence | None:
     if fall < BETTER * abs(first) or loss.value[-1] > loss.value.min() or before - last < SHARE * fall:
         return None
     return Evidence(
-        f"the evaluation loss falls to its end, at {run.step_name} {figure(float(loss.step[-1]))}: "
+        f"the evaluation loss falls to its end, at {run.place(loss.step[-1])}: "
         f"{(before - last) / fall:.0%} of its fall from {figure(first)} to {figure(last)} came in the last quarter",
         steps=(float(loss.step[-1]),),
         values={"share_in_last_quarter": (before - last) / fall, "first": first, "last": last},

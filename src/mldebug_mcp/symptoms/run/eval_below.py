@@ -92,7 +92,7 @@ def train_far_above_eval(run: Run, both: Compared) -> Evidence | None:
     if len(both.steps) < LEAST or not (both.evaluation > 0).all():
         raise CannotTell(f"{LEAST} evaluations above zero are needed")
     times = both.train / both.evaluation
-    said = f", {figure(float(times.min()))} to {figure(float(times.max()))} times it"
+    said = f", {figure(times.min())} to {figure(times.max())} times it"
     return _evidence(both, said, float(both.steps[0])) if float(times.min()) >= TIMES_OF_TOKENS else None
 
 

@@ -98,7 +98,7 @@ def _auc_of_a_guess(auc: Series) -> Evidence:
     later = median(auc.value[len(auc) // 2 :])
     return Evidence(
         f"{auc.name} is {figure(later)} (median of the later half of {len(auc)} evaluations), and "
-        f"{figure(float(auc.value.max()))} at its highest, while the training loss falls",
+        f"{figure(auc.value.max())} at its highest, while the training loss falls",
         steps=(float(auc.step[0]),),
         values={"late": later, "highest": float(auc.value.max()), "guess": 0.5},
     )
@@ -115,7 +115,7 @@ def _no_better(run: Run) -> Evidence | None:
     if late > min(POOR, early + BETTER, TIMES_GUESS * guess + OF_FEW_ROWS):
         return None
     return Evidence(
-        f"eval_loss is {figure(float(loss[0]))} at first and never below {figure(float(loss.min()))} in "
+        f"eval_loss is {figure(loss[0])} at first and never below {figure(loss.min())} in "
         f"{len(loss)} evaluations, eval_accuracy {figure(early)} and {figure(late)}, while the training loss goes from "
         f"{figure(both.start)} to {figure(both.train_level)}",
         steps=(float(both.steps[0]),),

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.answers import has_fallen_far, has_settled, is_error_rate, nothing_right
 from mldebug_mcp.measure.evaluation import evaluation_losses
-from mldebug_mcp.measure.quality import all_zero, as_share, as_shares, is_auc, quality_metrics, ranking_metrics
+from mldebug_mcp.measure.frozen import (
+    MEASURES,
+    MORE,
+    beside_a_loss_that_falls,
+    digits_of,
+    does_not_move,
+    is_one_number,
+    most_often,
+    stands_still,
+)
+from mldebug_mcp.measure.quality import all_zero, is_auc, quality_metrics, ranking_metrics
 from mldebug_mcp.measure.score_pairs import evaluation_scores, score_pairs
-from mldebug_mcp.measure.statistics import end_level, median
+from mldebug_mcp.measure.statistics import median
 from mldebug_mcp.measure.unknown import all_known
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import by_outcome, first_seen
 from mldebug_mcp.text import figure
 
-LEAST, MORE, BOXES = 3, 5, 10
-"""Evaluations of a loss or an accuracy, of another metric, of a detector until its first hit. Chosen: by hand."""
+LEAST, BOXES = 3, 10
+"""Evaluations of a loss or an accuracy, and of a detector until its first hit. Chosen: by hand."""
 FEWEST_DIGITS = 4
 """Digits of a loss that are enough where more evaluations than `LEAST` have it. Chosen: a plateau has three."""
-SAME, DIGITS = 1e-6, 5
-"""Share of a loss that rounding leaves of one model, and digits; fewer may hide a change. Chosen: float32 has seven."""
-SATURATED, BY_HEART = 0.85, 0.999
-"""An accuracy that is near its best, at evaluation and in training throughout. Chosen: by hand."""
-MANY, MOSTLY, WITHIN, BEYOND = 10, 0.6, 0.005, 0.05
-"""Of so many evaluations this share has one accuracy and none is further off, nor is training by more. Chosen: by
-hand."""
+DIGITS = 5
+"""Digits of a loss; fewer may hide a change. Chosen: float32 has seven."""
 NOT_GONE = 0.1
 """A training loss above this is not so small that an evaluation loss of zero could be its like. Chosen: by hand."""
 PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
@@ -37,24 +39,16 @@ PERFECT, IMPERFECT, FALLS = 0.9999, 0.9, 0.8
 a score that cannot get better beside answers that do."""
 OF_NONE = -1.0
 """What COCO's evaluation says of objects of a size that there are none of."""
-MEASURES = ("eval_accuracy", "eval_acc", "eval_exact_match", "eval_em")
-"""Shares of all answers that are right. The recall or F1 of a rare class may well be zero."""
 OF_BOXES = (
     "metrics/mAP50(B)", "metrics/mAP_0.5", "eval_bbox_map_50", "eval_coco/bbox_map_50", "coco/bbox_mAP_50", "bbox/AP50",
 )  # fmt: skip
-FAR = 0.3
-"""Of the first evaluation loss, to which it falls where no score of all there is can be zero. Chosen: by hand."""
-_OF_A_CLASS = re.compile(r"\d|class|cat(?:egory)?|small|medium|large|rare|minority", re.IGNORECASE)
 _RUINS = ("loss_constant", "loss_negative", "loss_nonfinite", "loss_zero")
 
 
 def _evidence(run: Run, series: Series, what: str, since: float | None = None) -> Evidence:
     first, last = float(series.step[0]) if since is None else since, float(series.step[-1])
-    return Evidence(
-        f"{series.name} is {what} of {len(series)} evaluations, {run.step_name} {figure(first)} to {figure(last)}",
-        steps=(first,),
-        values={"value": float(series.value[0]), "evaluations": float(len(series))},
-    )
+    said = f"{series.name} is {what} of {len(series)} evaluations, {run.place(first)} to {figure(last)}"
+    return Evidence(said, steps=(first,), values={"value": float(series.value[0]), "evaluations": float(len(series))})
 
 
 def eval_nonfinite(run: Run) -> Evidence | None:
@@ -83,18 +77,14 @@ def eval_loss_constant(run: Run) -> Evidence | None:
     if evaluation is None:
         raise CannotTell(f"no evaluation loss has {LEAST} finite values")
     level = float(evaluation.value[0])
-    if float(np.ptp(evaluation.value)) > SAME * abs(level) or all_zero(evaluation):
+    if not is_one_number(evaluation) or all_zero(evaluation):
         return None
     others = [one for one in (series.finite for series in all_known(quality_metrics, run)) if len(one) >= LEAST]
-    still = all(float(np.ptp(one.value)) <= SAME * abs(float(one.value[0])) for one in others)
-    digits = sum(_digits(float(one.value[0])) for one in (evaluation, *(others if still else ())))
+    still = all(is_one_number(one) for one in others)
+    digits = sum(digits_of(float(one.value[0])) for one in (evaluation, *(others if still else ())))
     if digits < max(FEWEST_DIGITS, DIGITS + LEAST - len(evaluation)):  # each further evaluation is a witness
         raise CannotTell(f"{evaluation.name} is always {figure(level)}, and so few digits may hide a change")
     return _evidence(run, evaluation, f"{level:.8g} at all")
-
-
-def _digits(value: float) -> int:
-    return len(f"{abs(value):.12g}".replace(".", "").lstrip("0"))
 
 
 def eval_metric_zero(run: Run) -> Evidence | None:
@@ -111,7 +101,7 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     ranked = [one.finite for one in ranking_metrics(run) if len(one.finite) >= MORE]
     if ranked and not any(one.value[1:].any() for one in ranked):  # the first may hold a hit by chance
         shares = [one.where(one.step > one.step[0]) for one in ranked]
-    zero = next((one for one in (*shares, *_beside_a_loss_that_falls(run)) if all_zero(one)), None)
+    zero = next((one for one in (*shares, *beside_a_loss_that_falls(run)) if all_zero(one)), None)
     if zero is not None:
         return _evidence(run, zero, "0 at all")
     wrong, loss = nothing_right(run), run["loss"].finite if "loss" in run else None
@@ -122,15 +112,6 @@ def eval_metric_zero(run: Run) -> Evidence | None:
     if loss is None or not (has_settled(loss) or has_fallen_far(loss, float(wrong.step[0]))):
         raise CannotTell(f"{wrong.name} shows no right answer yet, and the training loss may still be on its way")
     return _evidence(run, wrong, "100 % in most" if is_error_rate(wrong) else "0 at all")
-
-
-def _beside_a_loss_that_falls(run: Run) -> list[Series]:
-    """Return the scores of all there is, whatever they are called, where the evaluation loss has fallen far."""
-    loss = run["eval_loss"].finite.value if "eval_loss" in run else np.empty(0)
-    if len(loss) < MORE or not 0 < float(loss[-1]) < FAR * float(loss[0]):
-        return []
-    scores = run.with_role(*(one for one in Quantity if one.higher_is_better), parts=True)
-    return [one.finite for one in scores if len(one.finite) >= MORE and not _OF_A_CLASS.search(one.name)]
 
 
 def eval_score_perfect(run: Run) -> Evidence | None:
@@ -158,41 +139,15 @@ def eval_metric_constant(run: Run) -> Evidence | None:
     metrics = [one for one in metrics if bool(np.any(one.value != OF_NONE))]
     if not metrics:
         raise CannotTell(f"no metric of evaluation has {MORE} finite values")
-    still = [one for one in metrics if (_still(one) or _hardly_moves(run, one)) and not _by_heart(run, one)]
+    still = [one for one in metrics if does_not_move(run, one)]
     if not still:
         return None
-    values, counts = np.unique(still[0].value, return_counts=True)
-    value, times = float(values[int(np.argmax(counts))]), int(counts.max())
+    value, times = most_often(still[0])
     seen = _evidence(run, still[0], f"{figure(value)} at {'all' if times == len(still[0]) else times}")
     said = f"{seen.summary}; of {len(metrics)} metrics {len(still)} do not move"
     more = {"value": value, "constant": len(still), "of": len(metrics)}
-    ranks = any(is_auc(one) and _still(one) for one in still)
+    ranks = any(is_auc(one) and stands_still(one) for one in still)
     return Evidence(said, seen.steps, {**seen.values, **more}, present=ranks or 2 * len(still) >= len(metrics))
-
-
-def _still(series: Series) -> bool:
-    value = float(series.value[0])
-    if not is_error_rate(series) and SATURATED <= as_share(value) <= 1:
-        return False
-    return bool(np.ptp(series.value) <= 1e-9 * max(abs(value), 1e-30)) or not series.value.any()
-
-
-def _hardly_moves(run: Run, series: Series) -> bool:
-    """Say whether an accuracy of evaluation keeps to one value, which that of training does not leave behind."""
-    if series.name != MEASURES[0] or len(series) < MANY or "accuracy" not in run:
-        return False
-    share, trained = as_shares(series.value), as_shares(run["accuracy"].finite.value)
-    values, counts = np.unique(share, return_counts=True)
-    value = float(values[int(np.argmax(counts))])
-    near = float(np.abs(share - value).max()) <= WITHIN and len(trained) > 0 and end_level(trained) <= value + BEYOND
-    return near and counts.max() >= MOSTLY * len(share) and value < SATURATED
-
-
-def _by_heart(run: Run, series: Series) -> bool:
-    """Say whether training had the best of such a score from its first record: it is done, and changes nothing."""
-    name = series.name.removeprefix("eval_")
-    trained = run[name].finite.value if name in run and name != series.name else np.empty(0)
-    return bool(len(trained)) and bool(series.value.any()) and as_share(float(trained.min())) >= BY_HEART
 
 
 @question(

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.beginning import PASSES, epoch_at
 from mldebug_mcp.measure.eval_rise import rise_of_evaluation
 from mldebug_mcp.measure.evaluation import (
-    EXPLODED,
     Compared,
     begins_late,
     beside_training,
@@ -20,7 +19,7 @@ from mldebug_mcp.measure.evaluation import (
     refuse_another_scale,
 )
 from mldebug_mcp.measure.fresh_gap import fresh_gap, refuse_known_by_heart
-from mldebug_mcp.measure.scale import predicts_tokens
+from mldebug_mcp.measure.gap_at_once import OPENED, alike_in_tokens, far_at_first
 from mldebug_mcp.measure.statistics import median, noise
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -29,16 +28,8 @@ from mldebug_mcp.text import figure
 
 LEAST = 4
 """Evaluations. Chosen: both halves then hold two."""
-AT_ONCE, NATS, OFTEN = 1.5, 0.3, 0.8
-"""Times the training loss, and nats above it, at the first and this share of all evaluations. Chosen: a model that has
-just begun to generalise worse is some per cent off."""
 NOISES = 2.0
 """Standard deviations of single records of the training loss: less is noise of a small batch. Chosen: as usual."""
-NATS_OF_TOKENS, STEADY = 0.5, 0.35
-"""Nats per token at every evaluation of a language model, whose halves differ by no more than this share of the gap.
-Chosen: held-out text of one kind differs by hundredths, and what is learnt by heart widens a gap."""
-OPENED = 0.65
-"""Of a gap, what was there at the first evaluation at most. Chosen: two thirds."""
 OF_TRAIN, OF_START, ERRORS = 0.3, 0.03, 5.0
 """A gap within the first pass: of the training loss, of that at first, and in standard errors of its own. Fitted: 87
 healthy runs of benchmarks/faults stay below 0.19 of the training loss, 14 with copied rows are above 1.6."""
@@ -55,7 +46,6 @@ GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
 training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
-NOT_IN_TOKENS = ("preference", "supervised", "diffusion", "boosting")
 _RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
 
 
@@ -72,36 +62,18 @@ def eval_bad_from_start(run: Run) -> Evidence | None:
     refuse_after_explosion(run, evaluation_losses(run)[0])
     steps, train, evaluation = max(pairs, key=lambda pair: len(pair[0]))
     refuse_another_scale(train, evaluation)
-    if not (_far_at_first(train, evaluation) or _alike_in_tokens(run, train, evaluation)):
+    if not (far_at_first(train, evaluation) or alike_in_tokens(run, train, evaluation)):
         return None
     if abs(median(evaluation - train)) < NOISES * noise(loss.value) / math.sqrt(len(steps)):
         raise CannotTell("single records of the training loss vary as much as the evaluation loss lies above it")
     refuse_known_by_heart(run, float(steps[0]), float(train[0]), median(loss.value[:3]))
     return Evidence(
-        f"at the first evaluation ({run.step_name} {figure(float(steps[0]))}) the evaluation loss is "
-        f"{figure(float(evaluation[0]))} and the training loss {figure(float(train[0]))}; over all {len(steps)} the "
+        f"at the first evaluation ({run.place(steps[0])}) the evaluation loss is "
+        f"{figure(evaluation[0])} and the training loss {figure(train[0])}; over all {len(steps)} the "
         f"medians are {figure(median(evaluation))} and {figure(median(train))}",
         steps=(float(steps[0]),),
         values={"first_eval": float(evaluation[0]), "first_train": float(train[0]), "evaluations": len(steps)},
     )
-
-
-def _far_at_first(train: Floats, evaluation: Floats) -> bool:
-    """Say whether evaluation is far above training at the first evaluation and nearly all others, and always was."""
-    far = (evaluation > AT_ONCE * np.abs(train)) & (evaluation - train > NATS)
-    far |= (evaluation < -EXPLODED * train) & (train > NATS)  # such as the cross-entropy of targets above 1
-    gap = evaluation - train
-    widens = len(gap) > LEAST - 2 and gap[-1] > 0 and gap[0] < (1 - OPENED) * gap[-1]
-    return bool(far[0] and far.mean() >= OFTEN and not widens)
-
-
-def _alike_in_tokens(run: Run, train: Floats, evaluation: Floats) -> bool:
-    """Say whether a language model is as many nats worse at every evaluation, which is less than its training loss."""
-    if len(train) < LEAST or run.kind in NOT_IN_TOKENS or not predicts_tokens(run):
-        return False
-    gap, half = evaluation - train, len(train) // 2
-    alike = abs(median(gap[half:]) - median(gap[:half])) <= STEADY * median(gap)
-    return bool(gap.min() >= NATS_OF_TOKENS) and alike and median(train[half:]) >= median(gap[half:])
 
 
 def eval_gap_in_first_pass(run: Run) -> Evidence | None:
@@ -117,9 +89,9 @@ def eval_gap_in_first_pass(run: Run) -> Evidence | None:
     if gap.last < least or gap.first > OPENED * gap.last:
         return None
     return Evidence(
-        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.step_name} "
-        f"{figure(gap.step)}, over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the "
-        f"training loss is {figure(gap.train)}",
+        f"evaluation less training loss goes from {figure(gap.first)} to {figure(gap.last)} by {run.place(gap.step)}, "
+        f"over {gap.count} evaluations up to pass {figure(gap.passes)} over the data, where the training loss is "
+        f"{figure(gap.train)}",
         steps=(gap.step,),
         values={"first": gap.first, "gap": gap.last, "error": gap.error, "train": gap.train, "passes": gap.passes},
     )
@@ -148,7 +120,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
     late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
     if late:
-        raise CannotTell(f"the log begins at {run.step_name} {figure(run.first_step)}: how training began is not known")
+        raise CannotTell(f"the log begins at {run.place(run.first_step)}: how training began is not known")
     at_best = both.evaluation[-2:].mean() <= AT_BEST * both.evaluation.min()
     far = (both.evaluation > FACTOR * both.train) & (both.evaluation - both.train > SHARE_OF_START * both.start)
     if both.train_level < SHARE_OF_START * both.start or not far[both.later].all():
@@ -162,7 +134,7 @@ def eval_gap_wide(run: Run) -> Evidence | None:
 def _evidence(run: Run, both: Compared, since: float, what: str) -> Evidence:
     start, train, reached = both.start, both.train_level, both.eval_level
     return Evidence(
-        f"from {run.step_name} {figure(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
+        f"from {run.place(since)} on {what}: {figure(reached)} and {figure(train)} in the later half of "
         f"{len(both.steps)} evaluations; training began at {figure(start)}",
         steps=(since,),
         values={"start": start, "train": train, "eval": reached, "factor": reached / train if train else float("nan")},

@@ -47,7 +47,7 @@ def eval_metric_flickers(run: Run) -> Evidence | None:
     one, typical, chance = max(found, key=lambda item: item[1])
     return Evidence(
         f"{one.name} changes by {typical:.0%} of its level from one evaluation to the next (median of {len(one) - 1}; "
-        f"between {figure(float(one.value.min()))} and {figure(float(one.value.max()))}) without a trend",
+        f"between {figure(one.value.min())} and {figure(one.value.max())}) without a trend",
         steps=(float(one.step[0]),),
         values={"typical_change": typical, "randomness": chance, "metrics": len(found)},
     )

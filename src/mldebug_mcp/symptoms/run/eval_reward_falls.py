@@ -47,8 +47,8 @@ def eval_reward_falls(run: Run) -> Evidence | None:
     top, end, best = max(level), level[-1], int(np.argmax(level))
     onset = float(series.step[best + int(np.argmax(series.value[best:] <= top - BEGUN * fall))])
     return Evidence(
-        f"{series.name} falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, while the "
-        f"reward goes from {figure(float(paid[0]))} to {figure(float(paid[-1]))}",
+        f"{series.name} falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, while the "
+        f"reward goes from {figure(paid[0])} to {figure(paid[-1])}",
         steps=(onset,),
         values={"best": top, "end": end, "reward_at_start": float(paid[0]), "reward_at_end": float(paid[-1])},
     )
@@ -66,8 +66,8 @@ def _earned_without_success(run: Run) -> Evidence | None:
     if len(later) < 4 or float(np.ptp(later)) > RESTS * (rise[1] - rise[0]):
         return None
     return Evidence(
-        f"{never[0].name} is {figure(float(never[0].value.max()))} at most in {len(never[0])} records and "
-        f"{figure(float(never[0].value[-1]))} at the end, while the reward goes from {figure(rise[0])} to "
+        f"{never[0].name} is {figure(never[0].value.max())} at most in {len(never[0])} records and "
+        f"{figure(never[0].value[-1])} at the end, while the reward goes from {figure(rise[0])} to "
         f"{figure(rise[1])} and rests there",
         steps=(float(never[0].step[0]),),
         values={"best": float(never[0].value.max()), "reward_at_start": rise[0], "reward_at_end": rise[1]},

@@ -39,7 +39,7 @@ def eval_gap_grows(run: Run, rise: EvalRise) -> Evidence:
         train = f", while the training loss goes from {figure(rise.train[0])} to {figure(rise.train[1])}"
     gains = ", yet what is written out still gets better" if rise.gains else ""
     return Evidence(
-        f"{sets}{rise.name} rises from its minimum {figure(rise.minimum)} at {run.step_name} {figure(rise.step)} to "
+        f"{sets}{rise.name} rises from its minimum {figure(rise.minimum)} at {run.place(rise.step)} to "
         f"{figure(rise.last)}{train}{gains}",
         steps=(rise.step,),
         values={"minimum": rise.minimum, "last": rise.last, "relative_rise": rise.relative},
@@ -75,8 +75,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
         raise CannotTell("the evaluation loss is zero at every evaluation, and tells nothing")
     if begins_late(evaluation):
         raise CannotTell(
-            f"the first evaluation is at {run.step_name} {figure(float(evaluation.step[0]))}: whether it improved "
-            "before does not show"
+            f"the first evaluation is at {run.place(evaluation.step[0])}: whether it improved before does not show"
         )
     best = int(np.argmin(evaluation.value))
     lowest, last = float(evaluation.value[best]), median(evaluation.value[-2:])
@@ -87,7 +86,7 @@ def eval_never_improves(run: Run) -> Evidence | None:
         return None
     return Evidence(
         f"{evaluation.name} is lowest, {figure(lowest)}, at evaluation {best + 1} of {len(evaluation)} and "
-        f"{figure(last)} at the end, while the training loss goes from {figure(float(train[0]))} to "
+        f"{figure(last)} at the end, while the training loss goes from {figure(train[0])} to "
         f"{figure(median(train[-2:]))}",
         steps=(float(evaluation.step[best]),),
         values={"lowest": lowest, "last": last, "evaluation": best + 1},

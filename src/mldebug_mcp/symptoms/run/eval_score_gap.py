@@ -60,8 +60,8 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
     auc = auc_of(run)
     if auc is not None and is_of_a_guess(auc) and goes_on_falling(run) and np.ptp(auc.value):
         return Evidence(
-            f"{auc.name} is {figure(float(auc.value.max()))} at most in {len(auc)} evaluations, where a guess has 0.5, "
-            f"while the evaluation loss falls on to {figure(float(run['eval_loss'].finite.value[-1]))}",
+            f"{auc.name} is {figure(auc.value.max())} at most in {len(auc)} evaluations, where a guess has 0.5, "
+            f"while the evaluation loss falls on to {figure(run['eval_loss'].finite.value[-1])}",
             steps=(float(auc.step[0]),),
             values={"first": float(auc.value[0]), "end": float(auc.value[-1])},
         )
@@ -84,17 +84,16 @@ def eval_score_behind_loss(run: Run) -> Evidence | None:
 
 
 def _last(run: Run, score: Series) -> str:
-    return ", ".join(figure(float(value)) for value in run[score.name].finite.value[-LEAST:])
+    return ", ".join(figure(value) for value in run[score.name].finite.value[-LEAST:])
 
 
 def _evidence(run: Run, pair: ScorePair, what: str, at: int) -> Evidence:
     """Return what is seen, from an evaluation on, with both scores there and at the end."""
-    passes = "" if pair.passes is None else f" (pass {figure(float(pair.passes[at]))})"
+    passes = "" if pair.passes is None else f" (pass {figure(pair.passes[at])})"
     return Evidence(
-        f"{pair.evaluated} {what}: at {run.step_name} {figure(float(pair.steps[at]))}{passes} it is "
-        f"{figure(float(pair.evaluation[at]))} beside {figure(float(pair.train[at]))} in training, over the later "
-        f"half of {len(pair)} evaluations {figure(median(pair.evaluation[pair.later]))} beside "
-        f"{figure(median(pair.train[pair.later]))}",
+        f"{pair.evaluated} {what}: at {run.place(pair.steps[at])}{passes} it is {figure(pair.evaluation[at])} beside "
+        f"{figure(pair.train[at])} in training, over the later half of {len(pair)} evaluations "
+        f"{figure(median(pair.evaluation[pair.later]))} beside {figure(median(pair.train[pair.later]))}",
         steps=(float(pair.steps[at]),),
         values={"first_gap": float(pair.gap[0]), "gap": median(pair.gap[pair.later]), "noise": pair.noise},
     )
@@ -111,7 +110,7 @@ def eval_score_stands(run: Run, pair: ScorePair) -> Evidence | None:
     if trained < LEARNT or max(reached, best) > HALF * trained or reached - float(pair.evaluation[0]) > NO_GAIN:
         return None
     if pair.passes is not None and float(pair.passes[0]) > FIRST_PASS and float(pair.train[0]) >= LEARNT:
-        where = figure(float(pair.passes[0]))
+        where = figure(pair.passes[0])
         raise CannotTell(f"the first evaluation stands at pass {where}: rows may be known by then")
     return _evidence(run, pair, "gains nothing", 0) if trained - reached >= SIGMAS * pair.noise else None
 

@@ -7,48 +7,27 @@ import re
 from mldebug_mcp.knowledge.errors import match
 from mldebug_mcp.logs.run import Message, Run
 from mldebug_mcp.measure.allocation import GIB, failed_allocation
-from mldebug_mcp.symptoms.messages import matching, quoted
+from mldebug_mcp.symptoms.messages import (
+    ANY,
+    EXCEPTION,
+    OF_COLLECTIVE,
+    OF_DEVICE,
+    OF_LABEL,
+    OF_MEMORY,
+    matching,
+    quoted,
+)
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import by_outcome, told
 from mldebug_mcp.text import figure
 
-_OF_MEMORY = re.compile(
-    r"out of memory|OutOfMemoryError|ResourceExhaustedError|(?:Xla|Jax)RuntimeError: RESOURCE_EXHAUSTED|"
-    r"RESOURCE_EXHAUSTED: .{0,160}(?:memory|allocat|hbm)|DefaultCPUAllocator: (?:can't|not enough)|oom[-_ ]?kill",
-    re.IGNORECASE,
-)
-_OF_DEVICE = re.compile(
-    r"\bXid\b(?! \([^)]{1,60}\): (?:13|31|43|45|68|69)\b)|ECC error|ECCUncorrectable|fallen off the bus|"
-    r"NVLink.*(?:error|fault)|hardware error|unspecified launch failure|GPU is lost|ibv_\w+.*(?:error|fail)|row remapp|"
-    r"(?:CUDA|HIP) error: (?:unknown error|hardware stack error)",
-    re.IGNORECASE,
-)
-_OF_COLLECTIVE = re.compile(
-    r"Watchdog caught collective|\bNCCL\b.*(?:timeout|timed out|abort)|collective operation timeout|"
-    r"Gloo.*(?:timeout|timed out)|DistBackendError|DistStoreError.*tim(?:eout|ed out)",
-    re.IGNORECASE,
-)
-_OF_LABEL = re.compile(
-    r"Assertion `?(?:t >= 0 && t < n_classes|cur_target >= 0 && cur_target < n_classes)|"
-    r"\bTarget -?\d+ is out of bounds|Label class -?\d+ exceeds nc=\d+|"
-    r"Received a label value of -?\d+ which is outside|"
-    r"Class values must be smaller than num_classes|Invalid classes inferred from unique values|"
-    r"[Ll]abel must be in \[0, ?(?:\d+|num_class)\)",
-)
-_EXCEPTION = re.compile(
-    r"(?:Error|Exception)\b\s*(?::|$|File\b)|\b(?:Segmentation|Bus) ?(?:fault|error)|\[(?:WinError|Errno) |"
-    r"^(?:\w{1,60}\.){1,8}_?(?:exc|exceptions?)\.\w|^Error executing job\b|"
-    r"\bterminate called after|: terminating due to|\(core dumped\)",
-    re.IGNORECASE,
-)
-_ANY = re.compile("")
 LEAST_SHARE = 0.07
 """Of all that is reserved. Chosen: a process that is full has a little unused as well."""
 
 
 def _is_known(one: Message) -> bool:
-    of_a_kind = any(pattern.search(one.text) for pattern in (_OF_MEMORY, _OF_DEVICE, _OF_COLLECTIVE, _OF_LABEL))
+    of_a_kind = any(pattern.search(one.text) for pattern in (OF_MEMORY, OF_DEVICE, OF_COLLECTIVE, OF_LABEL))
     return of_a_kind or bool(match(one.text, code=one.code))
 
 
@@ -77,7 +56,7 @@ def out_of_memory_error(run: Run) -> Evidence | None:
 
     Not this when: training went on after it, or another error ended the run.
     """
-    return _of_kind(run, _OF_MEMORY, "an allocation failed")
+    return _of_kind(run, OF_MEMORY, "an allocation failed")
 
 
 def device_error(run: Run) -> Evidence | None:
@@ -86,7 +65,7 @@ def device_error(run: Run) -> Evidence | None:
     Not this when: it is a device-side assertion, an illegal address or an Xid of the application's own work (13,
     31, 43, 45, 68, 69 in NVIDIA's catalogue), which are mostly errors of the program.
     """
-    return _of_kind(run, _OF_DEVICE, "a device or link reported a fault")
+    return _of_kind(run, OF_DEVICE, "a device or link reported a fault")
 
 
 def collective_timeout(run: Run) -> Evidence | None:
@@ -95,7 +74,7 @@ def collective_timeout(run: Run) -> Evidence | None:
     Not this when: a rank failed before with an error of its own: then the timeout is its echo, and the line of the
     first error is given.
     """
-    seen, first = _of_kind(run, _OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
+    seen, first = _of_kind(run, OF_COLLECTIVE, "a collective operation timed out or was aborted"), run.messages[0]
     if seen is None:
         return None
     before = f"; the first error is {quoted(first)}" if first.line < seen.values["line"] else ""
@@ -108,7 +87,7 @@ def label_out_of_range_error(run: Run) -> Evidence | None:
     Not this when: an index is too large somewhere else, as a token id in an embedding is; the message of a device
     does not say what was checked.
     """
-    return _of_kind(run, _OF_LABEL, "a label is outside the classes")
+    return _of_kind(run, OF_LABEL, "a label is outside the classes")
 
 
 def memory_reserved_unused(run: Run) -> Evidence | None:
@@ -160,12 +139,12 @@ _KINDS = (out_of_memory_error, memory_reserved_unused, device_error, collective_
 )
 def failure(run: Run) -> Answers:
     """Look for a known message among the errors that ended the run, then for any exception."""
-    matching(run, _ANY)
+    matching(run, ANY)
     known = [one for one in run.fatal if _is_known(one)]
     if known:
         message = error_message(run, known[0], "a known error message", len(known))
         return {"error_message": message, **told(by_outcome(_KINDS, run))}
-    ended = [one for one in run.fatal if _EXCEPTION.search(one.text)]
+    ended = [one for one in run.fatal if EXCEPTION.search(one.text)]
     if ended:
         return {"ends_in_error": ends_in_error(run, ended[-1])}
     if not run.messages:

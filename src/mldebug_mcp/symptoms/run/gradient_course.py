@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.gradients import jumps_of
 from mldebug_mcp.measure.statistics import median, start_level
 from mldebug_mcp.measure.stretches import stretches_of
@@ -29,7 +30,6 @@ FEWEST = 12
 """Norms that are needed. Chosen: six before a jump, and some behind."""
 USUAL_SHARE, USUAL = 0.02, 5
 """Jumps, as a share of the records or in number, that are no exceptions. Chosen: then the norm is just noisy."""
-POLICIES = ("rl", "ppo", "grpo")
 
 
 def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
@@ -43,7 +43,7 @@ def grad_norm_growing(run: Run, norm: Series) -> Evidence | None:
     found = _growth(run, norm)
     turn = fails_at(run["loss"]) if found is not None and "loss" in run else None
     if turn is not None and _growth(run, norm.where(norm.step <= turn)) is None:
-        raise CannotTell(f"it grows only from {run.step_name} {figure(turn)} on, as the loss does")
+        raise CannotTell(f"it grows only from {run.place(turn)} on, as the loss does")
     return found
 
 
@@ -61,8 +61,7 @@ def _growth(run: Run, norm: Series) -> Evidence | None:
         return None
     first = float(cut.first[lowest + int(np.argmax(after > least + (end - least) / 4))])
     return Evidence(
-        f"grad_norm grows from {figure(math.exp(least))} to {figure(math.exp(end))} from {run.step_name} "
-        f"{figure(first)} on",
+        f"grad_norm grows from {figure(math.exp(least))} to {figure(math.exp(end))} from {run.place(first)} on",
         steps=(first,),
         values={"from": math.exp(least), "to": math.exp(end), "factor": math.exp(end - least)},
     )
@@ -83,7 +82,7 @@ def grad_norm_spike(run: Run, norm: Series) -> Evidence | None:
     at, top, level = float(norm.step[worst.first]), float(norm.value[worst.peak]), float(np.exp(worst.level))
     more = f"; {len(found)} such jumps in all" if len(found) > 1 else ""
     return Evidence(
-        f"grad_norm jumps from {figure(level)} to {figure(top)} at {run.step_name} {figure(at)}{more}",
+        f"grad_norm jumps from {figure(level)} to {figure(top)} at {run.place(at)}{more}",
         steps=(at, *(float(norm.step[spike.first]) for spike in found if spike is not worst))[:10],
         values={"level_before": level, "peak": top, "factor": float(np.exp(worst.height)), "count": len(found)},
     )

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Floats, Run, Series
-from mldebug_mcp.measure.gradients import label_noise_norm
+from mldebug_mcp.logs.run import Run
+from mldebug_mcp.measure.gradients import SMALL_LOSS, label_noise_norm, loss_moved, refuse_uncomputed
+from mldebug_mcp.measure.not_finite import lost
 from mldebug_mcp.measure.rewards import most_earned, rewards_of
-from mldebug_mcp.measure.scaler import skips_of
-from mldebug_mcp.measure.statistics import end_level, median, noise, sample, start_level
+from mldebug_mcp.measure.scaler import are_skipped
+from mldebug_mcp.measure.statistics import end_level, median, sample, start_level
 from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
 from mldebug_mcp.symptoms.telling import with_attribute
@@ -36,25 +37,10 @@ TINY = 1e-6
 BELOW_LABELS, AS_LABELS, AT_CHANCE = 0.1, (0.8, 1.2), 0.05
 """Share of what the labels give the last bias alone: far below it, about it; and by which a loss may miss ln C. Fitted:
 on trained runs, of which those that learn slowly have 1.5 times as much and more."""
-FALL, SMALL_LOSS = 1000.0, 0.2
-"""Times that the norm fell, and the share of its start below which a loss explains a small one. Chosen: sound norms
-fall by ten, about as the loss."""
+FALL = 1000.0
+"""Times that the norm fell. Chosen: sound norms fall by ten, about as the loss."""
 LEAST, COURSE = 5, 20
 """Records for a level, and for a course. Chosen: a median of fewer is no level."""
-
-
-def _moved(run: Run) -> float:
-    """Return to which share of its start the loss has come, 1 where it has not moved by more than its noise."""
-    loss = run["loss"].finite.value if "loss" in run else np.empty(0)
-    if len(loss) < LEAST or (start := start_level(loss)) == 0:
-        return 1.0
-    end = end_level(loss)
-    return abs(end / start) if abs(end - start) > LEAST * noise(loss) else 1.0
-
-
-def _refuse_uncomputed(run: Run, norm: Series, what: str) -> None:
-    if abs(1 - _moved(run)) > SMALL_LOSS:
-        raise CannotTell(f"{norm.name} is {what} in all records, yet the loss is learnt: the norm is not computed")
 
 
 def grad_norm_nonfinite(run: Run) -> Evidence | None:
@@ -64,44 +50,32 @@ def grad_norm_nonfinite(run: Run) -> Evidence | None:
     loss scaler (a remark), which may tell that it skipped each of them; none is finite although the loss is learnt.
     """
     norm = run["grad_norm"]
-    bad = ~np.isfinite(norm.value)
-    count = int(bad.sum())
-    if not count:
+    gone = lost(norm)
+    if gone is None:
         return None
-    if bad.all():
-        _refuse_uncomputed(run, norm, "not finite")
-    first = int(np.argmax(bad))
-    later = count if run.step_name != "step" else int((bad & (norm.step > SETTLING)).sum())
+    if gone.bad.all():
+        refuse_uncomputed(run, norm, "not finite")
+    records = len(norm)
+    later = gone.count if run.step_name != "step" else int((gone.bad & (norm.step > SETTLING)).sum())
     sound = "loss" not in run or bool(np.isfinite(run["loss"].value).all())
-    rare = later / len(bad) <= ISOLATED or (later / len(bad) <= CAUGHT and _are_skipped(run, norm.step[bad]))
-    isolated = sound and rare and not bool(bad[-1])
+    rare = later / records <= ISOLATED or (later / records <= CAUGHT and are_skipped(run, norm.step[gone.bad]))
+    isolated = sound and rare and not bool(gone.bad[-1])
     return Evidence(
-        f"grad_norm is {'NaN' if np.isnan(norm.value[first]) else 'infinite'} at {run.step_name} "
-        f"{figure(float(norm.step[first]))}; {count} of {len(bad)} values are not finite"
+        f"grad_norm is {gone.kind} at {run.place(gone.step)}; {gone.count} of {records} values are not finite"
         f"{'; the loss stays finite and the norm recovers each time' if isolated else ''}",
-        steps=(float(norm.step[first]),),
-        values={"count": count, "share": count / len(bad)},
+        steps=(gone.step,),
+        values={"count": gone.count, "share": gone.count / records},
         present=not isolated,
     )
 
 
-def _are_skipped(run: Run, steps: Floats) -> bool:
-    """Say whether a loss scaler skipped the steps: its count or its scale tells so in the record or the next."""
-    skips = skips_of(run)
-    if skips is None:
-        return False
-    at = skips.count.step[skips.count.value > 0]
-    apart = median(np.diff(run["grad_norm"].step))
-    return len(at) > 0 and all(float(np.abs(at - step).min()) <= apart for step in steps)
-
-
-def grad_norm_never_finite(lost: Evidence, run: Run) -> Evidence | None:
+def grad_norm_never_finite(nonfinite: Evidence, run: Run) -> Evidence | None:
     """No gradient norm is finite from the first record on, and each loss is.
 
     So it is where each step is skipped for overflow. Not this when: any norm is finite; a loss is lost as well.
     """
-    never = lost.values["share"] == 1 and "loss" in run
-    return lost if never and bool(np.isfinite(run["loss"].value).all()) else None
+    never = nonfinite.values["share"] == 1 and "loss" in run
+    return nonfinite if never and bool(np.isfinite(run["loss"].value).all()) else None
 
 
 def grad_norm_zero(run: Run) -> Evidence | None:
@@ -113,16 +87,13 @@ def grad_norm_zero(run: Run) -> Evidence | None:
     norm = run["grad_norm"].finite
     zero = norm.value == 0
     if zero.all():
-        _refuse_uncomputed(run, norm, "0")
+        refuse_uncomputed(run, norm, "0")
     tail = len(zero) if zero.all() else int(np.argmin(zero[::-1]))
     if zero.mean() < ZERO_SHARE and tail < max(LEAST - 2, len(zero) * ZERO_SHARE**2):
         return None
     first = float(norm.step[int(np.argmax(zero))])
-    return Evidence(
-        f"grad_norm is exactly 0 at {run.step_name} {figure(first)} and in {int(zero.sum())} of {len(zero)} records",
-        steps=(first,),
-        values={"share": float(zero.mean()), "records_at_end": tail},
-    )
+    said = f"grad_norm is exactly 0 at {run.place(first)} and in {int(zero.sum())} of {len(zero)} records"
+    return Evidence(said, steps=(first,), values={"share": float(zero.mean()), "records_at_end": tail})
 
 
 def grad_norm_vanishing(run: Run) -> Evidence | None:
@@ -138,7 +109,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     rewards = rewards_of(run)
     if rewards is not None and most_earned(rewards) is not None:
         return None  # what earns all that there is has nothing to learn
-    moved, of_labels = _moved(run), label_noise_norm(run)
+    moved, of_labels = loss_moved(run), label_noise_norm(run)
     if moved < SMALL_LOSS and run.kind != "grpo":
         return None
     typical, start = median(sample(norm.value[len(norm) // 2 :])), start_level(norm.value)
@@ -150,7 +121,7 @@ def grad_norm_vanishing(run: Run) -> Evidence | None:
     first = float(norm.step[int(np.argmax(norm.value < below))])
     return Evidence(
         f"grad_norm has a median of {figure(typical)} over the later half of {len(norm)} records; it began at "
-        f"{figure(start)} and is below {figure(below)} from {run.step_name} {figure(first)} on",
+        f"{figure(start)} and is below {figure(below)} from {run.place(first)} on",
         steps=(first,),
         values={"median": typical, "start": start, "bound": bound},
     )
@@ -193,8 +164,8 @@ def grad_norm_high(run: Run) -> Evidence | None:
         return None
     first = float(late.step[int(np.argmax(high))])
     return Evidence(
-        f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.step_name} "
-        f"{figure(first)}; its median is {figure(median(late.value))}",
+        f"grad_norm is above {figure(bound)} in {high.mean():.0%} of {len(late)} records, first at {run.place(first)}; "
+        f"its median is {figure(median(late.value))}",
         steps=(first,),
         values={"share": float(high.mean()), "median": median(late.value), "bound": bound},
     )

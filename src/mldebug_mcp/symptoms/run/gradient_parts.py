@@ -59,11 +59,8 @@ def grad_part_zero(run: Run, parts: Sequence[Part]) -> Evidence | None:
     if not zero or not alive or any(word in name.lower() for name in run.settings for word in FREEZES):
         return None
     named = ", ".join(part.name for part in zero[:3]) + (", …" if len(zero) > 3 else "")
-    return Evidence(
-        f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}",
-        steps=(run.first_step,),
-        values={"parts": len(zero), "of": len(parts)},
-    )
+    said = f"the gradient norm is exactly 0 in every record of {len(zero)} of {len(parts)} parts: {named}"
+    return Evidence(said, steps=(run.first_step,), values={"parts": len(zero), "of": len(parts)})
 
 
 def grad_fades_with_depth(run: Run, parts: Sequence[Part]) -> Evidence | None:

@@ -34,8 +34,8 @@ def held_out_sets_part(run: Run) -> Evidence | None:
     if median(low[-2:]) > FOLLOWS * median(train[-2:]) or last < max(APART, OPENED * first):
         return None
     return Evidence(
-        f"{best.name} follows the training loss to {figure(float(best.value[-1]))}, and {worst.name} is "
-        f"{figure(float(worst.value[-1]))}: {figure(last)} times as much, {figure(first)} times at first",
+        f"{best.name} follows the training loss to {figure(best.value[-1])}, and {worst.name} is "
+        f"{figure(worst.value[-1])}: {figure(last)} times as much, {figure(first)} times at first",
         steps=(float(steps[0]),),
         values={"first": first, "last": last},
     )

@@ -10,8 +10,8 @@ from mldebug_mcp.measure.evaluation import evaluation_stands
 from mldebug_mcp.measure.quality import as_shares
 from mldebug_mcp.measure.statistics import blocks, mad, median, median_of_three, noise, positive, relative_noise
 from mldebug_mcp.measure.terms import refuse_new_terms
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 FACTOR, FACTOR_OF_ONE = 1.25, 1.4
@@ -32,18 +32,15 @@ HIGH, LEAST_HIGH = 1.4, 3
 """Times the first level, and records that lie there. Chosen: an untrained model guesses; far worse is wrong."""
 QUIET, FIRST = 0.15, 5
 """Share to within which twice as many records agree, and how many are the first. Chosen: else their level is not
-known.
-"""
+known."""
 MIDDLE, WIDE, STRETCH = 0.2, 8, 1.15
 """Share of the steps after which a log begins trained, stretches that it is cut into, and times the start that one lies
-at. Chosen: single batches are no trend.
-"""
+at. Chosen: single batches are no trend."""
 FAR = 6.0
 """Standard deviations that a record is away, or times that the first ones are quieter. Chosen: noise is one level."""
 EPOCHS, ABOVE, DONE = 6, 1.05, 0.85
 """Means over epochs, how far the later ones lie above the first, and an accuracy with nothing left to gain. Chosen:
-means have little noise.
-"""
+means have little noise."""
 
 
 def loss_jumps_at_start(run: Run) -> Evidence | None:
@@ -70,8 +67,8 @@ def loss_jumps_at_start(run: Run) -> Evidence | None:
     rate = run["learning_rate"].at(at) if "learning_rate" in run else None
     beside = f"; the learning rate there is {figure(rate)}" if rate is not None else ""
     return Evidence(
-        f"loss leaps from {figure(first)} at {run.step_name} {figure(float(loss.step[0]))} to {figure(top)} at "
-        f"{run.step_name} {figure(at)} and comes down from there{beside}",
+        f"loss leaps from {figure(first)} at {run.place(loss.step[0])} to {figure(top)} at "
+        f"{run.place(at)} and comes down from there{beside}",
         steps=(float(loss.step[1 + int(high[0])]),),
         values={"first": first, "highest": top, "factor": top / first, "records": float(len(high))},
     )
@@ -96,9 +93,8 @@ def loss_rises_in_warmup(run: Run) -> Evidence | None:
         return None
     onset = float(warmup.step[low])
     return Evidence(
-        f"loss rises from {figure(lowest)} at {run.step_name} {figure(onset)}, where the learning rate is "
-        f"{figure(at_low)}, to {figure(end)} at {run.step_name} {figure(float(warmup.step[-1]))}, where warmup has "
-        f"taken it to {figure(at_end)}",
+        f"loss rises from {figure(lowest)} at {run.place(onset)}, where the learning rate is {figure(at_low)}, to "
+        f"{figure(end)} at {run.place(warmup.step[-1])}, where warmup has taken it to {figure(at_end)}",
         steps=(onset,),
         values={"lowest": lowest, "end": end, "rate_at_lowest": at_low, "rate_at_end": at_end},
     )
@@ -128,12 +124,11 @@ def loss_above_start(run: Run) -> Evidence | None:
     if not _stays_high(loss.value, start):
         return None
     if is_late(run, float(loss.step[0]), MIDDLE, 0) and float(blocks(loss.value, WIDE).level.max()) < STRETCH * start:
-        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}: its start is no beginning")
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}: its start is no beginning")
     onset = float(loss.step[high[0]])
     return Evidence(
         f"{len(high)} of {len(loss)} records of the loss lie above {figure(HIGH * start)}, up to "
-        f"{figure(float(loss.value.max()))}, from {run.step_name} {figure(onset)} on; the first ones are around "
-        f"{figure(start)}",
+        f"{figure(loss.value.max())}, from {run.place(onset)} on; the first ones are around {figure(start)}",
         steps=(onset,),
         values={"start": start, "highest": float(loss.value.max()), "records": float(len(high))},
     )
@@ -152,23 +147,24 @@ def _stays_high(values: Floats, start: float) -> bool:
 def _above_first_epoch(run: Run, loss: Series) -> Evidence | None:
     """Compare the means of all later epochs or rounds with the first, in which the model was still untrained."""
     if len(loss) < EPOCHS or loss.step[0] > PASSES:
-        raise CannotTell(f"the log begins at {run.step_name} {figure(float(loss.step[0]))}, or has few records")
+        raise CannotTell(f"the log begins at {run.place(loss.step[0])}, or has few records")
     first, later = float(loss.value[0]), loss.value[1:]
     if first <= 0 or float(later.min()) < first or median(later) < ABOVE * first:
         return None
     right = as_shares(run["accuracy"].finite.value) if "accuracy" in run else np.empty(0)
     if len(right) and (right[-1] > DONE or right[-1] > 2 * right[0]):
         return None
-    beside = f"; accuracy goes from {figure(float(right[0]))} to {figure(float(right[-1]))}" if len(right) else ""
+    beside = f"; accuracy goes from {figure(right[0])} to {figure(right[-1])}" if len(right) else ""
     return Evidence(
-        f"loss is {figure(first)} in {run.step_name} {figure(float(loss.step[0]))}, and between "
-        f"{figure(float(later.min()))} and {figure(float(later.max()))} in all {len(later)} records after it{beside}",
+        f"loss is {figure(first)} in {run.place(loss.step[0])}, and between "
+        f"{figure(later.min())} and {figure(later.max())} in all {len(later)} records after it{beside}",
         steps=(float(loss.step[1]),),
         values={"first": first, "lowest": float(later.min()), "median": median(later)},
     )
 
 
-READINGS = (
+ask_in_turn(
+    "loss_beginning",
     reading(
         loss_jumps_at_start,
         needs=("loss",),
@@ -194,11 +190,6 @@ READINGS = (
         instead=("loss_divergence", "loss_hump"),
         follows=("loss_pattern_by_epoch", "loss_spike_single", "loss_rises"),
     ),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl"),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl"))
-def loss_beginning(run: Run) -> Answers:
-    """Do the first steps make the training loss worse than it was?"""
-    return first_of(run, READINGS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.levels import loss_resting, loss_rising, loss_slow
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
 
 LOSS = ("loss",)
-READINGS = (
+ask_in_turn(
+    "loss_course",
     reading(
         loss_rising.loss_divergence,
         sources=("bekman_mle",),
@@ -58,11 +57,6 @@ READINGS = (
         background=0.02,
         instead=NO_PROGRESS,
     ),
+    needs=LOSS,
+    not_for=("grpo", "ppo", "rl"),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), needs=LOSS, not_for=("grpo", "ppo", "rl"))
-def loss_course(run: Run) -> Answers:
-    """Say how the training loss goes."""
-    return first_of(run, READINGS)

@@ -50,7 +50,7 @@ def loss_spike(jumps: Jumps) -> Evidence:
     more = f"; {len(jumps.found)} such jumps in all" if len(jumps.found) > 1 else ""
     more += f", {figure(spacing['spacing'])} {run.step_name}s apart" if spacing else ""
     return Evidence(
-        f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.step_name} {figure(at)} {_back(jumps)}{more}"
+        f"loss jumps from {figure(worst.level)} to {figure(top)} at {run.place(at)} {_back(jumps)}{more}"
         f"{_beside(run, at, last, others)}",
         steps=(at, *(step for step in jumps.steps.tolist() if step != at))[:SHOWN],
         values={
@@ -108,7 +108,7 @@ def loss_spikes_recur(jumps: Jumps) -> Evidence | None:
     steps, gaps = jumps.steps, np.diff(jumps.steps)
     said = ", ".join(_said(spike, jumps.loss) for spike in jumps.found[:LISTED])
     return Evidence(
-        f"loss jumps {len(steps)} times, {figure(float(gaps.min()))} to {figure(float(gaps.max()))} "
+        f"loss jumps {len(steps)} times, {figure(gaps.min())} to {figure(gaps.max())} "
         f"{jumps.run.step_name}s apart: {said}{', …' if len(steps) > LISTED else ''}",
         steps=tuple(steps.tolist()),
         values={
@@ -133,11 +133,8 @@ def loss_spikes_regular(jumps: Jumps) -> Evidence | None:
     distance = float(gaps.mean())
     if float(gaps.std()) > EVEN * distance:
         return None
-    return Evidence(
-        f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(float(steps[0]))}",
-        steps=tuple(steps.tolist()),
-        values={"distance": distance, "count": len(steps)},
-    )
+    said = f"the {len(steps)} jumps are {figure(distance)} {run.step_name}s apart, the first at {figure(steps[0])}"
+    return Evidence(said, steps=tuple(steps.tolist()), values={"distance": distance, "count": len(steps)})
 
 
 def spike_fades(jumps: Jumps) -> Evidence | None:
@@ -217,5 +214,5 @@ def _beside(run: Run, first: float, last: float, others: list[Moved]) -> str:
 
 
 def _said(spike: Spike, loss: Series) -> str:
-    top, width = figure(float(loss.value[spike.peak])), counted(spike.last - spike.first + 1, "record")
-    return f"at {figure(float(loss.step[spike.first]))} from {figure(spike.level)} to {top} for {width}"
+    top, width = figure(loss.value[spike.peak]), counted(spike.last - spike.first + 1, "record")
+    return f"at {figure(loss.step[spike.first])} from {figure(spike.level)} to {top} for {width}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from mldebug_mcp.logs.run import Run
 from mldebug_mcp.symptoms.forms import NO_PROGRESS
 from mldebug_mcp.symptoms.levels import loss_by_accuracy, loss_by_guess, loss_exact, loss_scale_suspicious
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
 
 LOSS = ("loss",)
 POLICIES = ("grpo", "ppo", "rl")
 NOT_CLASSES = (*POLICIES, "preference", "diffusion")
-READINGS = (
+ask_in_turn(
+    "loss_level",
     reading(
         loss_exact.loss_huge, needs=LOSS, sources=("axolotl_stability",), background=0.002, follows=("loss_nonfinite",)
     ),
@@ -59,10 +58,3 @@ READINGS = (
         background=0.002,
     ),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS))
-def loss_level(run: Run) -> Answers:
-    """Where does the training loss stand, beside what it can be?"""
-    return first_of(run, READINGS)

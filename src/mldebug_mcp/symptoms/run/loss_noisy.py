@@ -11,8 +11,7 @@ from mldebug_mcp.text import figure
 
 SHARE, FLOOR = 0.5, 0.2
 """Standard deviation of the noise over the level, which counts as a share of the first one at least. Chosen: batches of
-one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing.
-"""
+one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is nothing."""
 
 
 @symptom(

@@ -10,8 +10,8 @@ from mldebug_mcp.measure.evaluation import refuse_sums_of_epochs
 from mldebug_mcp.measure.quality import ACCURACIES
 from mldebug_mcp.measure.scale import LANGUAGE_MODELS, MAX_LN_VOCABULARY, uniform_loss
 from mldebug_mcp.symptoms.levels.loss_scale_suspicious import loss_scale_suspicious
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 FACTOR, MARGIN = 1.6, 0.5
@@ -39,9 +39,7 @@ def initial_loss_high(run: Run) -> Evidence | None:
     if not len(loss):
         raise CannotTell("no finite loss")
     if loss.step[0] > max(FIRST_STEPS, EARLY * run.last_step):
-        raise CannotTell(
-            f"the first loss is logged at {run.step_name} {figure(float(loss.step[0]))}, too late to speak of the start"
-        )
+        raise CannotTell(f"the first loss is logged at {run.place(loss.step[0])}, too late to speak of the start")
     if any("ctc" in name.lower() for name in run.series):
         raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
     refuse_sums_of_epochs(run)
@@ -75,7 +73,7 @@ def _guess(uniform: float) -> str:
 def _evidence(run: Run, beside: str, **values: float) -> Evidence:
     loss = run["loss"].finite
     step, first = float(loss.step[0]), float(loss.value[0])
-    said = f"the first loss is {figure(first)} at {run.step_name} {figure(step)}; {beside}"
+    said = f"the first loss is {figure(first)} at {run.place(step)}; {beside}"
     return Evidence(said, steps=(step,), values={"first": first, **values})
 
 
@@ -89,7 +87,7 @@ def initial_loss_low(run: Run) -> Evidence | None:
         raise CannotTell("no finite loss")
     step, first = float(loss.step[0]), float(loss.value[0])
     if run.step_name == "epoch" or is_late(run, step, AT_ONCE, FIRST_STEPS):
-        raise CannotTell(f"the first loss is logged at {run.step_name} {figure(step)}, too late to speak of the start")
+        raise CannotTell(f"the first loss is logged at {run.place(step)}, too late to speak of the start")
     bound, beside = _least(run)
     if first >= bound or first <= 0:
         return None
@@ -107,7 +105,8 @@ def _least(run: Run) -> tuple[float, str]:
     return BELOW * uniform, _guess(uniform)
 
 
-READINGS = (
+ask_in_turn(
+    "loss_start",
     reading(
         loss_scale_suspicious,
         needs=("loss",),
@@ -129,11 +128,6 @@ READINGS = (
         not_for=("preference",),
         background=0.01,
     ),
+    needs=("loss",),
+    not_for=("grpo", "ppo", "rl", "diffusion"),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew."""
-
-
-@question(*(one.outcome for one in READINGS), needs=("loss",), not_for=("grpo", "ppo", "rl", "diffusion"))
-def loss_start(run: Run) -> Answers:
-    """Is the loss a multiple of what it should be, or does it begin far from where it should?"""
-    return first_of(run, READINGS)

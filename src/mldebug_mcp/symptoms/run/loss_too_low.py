@@ -16,12 +16,10 @@ from mldebug_mcp.text import figure
 
 SOON, STEPS = 0.1, 1000
 """Share of ln(vocabulary), and steps within which no model comes there. Chosen: with batches of a million tokens the
-best have 3 nats on prose by then, 1.5 on code.
-"""
+best have 3 nats on prose by then, 1.5 on code."""
 LOW, LOW_OF_ANSWERS, LOW_OF_TEXT = 0.1, 0.02, 0.4
 """Nats per token, of tuning on answers, and of text from scratch. Chosen: the best models have 0.5 on running text;
-labels and calls of functions may come to 0.05.
-"""
+labels and calls of functions may come to 0.05."""
 SHARE_OF_CHARACTERS = 0.04
 """Of ln(vocabulary). Chosen: the best have some 0.6 on prose and 0.3 on code, byte by byte."""
 
@@ -65,12 +63,8 @@ def _too_low(run: Run, uniform: float) -> Evidence | None:
     if not 0 <= end < low or median(lowest.value) == 0:
         return None
     onset = float(lowest.step[int(np.argmax(lowest.value < low))])
-    return Evidence(
-        f"{lowest.name} is {figure(end)} nats per token at the end and below {low:g} from {run.step_name} "
-        f"{figure(onset)} on",
-        steps=(onset,),
-        values={"end": end, "bound": low},
-    )
+    said = f"{lowest.name} is {figure(end)} nats per token at the end and below {low:g} from {run.place(onset)} on"
+    return Evidence(said, steps=(onset,), values={"end": end, "bound": low})
 
 
 def _bound(run: Run, uniform: float) -> float:

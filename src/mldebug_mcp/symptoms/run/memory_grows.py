@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.growth import growth_of
-from mldebug_mcp.measure.statistics import blocks, departure
+from mldebug_mcp.logs.settings.facts import POLICIES
+from mldebug_mcp.measure.growth import growth_of, lasting_growth
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
 from mldebug_mcp.text import counted, figure
 
 MEMORIES = (Quantity.DEVICE_MEMORY, Quantity.HOST_MEMORY)
-GROWTH, BLOCKS = 0.08, 12
-"""Of its level, over twelve blocks of the later two thirds of the log. Chosen: caches have settled by then."""
-STEADY_GROWTH, EVENNESS = 0.02, 0.5
-"""... or this much, where no block rises by less than half of the mean rise. Chosen: only a leak is that even."""
-THIRD = 3
-"""Part of the log, and of what is left, that is its start and its end. Chosen: optimizer state has settled by then."""
-RISING_BLOCKS = 0.75
-"""Share of the blocks that rise. Chosen: a half do by chance."""
-STILL = 1 / 6
-"""Share of the growth that falls into the last third. Chosen: half of what an even growth has there."""
 LEAST_RECORDS = 20
 """Records for the blocks. Chosen: one or two to each."""
 FEW_GROWTH, STRAIGHT, FEW_STILL = 0.3, 0.99, 0.7
 """Growth, share that a line explains, and slope at the end over the start, of fewer. Chosen: caches that fill slow."""
-FILLING = ("rl", "ppo", "grpo")
-"""Kinds of run that fill a buffer in memory, up to its capacity: of them few records say nothing."""
 
 
 @symptom(any_of=MEMORIES, sources=("pytorch_gpu_memory_2", "rahtz_reproducing"), background=0.004)
@@ -51,16 +37,19 @@ def memory_grows(run: Run) -> Evidence | None:
 
 
 def _few(run: Run, series: Series) -> Evidence | None:
-    """Return a growth that is too large and too even to be anything else, however few records show it."""
+    """Return a growth that is too large and too even to be anything else, however few records show it.
+
+    Of policies few say nothing, as they fill a buffer in memory up to its capacity.
+    """
     growth = growth_of(series)
-    if growth is None or run.kind in FILLING or _may_cache_rows(run, series):
+    if growth is None or run.kind in POLICIES or _may_cache_rows(run, series):
         return None
     if growth.share < FEW_GROWTH or growth.straightness < STRAIGHT or growth.still < FEW_STILL:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
     return Evidence(
-        f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
-        f"{figure(float(series.value[-1]))} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to "
+        f"{figure(series.value[-1])} at {figure(last)} in {counted(len(series), 'record')}, along a line of "
         f"{figure(growth.per_step)} per {run.step_name}",
         steps=(first,),
         values={
@@ -81,22 +70,14 @@ def _may_cache_rows(run: Run, series: Series) -> bool:
 
 
 def _growth(run: Run, series: Series) -> Evidence | None:
-    late = series.value[len(series) // THIRD :]
-    level = blocks(late, BLOCKS).level
-    rises = np.diff(level)
-    grown = float(level[-1] - level[0])
-    still = float(level[-1] - level[-1 - len(level) // THIRD])
-    even = float(rises.min()) >= EVENNESS * float(rises.mean())
-    least = STEADY_GROWTH if even else GROWTH
-    if level[0] <= 0 or grown < least * level[0] or (rises > 0).mean() < RISING_BLOCKS or still < STILL * grown:
+    growth = lasting_growth(series)
+    if growth is None:
         return None
     first, last = float(series.step[0]), float(series.step[-1])
-    onset = float(series.step[departure(series.value, float(level[-1]))])
-    rate = grown / (last - float(series.step[len(series) // THIRD]) or 1)
     return Evidence(
-        f"{series.name} rises from {figure(float(series.value[0]))} at {run.step_name} {figure(first)} to "
-        f"{figure(float(series.value[-1]))} at {figure(last)}, {figure(rate)} per {run.step_name} in the later two "
-        "thirds of the log, without levelling off",
-        steps=(onset,),
-        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": rate},
+        f"{series.name} rises from {figure(series.value[0])} at {run.place(first)} to {figure(series.value[-1])} at "
+        f"{figure(last)}, {figure(growth.per_step)} per {run.step_name} in the later two thirds of the log, without "
+        "levelling off",
+        steps=(growth.onset,),
+        values={"start": float(series.value[0]), "end": float(series.value[-1]), "per_step": growth.per_step},
     )

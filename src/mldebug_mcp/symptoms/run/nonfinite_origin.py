@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mldebug_mcp.logs.run import Incident, Run
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, Outcome, question
-from mldebug_mcp.text import figure
 
 BACKGROUND = 0.0005
 """Share of healthy runs. Chosen: a recorder looks for the origin only where a step is lost."""
@@ -63,9 +62,9 @@ def _evidence(run: Run, first: Incident, place: str) -> Evidence:
     names = first.began[place]
     told = f" ({', '.join(names)})" if names else ""
     return Evidence(
-        f"at {run.step_name} {figure(first.step)} the {place}{told} are first not finite"
+        f"at {run.place(first.step)} the {place}{told} are first not finite"
         if place != "loss"
-        else f"at {run.step_name} {figure(first.step)} the loss is not finite, and what the model returns is",
+        else f"at {run.place(first.step)} the loss is not finite, and what the model returns is",
         steps=(first.step,),
         values={"places": len(first.began)},
     )

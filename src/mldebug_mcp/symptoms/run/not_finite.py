@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.evaluation import evaluation_losses
 from mldebug_mcp.measure.gradients import gradient_norm
 from mldebug_mcp.measure.not_finite import Lost, climb, first_lost, lost, returns, shares, training_losses
@@ -22,16 +23,13 @@ RISE = 1.5
 """How much higher than in the first record the rate must be. Chosen: less is hardly a warmup."""
 AT_PEAK, AFTER = 0.99, 0.1
 """Share of its highest value at which the rate is at its peak, and of the warmup by which the last finite loss may lie
-behind it. Chosen: records need not fall on the peak.
-"""
+behind it. Chosen: records need not fall on the peak."""
 LEAST = 3
 """Records without a finite loss, and evaluations with one. Chosen: from there on it is no chance."""
 OFTEN, OFTEN_SHARE = 5, 0.02
 """Times that it is lost, and share of the records. Chosen: a bad row or two of a data set come up less often."""
 SPREADS = 0.3
 """By so much the share that is not finite is larger at the end than at first. Chosen: shares of short logs vary."""
-POLICIES = ("grpo", "ppo", "rl")
-"""Kinds of run whose loss says nothing by its size: what leads to a NaN counts there, and not the rest."""
 
 
 def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
@@ -39,11 +37,11 @@ def loss_nonfinite(run: Run, loss: Lost) -> Evidence:
 
     Not this when: only an evaluation is. Trainers may hide it: the one of Hugging Face prints the mean so far.
     """
-    last = figure(float(loss.series.value[loss.at - 1])) if loss.at else ""
+    last = figure(loss.series.value[loss.at - 1]) if loss.at else ""
     before = f"; the last finite value before it is {last}" if last else ", from the first record on"
     return _lost(
         loss,
-        f"{loss.series.name} is {loss.kind} at {run.step_name} {figure(loss.step)}{before}; "
+        f"{loss.series.name} is {loss.kind} at {run.place(loss.step)}{before}; "
         f"{loss.count} of the {len(loss.bad) - loss.at} values from there on are not finite",
         count=loss.count,
         share=loss.count / len(loss.bad),
@@ -64,7 +62,7 @@ def loss_nonfinite_at_first(run: Run, loss: Lost) -> Evidence | None:
     step = loss.series.step
     if run.step_name != "step" or step[0] > 1 or len(step) < 2 or step[1] - step[0] > 1:
         raise CannotTell("the first step is not logged by itself")
-    said = f"loss is {loss.kind} at {run.step_name} {figure(loss.step)}, the first"
+    said = f"loss is {loss.kind} at {run.place(loss.step)}, the first"
     return None if loss.at else _lost(loss, said, not_finite=loss.count, records=len(step))
 
 
@@ -85,8 +83,8 @@ def loss_nonfinite_in_warmup(run: Run, loss: Lost) -> Evidence | None:
         return None
     return _lost(
         loss,
-        f"loss is not finite from {run.step_name} {figure(loss.step)} on, where the learning rate had climbed from "
-        f"{figure(beginning)} to {figure(there)}; its peak is {figure(highest)} at {run.step_name} {figure(peak)}",
+        f"loss is not finite from {run.place(loss.step)} on, where the learning rate had climbed from "
+        f"{figure(beginning)} to {figure(there)}; its peak is {figure(highest)} at {run.place(peak)}",
         first_rate=beginning,
         rate=there,
         peak=highest,
@@ -110,9 +108,8 @@ def loss_nonfinite_passes(run: Run, loss: Lost) -> Evidence | None:
     before, last = float(records.value[: loss.at][finite[: loss.at]][-1]), float(records.value[finite][-1])
     return _lost(
         loss,
-        f"loss is not finite in {loss.count} of {len(records)} records, the first at {run.step_name} "
-        f"{figure(loss.step)}, and comes back: from {figure(before)} before it to {figure(last)} in the last finite "
-        "record",
+        f"loss is not finite in {loss.count} of {len(records)} records, the first at {run.place(loss.step)}, and comes "
+        f"back: from {figure(before)} before it to {figure(last)} in the last finite record",
         lost=loss.count,
         before=before,
         last=last,
@@ -131,9 +128,8 @@ def nonfinite_recurs(run: Run, loss: Lost) -> Evidence | None:
         return None
     return _lost(
         loss,
-        f"loss is not finite {len(begins)} times from {run.step_name} {figure(loss.step)} to "
-        f"{figure(float(loss.series.step[begins[-1]]))}, in {loss.count} of {len(loss.series)} records, and finite "
-        "between",
+        f"loss is not finite {len(begins)} times from {run.place(loss.step)} to "
+        f"{figure(loss.series.step[begins[-1]])}, in {loss.count} of {len(loss.series)} records, and finite between",
         times=len(begins),
         share=loss.count / len(loss.series),
     )
@@ -151,7 +147,7 @@ def nonfinite_spreads(run: Run, loss: Lost) -> Evidence | None:
         return None
     return _lost(
         loss,
-        f"{parts[0]:.0%} of the records are not finite in the first quarter from {run.step_name} {figure(loss.step)} "
+        f"{parts[0]:.0%} of the records are not finite in the first quarter from {run.place(loss.step)} "
         f"on, and {parts[-1]:.0%} in the last",
         first=parts[0],
         last=parts[-1],
@@ -173,8 +169,8 @@ def loss_climbs_to_nan(run: Run, loss: Lost) -> Evidence | None:
     if ordinary or found.level <= 0:
         return None
     return Evidence(
-        f"loss rises from {figure(found.level)} to {figure(found.last)} before it is not finite at {run.step_name} "
-        f"{figure(loss.step)}",
+        f"loss rises from {figure(found.level)} to {figure(found.last)} before it is not finite at "
+        f"{run.place(loss.step)}",
         steps=(found.since,),
         values={"level": found.level, "last": found.last},
     )
@@ -196,8 +192,8 @@ def gradient_lost_first(run: Run, loss: Lost) -> Evidence | None:
         raise CannotTell("the loss is not logged where the gradient norm is lost")
     there = float(finite_between.value[0])
     return Evidence(
-        f"grad_norm is {gone.kind} at {run.step_name} {figure(gone.step)}, where loss is {figure(there)}; loss is "
-        f"{loss.kind} at {run.step_name} {figure(loss.step)}",
+        f"grad_norm is {gone.kind} at {run.place(gone.step)}, where loss is {figure(there)}; loss is "
+        f"{loss.kind} at {run.place(loss.step)}",
         steps=(gone.step,),
         values={"steps_before": loss.step - gone.step, "loss_there": there},
     )
@@ -257,7 +253,7 @@ def not_finite(run: Run) -> Answers:
     loss = first_lost(losses)
     if loss is None:
         return {}
-    policy = run.kind in POLICIES
+    policy = run.kind in POLICIES  # whose loss says nothing by its size
     untold = {one.__name__: CannotTell(f"not judged for a run of kind {run.kind}") for one in OF_A_LEVEL if policy}
     judged = ANY if policy else (*ANY, *OF_A_LEVEL)
     said = told({one.__name__: partial(one, run, loss) for one in judged})

@@ -11,8 +11,8 @@ from mldebug_mcp.measure.precision import in_half_precision
 from mldebug_mcp.measure.precision import overflow as numbers_lost
 from mldebug_mcp.measure.scaler import AGAIN, LEAST_HEALTHY, descent_of, skips_of
 from mldebug_mcp.symptoms.messages import matching
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 SHORT, STILL_FALLS = 20, 2
@@ -42,13 +42,12 @@ def loss_scale_falls(run: Run) -> Evidence | None:
     fall = descent_of(scale, skips_at_end=bool(skipped))
     if fall is None:
         if len(scale) <= SHORT and scale.value[-1] == scale.value.min() <= scale.value[0] / 2**STILL_FALLS:
-            raise CannotTell(f"the scale still falls where the log ends, at {figure(float(scale.value[-1]))}")
+            raise CannotTell(f"the scale still falls where the log ends, at {figure(scale.value[-1])}")
         return None
-    top, low = (figure(float(scale.value[at])) for at in (fall.top, fall.low))
+    top, low = (figure(scale.value[at]) for at in (fall.top, fall.low))
     first, last = float(scale.step[min(fall.top + 1, fall.low)]), float(scale.step[fall.low])
     return Evidence(
-        f"loss_scale falls from {top} at {run.step_name} {figure(float(scale.step[fall.top]))} to {low} at "
-        f"{figure(last)}",
+        f"loss_scale falls from {top} at {run.place(scale.step[fall.top])} to {low} at {figure(last)}",
         steps=(first, last),
         values={"from": float(scale.value[fall.top]), "to": float(scale.value[fall.low]), "halvings": fall.halvings},
     )
@@ -62,7 +61,7 @@ def _at_the_floor(run: Run, scale: Series) -> Evidence | None:
     if skipped is None or not len(skipped) or value > LEAST_HEALTHY or (value == LEAST_HEALTHY and times < AGAIN):
         return None
     return Evidence(
-        f"loss_scale is down to {figure(value)} at {run.step_name} {figure(first)}, and steps are skipped for overflow "
+        f"loss_scale is down to {figure(value)} at {run.place(first)}, and steps are skipped for overflow "
         f"{max(times, 1)} times even so",
         steps=(first, last),
         values={"from": LEAST_HEALTHY, "to": value, "halvings": float(-np.log2(value))},
@@ -98,8 +97,8 @@ def overflows_in_fp16(run: Run) -> Evidence | None:
     if not half:
         return None
     return Evidence(
-        f"{lost.series} is not finite in {lost.lost} of {lost.records} records, from {run.step_name} "
-        f"{figure(lost.step)} on, and the run computes in fp16",
+        f"{lost.series} is not finite in {lost.lost} of {lost.records} records, from {run.place(lost.step)} on, and "
+        "the run computes in fp16",
         steps=(lost.step,),
         values={"lost": float(lost.lost), "share": lost.lost / lost.records},
     )
@@ -122,7 +121,7 @@ def steps_skipped(run: Run) -> Evidence | None:
     records, first = int((count.value > 0).sum()), float(count.step[int(np.argmax(count.value > 0))])
     onset = float(count.step[int(np.argmax(late > 0))]) if late.any() else first
     return Evidence(
-        f"skipped steps in {records} of {len(count)} records, the first at {run.step_name} {figure(first)}, at most "
+        f"skipped steps in {records} of {len(count)} records, the first at {run.place(first)}, at most "
         f"{skips.longest} on end after the first {skips.probing}",
         steps=(onset,),
         values={"records": records, "share": skips.share, "longest": skips.longest},
@@ -130,7 +129,8 @@ def steps_skipped(run: Run) -> Evidence | None:
     )
 
 
-READINGS = (
+ask_in_turn(
+    "overflow",
     reading(loss_scale_falls, sources=("opt_175b", "opt_175b_logbook", "pytorch_docstrings"), background=0.004),
     reading(overflows_in_fp16, sources=("bekman_mle", "opt_175b_logbook"), background=0.1, as_chosen=True),
     reading(
@@ -140,10 +140,3 @@ READINGS = (
         instead=("loss_scale_falls",),
     ),
 )
-"""How each outcome is seen. Chosen: the fit counts the backgrounds anew, but for those `as_chosen`."""
-
-
-@question(*(one.outcome for one in READINGS))
-def overflow(run: Run) -> Answers:
-    """Look at the loss scale, then for numbers that are lost, then for skipped steps."""
-    return first_of(run, READINGS)

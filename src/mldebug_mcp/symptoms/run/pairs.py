@@ -82,7 +82,7 @@ def dpo_rewards_zero(run: Run) -> Evidence | None:
         return None
     largest = float(rewards.size[1:].max())
     said = f"{figure(largest)} at most in all {len(rewards.size)} records up to {run.step_name}"
-    summary = f"{rewards.metric} are {said} {figure(float(rewards.steps[-1]))}"
+    summary = f"{rewards.metric} are {said} {figure(rewards.steps[-1])}"
     return _seen(summary, rewards.steps, largest=largest) if largest <= NO_REWARD else None
 
 
@@ -128,7 +128,7 @@ def dpo_accuracy_chance(run: Run) -> Evidence | None:
         return None
     if mean > NEAR or mean + ERRORS * error > NEAR + 2 * (LEARNED - NEAR):
         raise CannotTell(f"the accuracy is {figure(mean)} ± {figure(ERRORS * error)} at the end: too noisy to tell")
-    summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.step_name} {figure(since)} on"
+    summary = f"{accuracy.name} has a mean of {figure(mean)} from {run.place(since)} on"
     return _seen(summary, accuracy.step, mean=mean, error=error)
 
 
@@ -140,7 +140,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     """
     margin = _of_pairs(run, MARGINS, LEAST)
     if margin.step[-1] - margin.step[0] < LEAST_STEPS and len(margin) < LEAST_STEPS:
-        raise CannotTell(f"the margins cover {figure(float(margin.step[-1] - margin.step[0]))} {run.step_name}s only")
+        raise CannotTell(f"the margins cover {figure(margin.step[-1] - margin.step[0])} {run.step_name}s only")
     quarter = max(3, len(margin) // 4)
     start, end = median(margin.value[:quarter]), median(margin.value[-quarter:])
     if start > LEAST_GROWTH and len(margin) > LEAST:
@@ -150,7 +150,7 @@ def dpo_margin_flat(run: Run) -> Evidence | None:
     accuracy = _logged(run, ACCURACIES)
     if end - start >= needed or (accuracy is not None and _end(accuracy, 4, 3)[0] >= LEARNED):
         return None
-    said = f"between {run.step_name}s {figure(float(margin.step[0]))} and {figure(float(margin.step[-1]))}"
+    said = f"between {run.step_name}s {figure(margin.step[0])} and {figure(margin.step[-1])}"
     return _seen(f"{margin.name} goes from {figure(start)} to {figure(end)} {said}", margin.step, start=start, end=end)
 
 

@@ -62,8 +62,8 @@ def entropy_low(run: Run) -> Evidence | None:
     onset, solved = min(float(series.step[fall]), below), is_solved(run)
     beside = "; the reward has risen meanwhile and is at its best" if solved else _reward_by(run, below)
     return Evidence(
-        f"entropy is below {figure(limit)} from {run.step_name} {figure(below)} on and ends at {figure(end)}; "
-        f"it began at {figure(start)} and turns down at {run.step_name} {figure(onset)}{beside}",
+        f"entropy is below {figure(limit)} from {run.place(below)} on and ends at {figure(end)}; "
+        f"it began at {figure(start)} and turns down at {run.place(onset)}{beside}",
         steps=(onset, below),
         values={"start": start, "end": end, "limit": limit},
         present=not solved,
@@ -93,7 +93,7 @@ def entropy_high(run: Run) -> Evidence | None:
         return None
     onset = float(series.step[departure(value, end) if grows else 0])
     return Evidence(
-        f"entropy {'grows' if grows else 'stays high'} from {run.step_name} {figure(onset)} on: {figure(start)} at the "
+        f"entropy {'grows' if grows else 'stays high'} from {run.place(onset)} on: {figure(start)} at the "
         f"start, lowest level {figure(lowest)}, {figure(end)} at the end",
         steps=(onset,),
         values={"start": start, "lowest": lowest, "end": end, "grows": float(grows)},
@@ -132,8 +132,7 @@ def _at_random(run: Run) -> Evidence | None:
     if highest < RANDOM or float(np.ptp(share.value)) > 0:
         return None
     return Evidence(
-        f"{share.name} is {figure(highest)} in all {len(share)} records, up to {run.step_name} "
-        f"{figure(float(share.step[-1]))}",
+        f"{share.name} is {figure(highest)} in all {len(share)} records, up to {run.place(share.step[-1])}",
         steps=(float(share.step[0]),),
         values={"share": highest, "records": float(len(share)), "grows": 0.0},
     )
@@ -148,8 +147,8 @@ def exploration_ends_early(run: Run) -> Evidence | None:
     if run.kind != "rl" or float(share.value.max()) > RARELY or seems_to_learn(run):
         return None
     return Evidence(
-        f"{share.name} is {figure(float(share.value[0]))} at the first record, {run.step_name} "
-        f"{figure(float(share.step[0]))}, and the reward does not rise",
+        f"{share.name} is {figure(share.value[0])} at the first record, {run.place(share.step[0])}, and the reward "
+        "does not rise",
         steps=(float(share.step[0]),),
         values={"share": float(share.value[0]), "records": float(len(share)), "grows": 0.0},
     )

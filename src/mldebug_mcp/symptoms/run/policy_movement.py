@@ -61,7 +61,7 @@ def _off(run: Run, series: Series) -> Evidence | None:
     onset = float(series.step[int(cut.first[int(np.argmax(off))])])
     worst = float(cut.level[off].min() if (cut.level < low).any() else cut.level[off].max())
     return Evidence(
-        f"{series.name} keeps a level of {figure(worst)} from {run.step_name} {figure(onset)} on, "
+        f"{series.name} keeps a level of {figure(worst)} from {run.place(onset)} on, "
         f"in {off.mean():.0%} of the log; its median is {figure(median(series.value))}",
         steps=(onset,),
         values={"level": worst, "share_of_log": float(off.mean()), "median": median(series.value)},
@@ -83,7 +83,7 @@ def clip_ratio_high(run: Run) -> Evidence | None:
         return None
     onset, typical = float(ratio.step[kept.at]), median(ratio.value)
     return Evidence(
-        f"clip_ratio keeps a level of {figure(kept.value)} from {run.step_name} {figure(onset)} on; its median over "
+        f"clip_ratio keeps a level of {figure(kept.value)} from {run.place(onset)} on; its median over "
         f"the log is {figure(typical)}",
         steps=(onset,),
         values={"level": kept.value, "median": typical, "limit": limit},
@@ -117,7 +117,7 @@ def _judge(run: Run, one: Divergence) -> Evidence | None:
     if not of_one and top <= one.limit:
         return None
     return Evidence(
-        f"{series.name} ({one.what}) reaches {figure(top)} at {run.step_name} {figure(at)} and comes back; its "
+        f"{series.name} ({one.what}) reaches {figure(top)} at {run.place(at)} and comes back; its "
         f"median is {figure(typical)}",
         steps=(at,),
         values={"peak": top, "median": typical, "limit": one.limit},
@@ -134,9 +134,9 @@ def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
     paid, end = None if one.of_update else cost(run, float(series.value[-1])), float(series.value[-1])
     beside = "" if paid is None else f", which costs {figure(paid)} of reward at the coefficient that is set"
     return Evidence(
-        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.step_name} {figure(first)} on and "
-        f"reaches a level of {figure(level)}; it begins to rise at {run.step_name} {figure(onset)}, from "
-        f"{figure(float(series.value[0]))} at first, and ends at {figure(end)}{beside}",
+        f"{series.name} ({one.what}) exceeds {figure(one.limit)} from {run.place(first)} on and "
+        f"reaches a level of {figure(level)}; it begins to rise at {run.place(onset)}, from "
+        f"{figure(series.value[0])} at first, and ends at {figure(end)}{beside}",
         steps=(onset, first),
         values={"level": level, "end": end, "limit": one.limit, **({} if paid is None else {"cost": paid})},
     )
@@ -161,7 +161,7 @@ def policy_stands_still(run: Run) -> Evidence | None:
     first = min(float(series.step[0]) for series in logged.values())
     return Evidence(
         f"{' and '.join(logged)} are {f'at most {figure(most)}' if most else 'exactly 0'} in every record from "
-        f"{run.step_name} {figure(first)} on",
+        f"{run.place(first)} on",
         steps=(first,),
         values={"records": min(len(series) for series in logged.values())},
     )

@@ -66,7 +66,7 @@ def _outside(run: Run, ranges: tuple[Range, ...], left: list[Range], peak: float
         )
     factor = peak / (far.high if above else far.low)
     return Evidence(
-        f"learning_rate peaks at {figure(peak)} at {run.step_name} {figure(step)}; usual for {far.usual_for} are "
+        f"learning_rate peaks at {figure(peak)} at {run.place(step)}; usual for {far.usual_for} are "
         f"{figure(far.low)} to {figure(far.high)}",
         steps=(step,),
         values={"peak": peak, "usual_low": far.low, "usual_high": far.high, "factor": factor},

@@ -54,7 +54,7 @@ def loss_falls_back(run: Run, falls: list[Fall]) -> Evidence:
     first = falls[0]
     more = f"; {len(falls)} such falls" if len(falls) > 1 else ""
     return Evidence(
-        f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.step_name} {figure(first.step)} and "
+        f"loss falls from {figure(first.before)} to {figure(first.after)} at {run.place(first.step)} and "
         f"climbs back{more}",
         steps=tuple(one.step for one in falls[:SHOWN]),
         values={"before": first.before, "after": first.after, "falls": len(falls)},
@@ -86,7 +86,7 @@ def _falls_at_joins(run: Run, joins: tuple[Join, ...]) -> Answers:
     steps = [join.step, *(other.step for other, _ in dips if other is not join)]
     return {
         "loss_falls_back": Evidence(
-            f"loss falls from {figure(join.before)} to {figure(dip.low)} at {run.step_name} {figure(join.step)} for "
+            f"loss falls from {figure(join.before)} to {figure(dip.low)} at {run.place(join.step)} for "
             f"about {dip.records} records and climbs back to {figure(dip.back)}{more}",
             steps=tuple(steps[:SHOWN]),
             values={"before": join.before, "after": dip.low, "back": dip.back, "falls": len(dips)},
@@ -101,7 +101,7 @@ def falls_back_at_resume(run: Run, steps: list[float]) -> Evidence:
     Not this when: the log shows none there, or only a gap in its steps.
     """
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
-    said = f"the fall of the loss at {run.step_name} {figure(steps[0])}{more} begins where the run was resumed"
+    said = f"the fall of the loss at {run.place(steps[0])}{more} begins where the run was resumed"
     return Evidence(said, steps=tuple(steps[:SHOWN]), values={"resumes": len(steps)})
 
 
@@ -114,8 +114,8 @@ def epoch_starts_over(run: Run) -> Evidence | None:
     if restart is None:
         return None
     return Evidence(
-        f"the epoch goes from {figure(restart.before)} to {figure(restart.after)} at {run.step_name} "
-        f"{figure(restart.step)}, and the steps go on",
+        f"the epoch goes from {figure(restart.before)} to {figure(restart.after)} at {run.place(restart.step)}, and "
+        "the steps go on",
         steps=(restart.step,),
         values={"before": restart.before, "after": restart.after},
     )
@@ -147,7 +147,7 @@ def loss_jump_at_resume(run: Run, joins: tuple[Join, ...]) -> Evidence | None:
         else ""
     )
     return Evidence(
-        f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.step_name} {figure(worst.step)}, "
+        f"loss goes from {figure(worst.before)} to {figure(worst.after)} at {run.place(worst.step)}, "
         f"{where}{more}{rate}",
         steps=(worst.step, *(join.step for join in jumps if join is not worst))[:SHOWN],
         values={"before": worst.before, "after": worst.after, "jump": worst.after - worst.before, "joins": len(joins)},

@@ -50,7 +50,7 @@ def reward_zero(run: Run, rewards: Series) -> Evidence | None:
     if steps <= LEAST_STEPS or len(rewards) < AT_ONCE:
         raise CannotTell(f"reward is 0 so far, but the log has only {figure(steps)} steps; {LEAST_STEPS} are needed")
     said = f"reward is 0 in {share:.0%} of {len(rewards)} records, from {run.step_name} "
-    between = f"{figure(float(rewards.step[0]))} to {figure(float(rewards.step[-1]))}"
+    between = f"{figure(rewards.step[0])} to {figure(rewards.step[-1])}"
     return _evidence(rewards, said + between, share=share, records=len(rewards))
 
 
@@ -77,8 +77,8 @@ def _stuck(run: Run, rewards: Series, at: int) -> Evidence | None:
         return None
     since = float(rewards.step[at])
     return Evidence(
-        f"reward is exactly {figure(value)} in all {count} records from {run.step_name} {figure(since)} on; before it "
-        f"was up to {figure(float(before.max()))}",
+        f"reward is exactly {figure(value)} in all {count} records from {run.place(since)} on; before it "
+        f"was up to {figure(before.max())}",
         steps=(since,),
         values={"value": value, "records": count},
     )
@@ -111,7 +111,7 @@ def _leaves_zero(run: Run, rewards: Series) -> Evidence | None:
     length = int(np.argmax(np.abs(rewards.value) > ZERO))
     if length <= AT_ONCE or _steps(run, rewards, length) <= LEAST_STEPS:
         return None
-    first, last = float(rewards.step[length]), figure(float(rewards.step[length - 1]))
+    first, last = float(rewards.step[length]), figure(rewards.step[length - 1])
     said = f"reward is 0 up to {run.step_name} {last} and leaves it at {figure(first)}"
     return Evidence(said, steps=(first,), present=False)
 
@@ -154,7 +154,7 @@ def reward_falls(run: Run, rewards: Series) -> Evidence | None:
 
 def _fallen(run: Run, top: float, end: float, onset: float, before: str) -> Evidence:
     return Evidence(
-        f"reward falls from {figure(top)} to {figure(end)} from {run.step_name} {figure(onset)} on, {before}, "
+        f"reward falls from {figure(top)} to {figure(end)} from {run.place(onset)} on, {before}, "
         "and stays down to the end of the log",
         steps=(onset,),
         values={"best": top, "end": end, "fall": top - end},
@@ -169,7 +169,7 @@ def reward_sinks(run: Run, rewards: Series) -> Evidence | None:
     if not from_the_start(rewards) or not sinks(run, rewards):
         return None
     start, end = start_level(rewards.value), end_level(rewards.value)
-    said = f"reward goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}"
+    said = f"reward goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
     return _evidence(rewards, f"{said}, and never was higher", start=start, end=end)
 
 
@@ -206,7 +206,7 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
     sunk = float(level[1:].max()) <= max(start, float(value[0])) + whole.move / 2 and drift(value).change <= 0
     if (sunk and float(level[-1]) <= start - whole.move / 2) or swings(value):
         said = f"reward swings between {figure(lowest)} and {figure(highest)}: it " if swings(value) else "reward "
-        ends = f"goes from {figure(start)} at {run.step_name} {figure(float(rewards.step[0]))} to {figure(end)}"
+        ends = f"goes from {figure(start)} at {run.place(rewards.step[0])} to {figure(end)}"
         return _evidence(rewards, said + ends, start=start, end=end, lowest=lowest, highest=highest)
     late = rewards.where(np.arange(len(rewards)) >= len(rewards) // 2)
     if len(late) < LEAST_RECORDS:
@@ -218,9 +218,8 @@ def _of_agent(run: Run, rewards: Series, whole: Standing) -> Evidence | None:
 def _level(run: Run, rewards: Series, seen: Standing) -> Evidence:
     between = noise(rewards.value)
     said = (
-        f"reward stays around {figure(seen.level)} from {run.step_name} {figure(float(rewards.step[0]))} to "
-        f"{figure(float(rewards.step[-1]))}: its trend over that stretch is {seen.change:+.2g}, the noise between "
-        f"records {between:.2g}"
+        f"reward stays around {figure(seen.level)} from {run.place(rewards.step[0])} to {figure(rewards.step[-1])}: "
+        f"its trend over that stretch is {seen.change:+.2g}, the noise between records {between:.2g}"
     )
     return _evidence(rewards, said, level=seen.level, change=seen.change, noise=between, range_of_blocks=seen.around)
 

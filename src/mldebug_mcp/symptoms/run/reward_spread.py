@@ -25,7 +25,7 @@ def no_variance_in_excerpt(run: Run, found: Groups) -> Evidence:
     """
     series = found.series
     return Evidence(
-        f"{series.name} is {figure(float(series.value[-1]))} at {run.step_name} {figure(float(series.step[-1]))}: "
+        f"{series.name} is {figure(series.value[-1])} at {run.place(series.step[-1])}: "
         f"groups without variance in all {counted(len(series), 'record')} there are",
         steps=(float(series.step[0]),),
         values={"records": float(len(series))},
@@ -47,7 +47,7 @@ def reward_std_zero(run: Run, found: Groups) -> Evidence | None:
     solved = ", the most that can be earned, and was less at first" if found.solved else ""
     return Evidence(
         f"{found.series.name} is {figure(typical)} in the later half of the log: groups without variance in "
-        f"{later.mean():.0%} of its records, from {run.step_name} {figure(found.onset)} on{beside}{solved}",
+        f"{later.mean():.0%} of its records, from {run.place(found.onset)} on{beside}{solved}",
         steps=(found.onset,),
         values={"share_of_records": float(found.dead.mean()), "share_of_later_half": float(later.mean())},
         present=not found.solved,

@@ -29,8 +29,5 @@ def rows_evaluated(run: Run) -> Evidence | None:
     if share < SHARE:
         return None
     first = float(looks.step[int(np.argmax(looks.value > 0))])
-    return Evidence(
-        f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before",
-        steps=(first,),
-        values={"share": share, "batches": len(looks)},
-    )
+    said = f"{figure(100 * share)} % of the rows of {len(looks)} batches of the training were in an evaluation before"
+    return Evidence(said, steps=(first,), values={"share": share, "batches": len(looks)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.rate import (
     Decay,
@@ -18,8 +18,8 @@ from mldebug_mcp.measure.rate import (
     rate_of,
     shape_of,
 )
+from mldebug_mcp.measure.rate_end import WAY_LEFT, comes_to_nothing, stays_low, zero_for_long
 from mldebug_mcp.measure.rate_jump import jump_of
-from mldebug_mcp.measure.rounding import ends_by_rounding
 from mldebug_mcp.measure.statistics import last_decimal, median
 from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -39,25 +39,8 @@ EARLY, BEHIND = 0.05, 1.2
 """Share of the plan where a log must begin, and times the warm-up where it may end, to show the peak. Chosen: slack."""
 JUMPS, ZEROS, ENDS = 8, 5, 20
 """Rates that show a jump, a stretch of zeros, and the end of a schedule. Chosen: fewer show no course."""
-STRETCH, RECORDS = 0.03, 3
-"""Share of the log, and records, that a rate of zero lasts. Chosen: the first and last records may be zero."""
-DIGITS = 5
-"""Decimals of a rate that may have been rounded to zero. Chosen: "%.4f" makes 0.0000 of 2e-5."""
-LEARNT, LEAST_LOSSES = 0.1, 6
-"""Share by which a loss falls, in so many records, that is not one of a rate of zero. Chosen: beyond its noise."""
-SHARE = 0.1
-"""Of the log, at the lowest rate. Chosen: a cosine is within a thousandth of its end for its last 2 %."""
-STILL_LEARNS = 0.15
-"""Share of the peak of a rate that was meant to stay. Chosen: floors are a tenth at most."""
 NEXT = 2.0
 """Records by which a jump may stand beside a resume. Chosen: a record is written before it or behind it."""
-NEAR = 0.001
-"""Share of the peak that is the lowest rate. Chosen: what a cosine changes by in its last 2 %."""
-SMOOTH, BETWEEN = 5, 0.01
-"""Rates, this far from peak and floor, that make a decay gradual. Chosen: the last stage of steps may be long."""
-WAY_LEFT, REST = 0.001, 0.75
-"""Share of the way, the sum of the rates, that is left to go in so large a share of the run. Chosen: a rate that waits
-for a plateau, and comes to nothing on one, stays at its peak for longer than a quarter."""
 
 
 def lr_schedule_short(run: Run) -> Evidence | None:
@@ -67,46 +50,20 @@ def lr_schedule_short(run: Run) -> Evidence | None:
     leave the weights some way to go.
     """
     rate = run["learning_rate"].finite
-    return _comes_to_nothing(run, rate) or _stays_low(run, rate)
-
-
-def _comes_to_nothing(run: Run, rate: Series) -> Evidence | None:
-    """Say where hardly any of the way is left that all rates together can carry the weights."""
-    way = np.cumsum(np.maximum(rate.value, 0) * np.maximum(np.gradient(rate.step), 0))
-    if not way[-1] > 0:
+    if (end := comes_to_nothing(rate)) is not None:
+        said = (
+            f"learning_rate is {figure(end.rate)} at {run.place(end.step)}, its peak {figure(end.peak)}: all further "
+            f"rates, {end.share:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all"
+        )
+    elif (end := stays_low(rate)) is not None:
+        said = (
+            f"learning_rate reaches its lowest value, {figure(rate.value[-1])}, at {run.place(end.step)} and stays "
+            f"there to {figure(end.last)}: {end.share:.0%} of the log; its peak is {figure(end.peak)}"
+        )
+    else:
         return None
-    first = int(np.argmax(way >= (1 - WAY_LEFT) * way[-1]))
-    rest, peak, now = 1 - first / len(rate), float(rate.value.max()), float(rate.value[first])
-    if rest < REST:
-        return None
-    if ends_by_rounding(rate.value, rest):
-        raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
-    return Evidence(
-        f"learning_rate is {figure(now)} at {run.step_name} {figure(float(rate.step[first]))}, its peak "
-        f"{figure(peak)}: all further rates, {rest:.0%} of the log, make {figure(100 * WAY_LEFT)} % of the sum of all",
-        steps=(float(rate.step[first]),),
-        values={"floor": float(rate.value[-1]), "peak": peak, "share_after": rest},
-    )
-
-
-def _stays_low(run: Run, rate: Series) -> Evidence | None:
-    top = int(np.argmax(rate.value))
-    peak, floor, after = float(rate.value[top]), float(rate.value[-1]), rate.value[top:]
-    low = after <= floor + NEAR * peak
-    rest = int(np.argmin(low[::-1])) if not low.all() else 0
-    if peak <= 0 or floor > STILL_LEARNS * peak or rest < max(LEAST + 1, SHARE * len(rate)):
-        return None
-    if len(np.unique(after[(after > floor + BETWEEN * peak) & (after < (1 - BETWEEN) * peak)])) < SMOOTH:
-        return None
-    if ends_by_rounding(rate.value, rest / len(rate)):
-        raise CannotTell("the learning rate is printed with too few decimals to tell where its schedule ends")
-    first = float(rate.step[len(rate) - rest])
-    return Evidence(
-        f"learning_rate reaches its lowest value, {figure(floor)}, at {run.step_name} {figure(first)} and stays there "
-        f"to {figure(float(rate.step[-1]))}: {rest / len(rate):.0%} of the log; its peak is {figure(peak)}",
-        steps=(first,),
-        values={"floor": floor, "peak": peak, "share_after": rest / len(rate)},
-    )
+    values = {"floor": float(rate.value[-1]), "peak": end.peak, "share_after": end.share}
+    return Evidence(said, steps=(end.step,), values=values)
 
 
 def lr_zero(run: Run) -> Evidence | None:
@@ -115,30 +72,12 @@ def lr_zero(run: Run) -> Evidence | None:
     Not this when: only the last record or the first is zero; the rate is printed with too few digits.
     """
     rate = run["learning_rate"].finite
-    zero = rate.value == 0
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], zero.astype(np.int8), [0]])))
-    long = np.flatnonzero(edges[1::2] - edges[::2] >= max(RECORDS, STRETCH * len(zero)))
-    if not len(long):
+    zero = zero_for_long(run, rate)
+    if zero is None:
         return None
-    first, last = int(edges[2 * long[0]]), int(edges[2 * long[0] + 1]) - 1
-    start, end = float(rate.step[first]), float(rate.step[last])
-    rounded = bool(np.all(np.abs(rate.value - np.round(rate.value, DIGITS)) < NEAR**3))
-    if rounded and _learns(run, start, end):
-        raise CannotTell("the learning rate is printed as 0 while the loss is learnt: it has too few digits")
-    if last == len(zero) - 1 and ends_by_rounding(rate.value, (last - first + 1) / len(zero)):
-        raise CannotTell("the learning rate is printed with so few decimals that the end of a schedule reads 0")
-    return Evidence(
-        f"learning_rate is 0 from {run.step_name} {figure(start)} to {figure(end)} ({last - first + 1} records)",
-        steps=(start,),
-        values={"records": last - first + 1, "share": float(zero.mean())},
-    )
-
-
-def _learns(run: Run, start: float, end: float) -> bool:
-    """Say whether a loss falls between two steps as it cannot without updates."""
-    inside = [run[name].finite.between(start, end).value for name in ("eval_loss", "loss") if name in run]
-    long = [one for one in inside if len(one) >= LEAST_LOSSES]
-    return any(median(one[-(len(one) // 3) :]) < (1 - LEARNT) * median(one[: len(one) // 3]) for one in long)
+    said = f"learning_rate is 0 from {run.place(zero.step)} to {figure(zero.last)} ({zero.records} records)"
+    values = {"records": zero.records, "share": float((rate.value == 0).mean())}
+    return Evidence(said, steps=(zero.step,), values=values)
 
 
 def lr_jump(run: Run) -> Evidence | None:
@@ -160,8 +99,7 @@ def lr_jump(run: Run) -> Evidence | None:
     remark = "; the configured schedule restarts" if configured else "; it does so at even distances" * jump.comes_again
     after = jump.lowest if through else jump.after
     return Evidence(
-        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.step_name} {figure(jump.step)}"
-        f"{through}{remark}",
+        f"learning_rate goes from {figure(jump.before)} to {figure(after)} at {run.place(jump.step)}{through}{remark}",
         steps=(jump.step,),
         values={"before": jump.before, "after": after},
         present=plain or not (configured or jump.comes_again or jump.begins_anew),
@@ -219,7 +157,7 @@ def _peak(run: Run) -> Peak:
 
 def _of_peak(run: Run, peak: Peak, factor: float, configured: float) -> Evidence:
     return Evidence(
-        f"learning_rate peaks at {figure(factor * configured)} at {run.step_name} {figure(peak.step)}, "
+        f"learning_rate peaks at {figure(factor * configured)} at {run.place(peak.step)}, "
         f"{figure(factor)} times the {figure(configured)} that is configured",
         steps=(peak.step,),
         values={"peak": factor * configured, "configured": configured, "factor": factor},
@@ -259,7 +197,7 @@ def _decay(run: Run, since: float = 1.0) -> tuple[Decay | None, float]:
 
 def _of_decay(run: Run, decay: Decay, where: str, expected: float) -> Evidence:
     return Evidence(
-        f"learning_rate is at {decay.share:.0%} of its peak at {run.step_name} {figure(decay.step)}, {where} the "
+        f"learning_rate is at {decay.share:.0%} of its peak at {run.place(decay.step)}, {where} the "
         f"{expected:.0%} that a schedule of {run.facts.schedule.kind} leaves after {decay.progress:.0%} of the plan",
         steps=(decay.step,),
         values={"share": decay.share, "expected": expected, "progress": decay.progress},
@@ -289,7 +227,7 @@ def lr_jump_at_resume(run: Run, jump: Evidence) -> Evidence | None:
     at = next((step for step in run.resumes if abs(step - jump.steps[0]) <= near), None)
     if at is None:
         return None
-    said = f"the learning rate jumps where the run was resumed, at {run.step_name} {figure(at)}"
+    said = f"the learning rate jumps where the run was resumed, at {run.place(at)}"
     return Evidence(said, steps=(at,), values={"resumed": at})
 
 

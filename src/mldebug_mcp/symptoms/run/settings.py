@@ -5,8 +5,8 @@ from __future__ import annotations
 from mldebug_mcp.logs.run import Run
 from mldebug_mcp.measure.optimizers import Family, family_of
 from mldebug_mcp.measure.usual import USUAL
-from mldebug_mcp.symptoms.readings import first_of, reading
-from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.readings import ask_in_turn, reading
+from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
 TINY = 1e-12
@@ -128,19 +128,13 @@ def batch_small(run: Run) -> Evidence | None:
     return Evidence(f"the effective batch is {figure(effective)} samples", values={"effective_batch": effective})
 
 
-READINGS = (
+ask_in_turn(
+    "settings",
     reading(adam_epsilon_tiny, background=0.005, as_chosen=True),
     reading(adam_betas_odd, background=0.005, as_chosen=True),
     reading(discount_above_one, background=0.001, as_chosen=True),
     reading(entropy_bonus_negative, background=0.004, as_chosen=True),
     reading(beta_low, sources=("smol_playbook", "remote_gpu_trainer"), background=0.008, as_chosen=True),
     reading(batch_small, sources=("mccandlish_2018",), background=0.1, as_chosen=True),
+    whole_run=True,
 )
-"""How each outcome is seen, and how often a healthy run shows it. Chosen: the fit would count settings that were drawn
-from a few."""
-
-
-@question(*(one.outcome for one in READINGS), whole_run=True)
-def settings(run: Run) -> Answers:
-    """Look at the constants of Adam, at those of reinforcement and preference learning, then at the batch."""
-    return first_of(run, READINGS)

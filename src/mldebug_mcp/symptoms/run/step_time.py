@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from mldebug_mcp.logs.roles import Quantity
-from mldebug_mcp.logs.run import Floats, Run, Series
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
+from mldebug_mcp.measure.slow_steps import SLOW, slow_steps
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median
 from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import with_attribute
 from mldebug_mcp.text import figure
 
 FACTOR, BY_CLOCK = 1.25, 2.0
@@ -23,22 +23,10 @@ FEW, FEW_FACTOR = 8, 1.5
 """Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
 TWICE = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
-LEARNS_LATE = ("rl", "ppo", "grpo")
-"""Kinds of run whose steps get slower as the agent begins to learn or writes more: few records say nothing."""
-SLOW = 3.0
-"""Times the usual around it that a slow step takes. Chosen: evaluations and checkpoints aside, steps vary by less."""
-LEAST, MOST_SHARE = 3, 0.25
-"""Slow steps, and the share of all. Chosen: more are no exception."""
 LEAST_COST = 0.02
 """Of the time of the run: what the slow steps take beyond the usual. Chosen: less matters to nobody."""
-JITTER = 0.1
-"""Seconds. Chosen: an operating system takes so much from a step of a few milliseconds, now and then."""
 WORKERS = 20
 """A shorter period is that of a loader with so many workers. Chosen: evaluations and checkpoints are further apart."""
-OFF, REGULAR = 0.02, 0.9
-"""Distance from a multiple of a period, and the share of slow steps that keep it. Chosen: a record may be missing."""
-WIDEST, TO_A_BLOCK = 40, 25
-"""Blocks at most, and records in each, that the usual time is taken from. Chosen: slow steps do not move its median."""
 
 
 def step_time_grows(run: Run) -> Evidence | None:
@@ -60,7 +48,7 @@ def step_time_grows(run: Run) -> Evidence | None:
     if slower < factor * early or slower - early < SIGMAS * cut.wobble or slower <= early:
         return None
     onset = float(times.step[departure(times.value, slower)])
-    where = f"at the end of the log as at its beginning, from {run.step_name} {figure(onset)} on"
+    where = f"at the end of the log as at its beginning, from {run.place(onset)} on"
     return _slower(early, slower, onset, where)
 
 
@@ -68,19 +56,17 @@ def _in_few(run: Run, times: Series) -> Evidence | None:
     """Return a growth that is plain from a handful of records; CannotTell of anything less plain."""
     half = len(times) // 2
     early, late = times.value[:half], times.value[half:]
-    if run.kind in LEARNS_LATE or float(late.min()) < FEW_FACTOR * float(early.max()):
+    # The steps of a policy get slower as it begins to learn or writes more.
+    if run.kind in POLICIES or float(late.min()) < FEW_FACTOR * float(early.max()):
         raise CannotTell(f"the time of a step has {len(times)} usable values; {LEAST_RECORDS} are needed")
     onset = float(times.step[half])
-    where = f"in the last {len(late)} records as in the {len(early)} before, from {run.step_name} {figure(onset)} on"
+    where = f"in the last {len(late)} records as in the {len(early)} before, from {run.place(onset)} on"
     return _slower(median(early), median(late), onset, where)
 
 
 def _slower(early: float, late: float, onset: float, where: str) -> Evidence:
-    return Evidence(
-        f"steps take {late / early:.2g} times as long {where}",
-        steps=(onset,),
-        values={"early": early, "late": late, "factor": late / early},
-    )
+    said = f"steps take {late / early:.2g} times as long {where}"
+    return Evidence(said, steps=(onset,), values={"early": early, "late": late, "factor": late / early})
 
 
 def step_time_spikes(run: Run) -> Evidence | None:
@@ -91,35 +77,20 @@ def step_time_spikes(run: Run) -> Evidence | None:
     milliseconds.
     """
     times = step_times(run)
-    cut = blocks(times.value, max(1, min(WIDEST, len(times) // TO_A_BLOCK)))
-    usual = cut.level[np.searchsorted(cut.first, np.arange(len(times)), side="right") - 1]
-    least = JITTER if times.role is not None and times.role.quantity is Quantity.STEP_TIME else 0.0
-    slow = np.flatnonzero((times.value > SLOW * usual) & (times.value > usual + least))
-    if len(slow) < LEAST or len(slow) > MOST_SHARE * len(times):
+    slow = slow_steps(times)
+    if slow is None:
         return None
-    worst = int(slow[np.argmax((times.value / usual)[slow])])
-    where, factor = float(times.step[worst]), float(times.value[worst] / usual[worst])
-    cost = float(np.sum((times.value - usual)[slow]) / np.sum(times.value))
-    period = _period(times.step[slow])
+    period = slow.period
     regular = f", every {figure(period)} {run.step_name}s" if period is not None else ""
+    values = {"count": slow.count, "worst_factor": slow.factor, "cost": slow.cost}
     return Evidence(
-        f"{len(slow)} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
-        f"them{regular}, which costs {cost:.1%} of the time; the slowest, {figure(factor)} times, is {run.step_name} "
-        f"{figure(where)}",
-        steps=(float(times.step[slow[0]]), where),
-        values={"count": len(slow), "worst_factor": factor, "cost": cost, **({"period": period} if period else {})},
-        present=cost >= LEAST_COST and (period is None or period < WORKERS),
+        f"{slow.count} of {len(times)} steps on record take more than {SLOW:g} times as long as those around "
+        f"them{regular}, which costs {slow.cost:.1%} of the time; the slowest, {figure(slow.factor)} times, is "
+        f"{run.place(slow.worst)}",
+        steps=(slow.first, slow.worst),
+        values={**values, **({"period": period} if period else {})},
+        present=slow.cost >= LEAST_COST and (period is None or period < WORKERS),
     )
-
-
-def _period(steps: Floats) -> float | None:
-    """Return the distance of slow steps, if they stand at a fixed one (or multiples of it)."""
-    gaps = np.diff(steps)
-    period = median(gaps)
-    if period <= 0:
-        return None
-    off = np.abs(gaps / period - np.round(gaps / period))
-    return period if float((off < OFF).mean()) >= REGULAR else None
 
 
 READINGS = (
@@ -145,7 +116,4 @@ def step_time_doubles(slower: Evidence) -> Evidence | None:
 )
 def step_time(run: Run) -> Answers:
     """Compare the end with the beginning, then each step with those around it."""
-    answers = first_of(run, READINGS)
-    slower = answers.get("step_time_grows")
-    doubles = step_time_doubles(slower) if isinstance(slower, Evidence) else None
-    return answers if doubles is None else {**answers, "step_time_doubles": doubles}
+    return with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)

@@ -43,8 +43,8 @@ def units_dead(run: Run) -> Evidence | None:
     series = judged[worst]
     first = float(series.step[int((series.value >= DEAD).argmax())])
     return Evidence(
-        f"{figure(100 * shares[worst])} % of the units of {worst.removeprefix(PREFIX)} are dead, from {run.step_name} "
-        f"{figure(first)} on",
+        f"{figure(100 * shares[worst])} % of the units of {worst.removeprefix(PREFIX)} are dead, from "
+        f"{run.place(first)} on",
         steps=(first,),
         values={"share": shares[worst], "layers": sum(share >= DEAD for share in shares.values())},
     )

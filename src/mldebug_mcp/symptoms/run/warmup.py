@@ -72,7 +72,7 @@ def lr_skips_warmup(run: Run) -> Evidence | None:
     if float(early.value[:2].min()) < NEAR_PEAK * peak:
         return None
     return Evidence(
-        f"learning_rate is {figure(value)} at {run.step_name} {figure(at)}, its peak {figure(peak)}; a warm-up of "
+        f"learning_rate is {figure(value)} at {run.place(at)}, its peak {figure(peak)}; a warm-up of "
         f"{figure(configured)} steps is configured",
         steps=(float(early.step[0]),),
         values={"rate": value, "peak": peak, "warmup": configured},
@@ -92,12 +92,10 @@ def lr_no_warmup(run: Run) -> Evidence | None:
         return None
     at, first, peak = float(rate.step[0]), float(rate.value[0]), float(rate.value.max())
     if is_late(run, at, EARLY, FIRST_STEPS) and run.setting("warmup_steps") is None:
-        raise CannotTell(
-            f"the first learning rate is logged at {run.step_name} {figure(at)}: a warmup before it would not show"
-        )
+        raise CannotTell(f"the first learning rate is logged at {run.place(at)}: a warmup before it would not show")
     if first < NEAR_PEAK * peak or int(np.argmax(rate.value)) > FIRST_SHARE * len(rate) + 1:
         return None
-    said = f"learning_rate is {figure(first)} at {run.step_name} {figure(at)}; its peak is {figure(peak)}"
+    said = f"learning_rate is {figure(first)} at {run.place(at)}; its peak is {figure(peak)}"
     return Evidence(said, steps=(at,), values={"first": first, "peak": peak})
 
 

@@ -1,0 +1,136 @@
+"""What single ranks log of times, losses and gradient norms, and which rank is unlike the others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from mldebug_mcp.logs.run import Run, Series
+from mldebug_mcp.measure.statistics import end_level, median, noise
+
+_RANK = r"(?:rank|gpu|node|worker|device|host)[_-]?(?P<rank>\d+)"
+_FIRST = re.compile(rf"{_RANK}[/_.-](?P<metric>.+)", re.IGNORECASE)
+_LAST = re.compile(rf"(?P<metric>.+)[/_.-]{_RANK}", re.IGNORECASE)
+_TIME = re.compile(r"(?:.*[_/])?(?:time|latency|duration)(?:_m?s)?", re.IGNORECASE)
+_LOSS = re.compile(r"(?:.*[_/])?(?:loss|grad_norm)", re.IGNORECASE)
+LEAST_RECORDS = 5
+"""Records of each rank. Chosen: a median needs some records."""
+ALIKE, PARTED = 1e-3, 1e-2
+"""Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """Where gradient norms that were the same on all ranks part for good.
+
+    Args:
+        before: The last step at which they are the same.
+        step: The next one.
+        rank: The rank that is farthest from the others from there on.
+        ranks: How many there are.
+    """
+
+    before: float
+    step: float
+    rank: int
+    ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A rank whose values are not finite before those of any other.
+
+    Args:
+        step: From where on.
+        rank: The rank.
+        next: From where on another's are not; None where all others are finite.
+    """
+
+    step: float
+    rank: int
+    next: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The rank that takes the longest.
+
+    Args:
+        rank: The rank.
+        level: Its median time.
+        end: Its level at the end.
+        others: The median times of the others.
+        usual: The median of these.
+        noise: The largest noise from record to record of any rank.
+        step: Where it first takes longer than half way from `usual` to `level`.
+    """
+
+    rank: int
+    level: float
+    end: float
+    others: tuple[float, ...]
+    usual: float
+    noise: float
+    step: float
+
+
+def by_metric(run: Run) -> Mapping[str, Mapping[int, Series]]:
+    """Return the times and losses that are logged by rank, by metric and rank."""
+    metrics: dict[str, dict[int, Series]] = defaultdict(dict)
+    for name in run.series:
+        match = _FIRST.fullmatch(name) or _LAST.fullmatch(name)
+        if match and (_TIME.fullmatch(match["metric"]) or _LOSS.fullmatch(match["metric"])):
+            metrics[match["metric"]][int(match["rank"])] = run[name]
+    return metrics
+
+
+def parted(run: Run) -> Parted | None:
+    """Return where gradient norms that were the same on all ranks part for good, None where they do not."""
+    ranks = {rank: one.finite for rank, one in by_metric(run).get("grad_norm", {}).items()}
+    if len(ranks) < 2:
+        return None
+    steps = reduce(np.intersect1d, (one.step for one in ranks.values()))
+    if len(steps) < 2 * LEAST_RECORDS:
+        return None
+    norms = np.array([one.value[np.searchsorted(one.step, steps)] for one in ranks.values()])
+    apart = np.ptp(norms, axis=0) / np.maximum(np.abs(norms).max(axis=0), np.finfo(float).tiny)
+    last_alike = np.flatnonzero(apart <= PARTED)
+    if float(apart[:LEAST_RECORDS].max()) > ALIKE or last_alike[-1] > len(steps) - 1 - LEAST_RECORDS:
+        return None
+    at = int(last_alike[-1]) + 1
+    away = np.abs(norms[:, at:] - np.median(norms[:, at:], axis=0)).mean(axis=1)
+    return Parted(float(steps[at - 1]), float(steps[at]), list(ranks)[int(np.argmax(away))], len(ranks))
+
+
+def broken(metric: str, ranks: Mapping[int, Series]) -> Broken | None:
+    """Return the one rank whose losses are not finite before any other's: averaged gradients bring them to all."""
+    since = {rank: one.step[~np.isfinite(one.value)] for rank, one in ranks.items()}
+    first = sorted((float(steps[0]), rank) for rank, steps in since.items() if len(steps))
+    if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
+        return None
+    return Broken(*first[0], first[1][0] if len(first) > 1 else None)
+
+
+def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:
+    """Return the rank that takes the longest, None if the metric is no time, or too few of them are logged."""
+    times = {rank: series.finite for rank, series in ranks.items()}
+    if not _TIME.fullmatch(metric) or min(map(len, times.values())) < LEAST_RECORDS:
+        return None
+    level = {rank: median(series.value) for rank, series in times.items()}
+    rank = max(level, key=lambda one: level[one])
+    others = tuple(value for one, value in level.items() if one != rank)
+    usual, series = median(np.array(others)), times[rank]
+    return Slowest(
+        rank=rank,
+        level=level[rank],
+        end=end_level(series.value),
+        others=others,
+        usual=usual,
+        noise=max(noise(one.value) for one in times.values()),
+        step=float(series.step[int(np.argmax(series.value > (usual + level[rank]) / 2))]),
+    )
