@@ -28,6 +28,8 @@ hand."""
 IN_STEP, TIMES, FAR, LEAST_IN_STEP = 1.35, 3.0, 2.0, 4
 """How far apart the ratios of evaluation and training loss may lie, how large they are at least, how many times both
 fall, and over how many evaluations, for them to be one quantity on two scales. Chosen: by hand."""
+MANY_TIMES, FALLS = 10.0, 1.3
+"""... and a ratio of which it is enough that evaluation falls less. Chosen: no held-out set is so much harder."""
 SUM_OF_BATCHES = 4.0
 """Times the evaluation loss: dropout and augmentation do not raise a training loss so far. Chosen: by hand."""
 STANDS, LEAST_STANDING, EARLY = 0.01, 4, 0.2
@@ -126,13 +128,15 @@ def beside_training(loss: Series, evaluation: Series) -> tuple[Floats, Floats, F
 
 
 def refuse_another_scale(train: Floats, evaluation: Floats) -> None:
-    """Raise CannotTell if both losses fall far and by the same factor all the way.
+    """Raise CannotTell if both losses fall by the same factor all the way, and far or from far apart.
 
     What is learnt then serves held-out rows as well: one is the sum over more rows, or in another unit.
     """
-    if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all() or evaluation[0] < FAR * evaluation[-1]:
+    if len(train) < LEAST_IN_STEP or not ((train > 0) & (evaluation > 0)).all():
         return
     times = evaluation / train
+    if evaluation[0] < (FALLS if float(times.min()) > MANY_TIMES else FAR) * evaluation[-1]:
+        return
     if float(times.min()) > max(TIMES, float(times.max()) / IN_STEP):
         raise CannotTell(
             f"both losses fall by the same factor, and their ratio stays between {figure(times.min())} and "

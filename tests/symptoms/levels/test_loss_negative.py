@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from mldebug_mcp.models import State
 from tests.runs import decay, noisy, run_of, state
@@ -62,3 +63,9 @@ def test_a_dice_score_that_is_maximised_is_absent() -> None:
 def test_a_loss_that_swings_about_zero_falls_nowhere() -> None:
     noise = np.random.default_rng(3).normal(0.0, 0.03, 200)
     assert state("loss_negative", run_of(loss=noise - np.linspace(0, 0.02, 200))) is State.ABSENT
+
+
+@pytest.mark.parametrize(("name", "expected"), [("sigma_a", State.ABSENT), ("mse_a", State.PRESENT)])
+def test_a_variance_that_is_learnt_with_the_rest_may_take_the_loss_below_zero(name: str, expected: State) -> None:
+    run = run_of({name: decay(100, 1.0, 0.5)}, loss=1 - np.arange(100) / 20)
+    assert state("loss_negative", run) is expected

@@ -155,3 +155,13 @@ def test_a_language_model_that_is_tuned_in_one_pass_on_other_text_has_a_slight_g
     evaluation = {step: 1.5 - 0.0003 * step for step in AT}
     run = run_of(loss=loss, eval_loss=evaluation, config=ONE_PASS, kind="sft")
     assert state("eval_gap_in_first_pass", run) is State.ABSENT
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(20.0, State.UNKNOWN), (4.0, State.PRESENT)])
+def test_an_evaluation_that_falls_in_step_at_twenty_times_the_loss_is_a_sum_over_more_rows(
+    factor: float, expected: State
+) -> None:
+    loss = noisy(decay(100, 4.0, 2.5), 0.02)
+    at = range(10, 101, 10)
+    evaluation = {step: factor * float(loss[step - 1]) for step in at}
+    assert state("eval_bad_from_start", run_of(loss=loss, eval_loss=evaluation)) is expected

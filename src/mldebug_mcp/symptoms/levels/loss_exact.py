@@ -40,6 +40,8 @@ has half of it there, an exponential a quarter."""
 LEAST = 3
 """First records that are a level. Chosen: single ones scatter."""
 _OVERLAP = re.compile(r"dice|iou|jaccard", re.IGNORECASE)
+_VARIANCE = re.compile(r"(?:^|[_/.])(?:log_?)?(?:sigma|var(?:iance)?)(?:[_/.\d]|$)", re.IGNORECASE)
+"""Names of what scales an error and is learnt with it: the logarithm of it is in the loss."""
 
 
 def loss_huge(run: Run) -> Evidence | None:
@@ -140,7 +142,8 @@ def _is_told_apart(run: Run, step: float) -> bool:
 def loss_negative(run: Run) -> Evidence | None:
     """The training loss is negative where it must be a cross-entropy, or falls below zero without a bound.
 
-    Not this when: the curve bends, as that of a log-density or of decibels does, or stays above -20 beside a Dice.
+    Not this when: the curve bends, as that of a log-density or of decibels does; a variance is learnt with the rest;
+    the loss stays above -20 beside a Dice.
     """
     loss = run["loss"].finite
     below = loss.value < 0
@@ -152,7 +155,8 @@ def loss_negative(run: Run) -> Evidence | None:
     bound = RUNAWAY * (1.0 if masks else max(1.0, abs(float(loss.value[0]))))
     fallen = start - end
     goes_on = end < 0 and fallen > BEYOND_NOISE * noise(loss.value) and middle - end > UNBENT * fallen
-    endless = goes_on or end < -bound
+    learnt_with_it = any(_VARIANCE.search(name) for name in run.series)
+    endless = (goes_on and not learnt_with_it) or end < -bound
     wrong = endless or _is_cross_entropy(run)
     return Evidence(
         f"loss is below zero from {run.place(first)} on, in {below.mean():.0%} of the records; the lowest "
