@@ -159,3 +159,9 @@ def test_steps_that_come_to_take_twice_as_long_are_more_than_other_work_on_the_m
     run = run_of(step_time=noisy([1.0] * 100 + [late] * 100, 0.02))
     assert state("step_time_grows", run) is State.PRESENT
     assert state("step_time_doubles", run) is expected
+
+
+@pytest.mark.parametrize("pace", [[1.0] * 8 + [4.0] * 6, list(np.geomspace(1, 6, 14))])
+def test_steps_that_come_to_take_far_longer_are_seen_in_a_dozen_records(pace: list[float]) -> None:
+    assert state("step_time_grows", run_of(step_time=[1.0, *pace])) is State.PRESENT
+    assert state("step_time_grows", run_of(step_time=[1.0, *pace[::-1]])) is State.UNKNOWN
