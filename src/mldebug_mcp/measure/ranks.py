@@ -23,6 +23,10 @@ LEAST_RECORDS = 5
 ALIKE, PARTED = 1e-3, 1e-2
 """Relative difference of norms that are one, and of those that are not. Chosen: ranks reduce in one order."""
 
+FAR, FAR_SIGMAS = 1.5, 3.0
+"""Times the losses of all other ranks, and times the noise from record to record, that one ends above them. Chosen:
+shares of one batch have losses that scatter about the same level."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parted:
@@ -54,6 +58,23 @@ class Broken:
     step: float
     rank: int
     next: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Astray:
+    """A rank whose loss goes its own way.
+
+    Args:
+        rank: The rank.
+        end: What its loss comes to.
+        usual: That of the others, in the median.
+        step: From where on it is nearer to its end than to theirs.
+    """
+
+    rank: int
+    end: float
+    usual: float
+    step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +135,24 @@ def broken(metric: str, ranks: Mapping[int, Series]) -> Broken | None:
     if not first or not _LOSS.fullmatch(metric) or (len(first) > 1 and first[1][0] <= first[0][0]):
         return None
     return Broken(*first[0], first[1][0] if len(first) > 1 else None)
+
+
+def astray(metric: str, ranks: Mapping[int, Series]) -> Astray | None:
+    """Return the rank whose losses end far above those of all others, with which they began."""
+    losses = {rank: series.finite for rank, series in ranks.items()}
+    if not _LOSS.fullmatch(metric) or min(map(len, losses.values())) < 2 * LEAST_RECORDS:
+        return None
+    end = {rank: end_level(series.value) for rank, series in losses.items()}
+    rank = max(end, key=lambda one: end[one])
+    others, series = [value for one, value in end.items() if one != rank], losses[rank]
+    scatter = max(noise(one.value) for one in losses.values())
+    began = max(median(one.value[:LEAST_RECORDS]) for other, one in losses.items() if other != rank)
+    alike = median(series.value[:LEAST_RECORDS]) < FAR * began
+    if not alike or not 0 < FAR * max(others) < end[rank] or end[rank] - max(others) < FAR_SIGMAS * scatter:
+        return None
+    usual = median(np.array(others))
+    low = np.flatnonzero(series.value < (usual + end[rank]) / 2)
+    return Astray(rank, end[rank], usual, float(series.step[min(int(low[-1]) + 1, len(series) - 1) if len(low) else 0]))
 
 
 def slowest(metric: str, ranks: Mapping[int, Series]) -> Slowest | None:

@@ -22,7 +22,8 @@ BLOCKS, EDGE = 20, 5
 FEW, FEW_FACTOR = 8, 1.5
 """Records that tell as well where each of the later half takes so many times any before. Chosen: by chance 1 in 70."""
 STEADILY = 0.6
-"""Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in any order 0.6 once in 20."""
+"""Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
+any order have 0.6 once in 20."""
 TWICE = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
 LEAST_COST = 0.02

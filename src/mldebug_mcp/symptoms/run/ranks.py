@@ -1,12 +1,14 @@
-"""One rank is unlike the others."""
+"""Is one rank unlike the others, and in what?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.ranks import broken, by_metric, parted, slowest
-from mldebug_mcp.symptoms.registry import CannotTell, Evidence, symptom
+from mldebug_mcp.measure.ranks import astray, broken, by_metric, parted, slowest
+from mldebug_mcp.symptoms.readings import outcome_of
+from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
+from mldebug_mcp.symptoms.telling import by_outcome, told, with_attribute
 from mldebug_mcp.text import figure
 
 SLOWER = 1.2
@@ -17,15 +19,8 @@ LEAST_RANKS = 3
 """Ranks. Chosen: of two nobody knows which is unlike."""
 
 
-@symptom(
-    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
-    sources=("bekman_mle",),
-    whole_run=True,
-    background=0.002,
-    as_chosen=True,
-)
 def rank_differs(run: Run) -> Evidence | None:
-    """A rank parts from the others: it takes longer, has a loss that is not finite first, or gets another gradient.
+    """A rank parts from the others: it takes longer, has another gradient, or a loss far above or not finite first.
 
     A gradient norm that was the same on all ranks, as their gradients are averaged, and no longer is, says that they
     train different models. Not this when: all ranks are slow, or slow in turn; there are but two of them and no
@@ -42,7 +37,7 @@ def rank_differs(run: Run) -> Evidence | None:
     judged = [(metric, ranks) for metric, ranks in by_metric(run).items() if len(ranks) >= LEAST_RANKS]
     if not judged:
         raise CannotTell(f"times or losses of {LEAST_RANKS} ranks, each under its own name, are not logged")
-    found = (_broken(run, *one) or _slow(*one) for one in judged)
+    found = (_broken(run, *one) or _astray(run, *one) or _slow(*one) for one in judged)
     return next((one for one in found if one is not None), None)
 
 
@@ -59,6 +54,18 @@ def _broken(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | No
     )
 
 
+def _astray(run: Run, metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
+    one = astray(metric, ranks)
+    if one is None:
+        return None
+    return Evidence(
+        f"{metric} of rank {one.rank} is {figure(one.end)} at the end, and {figure(one.usual)} that of the other "
+        f"{len(ranks) - 1} ranks, which it leaves from {run.place(one.step)} on",
+        steps=(one.step,),
+        values={"rank": one.rank, "end": one.end, "others": one.usual, "ranks": len(ranks)},
+    )
+
+
 def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
     one = slowest(metric, ranks)
     if one is None or one.usual <= 0 or one.level < SLOWER * max(one.others):
@@ -71,3 +78,22 @@ def _slow(metric: str, ranks: Mapping[int, Series]) -> Evidence | None:
         steps=(one.step,),
         values={"rank": one.rank, "level": one.level, "others": one.usual, "ranks": len(ranks)},
     )
+
+
+def rank_computes_otherwise(unlike: Evidence) -> Evidence | None:
+    """A rank differs from the others in its loss or its gradient: it computes something else.
+
+    Not this when: it only takes longer.
+    """
+    return None if "level" in unlike.values else unlike
+
+
+@question(
+    outcome_of(rank_differs, 0.002, "bekman_mle", as_chosen=True),
+    outcome_of(rank_computes_otherwise, 0.3, of="rank_differs", as_chosen=True),
+    any_of=("*rank*", "*gpu*", "*node*", "*worker*", "*device*", "*host*"),
+    whole_run=True,
+)
+def ranks(run: Run) -> Answers:
+    """Compare the ranks, then ask what they differ in."""
+    return with_attribute(told(by_outcome((rank_differs,), run)), "rank_differs", rank_computes_otherwise)

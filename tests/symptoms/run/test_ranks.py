@@ -55,3 +55,17 @@ def test_two_ranks_cannot_tell_which_of_them_is_off() -> None:
 
 def test_what_the_gpus_use_of_memory_is_no_time_or_loss() -> None:
     assert state(NAME, run_of(ranks("gpu{}/memory_gb", [10, 11, 40, 10]))) is State.UNKNOWN
+
+
+def test_a_rank_whose_loss_leaves_the_others_computes_something_else() -> None:
+    losses = ranks("rank{}/loss", [1.0, 1.0, 1.0])
+    assert state(NAME, run_of(losses)) is State.ABSENT
+    losses["rank1/loss"][40:] = 3.0
+    finding = seen(NAME, run_of(losses))
+    assert finding.state is State.PRESENT
+    assert 38 <= finding.steps[0] <= 43
+    assert state("rank_computes_otherwise", run_of(losses)) is State.PRESENT
+
+
+def test_a_rank_that_only_takes_longer_computes_the_same() -> None:
+    assert state("rank_computes_otherwise", run_of(ranks("rank{}/step_time", [0.5, 0.52, 0.9, 0.5]))) is State.ABSENT
