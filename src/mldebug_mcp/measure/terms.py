@@ -17,6 +17,11 @@ LEAST = 5
 """Records in a row at zero, from the first on, and then others mostly not. Chosen: terms are delayed by more."""
 SHORTLY, SHORTLY_OF_RUN = 2, 0.02
 """Records, and share of them, by which a loss is seen to rise after a term set in. Chosen: it may grow."""
+STRIDES, RAISED = 3, 1.2
+"""Different strides that a plan takes at most, and times what it was that it raises. Chosen: rounding makes two of
+one, and the last is cut short."""
+_PLANNED = (Quantity.MARGIN, Quantity.VALUE, Quantity.KL)
+"""Quantities that a setting of a plan may be called by. Chosen: none of them grows in even strides by itself."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
 learnt by heart move it so far."""
@@ -61,6 +66,28 @@ def term_set_in(run: Run, step: float) -> SetsIn | None:
     at, near = int(np.searchsorted(steps, step)), max(SHORTLY, round(SHORTLY_OF_RUN * len(steps)))
     earliest, latest = float(steps[max(0, at - near)]), float(steps[min(len(steps) - 1, at + 1)])
     return next((one for one in terms_set_in(run) if one.last_zero <= latest and one.step >= earliest), None)
+
+
+def planned_rise(run: Run, onset: float, end: float) -> Series | None:
+    """Return what a plan raises between two steps, such as the weight of a term or a margin, if anything is.
+
+    A plan has no noise: it takes few strides, all upward. Counters, clocks and rates, which are planned too, are none
+    of it.
+    """
+    for series in run.series.values():
+        if series.role is not None and series.role.quantity not in _PLANNED:
+            continue
+        value, step = series.finite.value, series.finite.step
+        strides = np.diff(value)
+        if len(value) < 2 * LEAST or not (strides >= 0).all() or step[-1] == value[-1]:
+            continue
+        wide = strides[strides > 0]
+        if len(wide) < LEAST or len({f"{one:.2g}" for one in wide}) > STRIDES:
+            continue
+        before, after = series.finite.at(onset), series.finite.at(end)
+        if before is not None and after is not None and after > RAISED * before >= 0:
+            return series
+    return None
 
 
 def measured_term(run: Run) -> Series | None:

@@ -173,3 +173,10 @@ def test_where_a_little_of_the_training_loss_is_left_the_gap_must_be_wider() -> 
 def test_an_evaluation_that_still_falls_does_not_stay() -> None:
     falling = dict(zip(AT, np.linspace(1.6, 1.0, len(AT)), strict=True))
     assert state(AT_ZERO, run_of(loss=noisy(GONE, 0.1), eval_loss=falling)) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("first", "expected"), [(0.99, State.UNKNOWN), (0.3, State.PRESENT)])
+def test_a_model_whose_answers_are_right_from_the_first_on_comes_trained(first: float, expected: State) -> None:
+    scores = {"accuracy": np.linspace(first, 0.995, 400), "eval_accuracy": dict.fromkeys(AT, 0.955)}
+    run = run_of(scores, loss=np.linspace(0.11, 0.09, 400), eval_loss=dict.fromkeys(AT, 0.19))
+    assert state("eval_gap_wide", run) is expected

@@ -149,3 +149,18 @@ def test_a_score_that_rises_with_its_loss_or_a_loss_that_falls_from_a_peak_is_no
     peak = dict(zip(at, np.geomspace(500, 20, 8).tolist(), strict=True))
     run = run_of(loss=[2.3, 400.0, *np.geomspace(400, 20, 158)], eval_accuracy=stays, eval_loss=peak)
     assert seen("eval_score_behind_loss", run).state is State.ABSENT
+
+
+@pytest.mark.parametrize(("right", "expected"), [(0.9, State.PRESENT), (0.998, State.ABSENT)])
+def test_an_evaluation_loss_far_above_what_its_accuracy_cost_in_training_is_one_of_other_rows_or_of_few(
+    right: float, expected: State
+) -> None:
+    wrong = np.concatenate([np.geomspace(0.6, 1 - right, 60), np.full(60, 1 - right)])
+    evaluated = {step: 1 - right for step in range(60, 121, 10)}
+    run = run_of(
+        {"accuracy": 1 - wrong, "eval_accuracy": {step: right for step in evaluated}},
+        loss=2.5 * wrong,
+        eval_loss={step: 9 * one for step, one in evaluated.items()},
+        kind="supervised",
+    )
+    assert seen("eval_loss_above_its_accuracy", run).state is expected

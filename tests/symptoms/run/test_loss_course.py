@@ -212,3 +212,12 @@ def rising(norm_factor: float = 1.0, at: int = 250) -> Run:
     norm[at:] *= norm_factor
     rate = 1e-3 * np.minimum(np.arange(1, 401) / 40, 0.5 + 0.5 * np.cos(np.arange(400) / 400 * np.pi))
     return run_of(loss=noisy(loss, 0.02), grad_norm=norm, learning_rate=rate)
+
+
+@pytest.mark.parametrize("name", ["margin", "train_beta", "kl_weight"])
+def test_a_loss_that_rises_with_a_weight_that_a_plan_raises_cannot_tell(name: str) -> None:
+    loss = noisy(np.linspace(1.0, 6.0, 80), 0.05)
+    plan = np.minimum(np.arange(80) * 0.05, 3.0)
+    assert state("loss_divergence", run_of({name: plan}, loss=loss)) is State.UNKNOWN
+    assert state("loss_divergence", run_of({name: noisy(plan, 0.02)}, loss=loss)) is State.PRESENT
+    assert state("loss_divergence", run_of({name: np.full(80, 3.0)}, loss=loss)) is State.PRESENT

@@ -19,7 +19,7 @@ from mldebug_mcp.measure.statistics import (
     sample,
     start_level,
 )
-from mldebug_mcp.measure.terms import refuse_new_terms, term_set_in
+from mldebug_mcp.measure.terms import planned_rise, refuse_new_terms, term_set_in
 from mldebug_mcp.symptoms.registry import CannotTell, Evidence
 from mldebug_mcp.text import figure
 
@@ -55,6 +55,10 @@ def loss_divergence(run: Run) -> Evidence | None:
     if _takes_longer(run, loss):
         raise CannotTell("the steps take longer just as the loss rises: their batches may be longer")
     onset, start = float(loss.step[rise.at]), start_level(loss.value)
+    if (plan := planned_rise(run, onset, float(loss.step[-1]))) is not None:
+        raise CannotTell(
+            f"{plan.name} is raised by plan to {figure(plan.finite.value[-1])}, and the loss rises with it"
+        )
     if (term := term_set_in(run, onset)) is not None:
         raise CannotTell(f"{term.name} sets in at {run.place(term.step)}, and the loss rises with it")
     return Evidence(

@@ -46,6 +46,8 @@ GONE, LEFT, LEFT_BY_FAR = 0.05, 0.2, 0.4
 training loss is no more than near zero. Chosen: rows known by heart come to 0.02, and no healthy run does both."""
 FALLS = 0.05
 """Of itself: an evaluation loss that falls by this over the later half still improves. Chosen: twice its scatter."""
+GOOD, ACCURACIES_OF_BOTH = 0.9, ("accuracy", "eval_accuracy")
+"""Accuracies of a model that comes trained. Chosen: one in ten is wrong."""
 _RUINS = ("loss_divergence", "loss_nonfinite", "loss_scale_suspicious", "loss_above_start", "eval_learns_nothing")
 
 
@@ -113,9 +115,12 @@ def eval_gap_wide(run: Run) -> Evidence | None:
     """The evaluation loss lies far above a training loss that is not near zero, throughout the later half.
 
     Not this when: the training loss is near zero; both fall by the same factor all the way, as sums do; evaluation has
-    improved, stays at its best, and is less than three times the training loss.
+    improved, stays at its best, and is less than three times the training loss; nearly all answers of both are right
+    from the first on.
     """
     both = _later(run)
+    if all(name in run and float(run[name].finite.value[:1].min(initial=1)) >= GOOD for name in ACCURACIES_OF_BOTH):
+        raise CannotTell("accuracies begin near 1: the model comes trained, and how it began is not known")
     refuse_another_scale(both.train, both.evaluation)
     begin = epoch_at(run, float(run["loss"].finite.step[0]))
     late = begins_late(run["loss"]) and begins_late(run["eval_loss"]) if begin is None else begin > PASSES
