@@ -67,3 +67,9 @@ def test_an_accuracy_beside_a_known_vocabulary_guesses_among_no_more_than_its_to
 ) -> None:
     run = run_of(loss=decay(100, 9.2, 0.5), accuracy=decay(100, 0.1, 0.8), config={"vocab_size": tokens})
     assert state("initial_loss_high", run) is expected
+
+
+@pytest.mark.parametrize(("r2", "expected"), [(-7e5, State.PRESENT), (-0.4, State.ABSENT)])
+def test_an_r2_far_below_zero_at_first_tells_it_of_a_regression(r2: float, expected: State) -> None:
+    run = run_of({"eval_r2": {5: r2, 10: r2 / 10, 15: r2 / 40}}, loss=decay(20, 4000.0, 60.0), kind="supervised")
+    assert state("initial_loss_high", run) is expected

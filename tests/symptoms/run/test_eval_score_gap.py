@@ -156,9 +156,9 @@ def test_an_evaluation_loss_far_above_what_its_accuracy_cost_in_training_is_one_
     right: float, expected: State
 ) -> None:
     wrong = np.concatenate([np.geomspace(0.6, 1 - right, 60), np.full(60, 1 - right)])
-    evaluated = {step: 1 - right for step in range(60, 121, 10)}
+    evaluated = dict.fromkeys(range(60, 121, 10), 1 - right)
     run = run_of(
-        {"accuracy": 1 - wrong, "eval_accuracy": {step: right for step in evaluated}},
+        {"accuracy": 1 - wrong, "eval_accuracy": dict.fromkeys(evaluated, right)},
         loss=2.5 * wrong,
         eval_loss={step: 9 * one for step, one in evaluated.items()},
         kind="supervised",

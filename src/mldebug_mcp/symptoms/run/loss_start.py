@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mldebug_mcp.logs.run import Run
+from mldebug_mcp.logs.roles import Quantity
+from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.measure.beginning import is_late
 from mldebug_mcp.measure.evaluation import refuse_sums_of_epochs
 from mldebug_mcp.measure.quality import ACCURACIES
@@ -18,6 +19,9 @@ FACTOR, MARGIN = 1.6, 0.5
 """Times ln(n), and nats more, that a sound first loss has at most. Chosen: usual initialisations."""
 FACTOR_OF_TOKENS = 1.35
 """... of a language model from scratch. Chosen: its last layer is drawn small; a second head adds up to 0.3."""
+TIMES_MEAN = 10.0
+"""Times the loss of always answering the mean, at the first evaluation. Chosen: a usual initialisation answers near
+zero, which targets that are scaled have for their mean."""
 UNIGRAM = 0.6
 """Of ln(vocabulary). Chosen: what the frequencies of tokens give."""
 STAYS = 5
@@ -33,6 +37,8 @@ LANGUAGE = {"pretraining": 0.7, "sft": 0.1}
 def initial_loss_high(run: Run) -> Evidence | None:
     """The first training loss lies far above ln(classes or tokens), or, of a model that comes trained, above unigrams.
 
+    An R² at first tells the same of a regression: the loss is 1 - R² times that of always answering the mean.
+
     Not this when: the loss is a sum (`loss_scale_suspicious`), or is no cross-entropy, as one that stays so high.
     """
     loss = run["loss"].finite
@@ -43,7 +49,18 @@ def initial_loss_high(run: Run) -> Evidence | None:
     if any("ctc" in name.lower() for name in run.series):
         raise CannotTell("a CTC loss is a sum over the sequence: it has no scale")
     refuse_sums_of_epochs(run)
-    uniform = uniform_loss(run)
+    explained = next((one.finite for one in run.with_role(Quantity.R2) if len(one.finite)), None)
+    return _above_guess(run) if explained is None else _above_mean(run, explained)
+
+
+def _above_mean(run: Run, explained: Series) -> Evidence | None:
+    times = 1 - float(explained.value[0])
+    beside = f"{explained.name} is {figure(1 - times)} at first: {figure(times)} times the loss of the mean"
+    return _evidence(run, beside, factor=times) if times > TIMES_MEAN else None
+
+
+def _above_guess(run: Run) -> Evidence | None:
+    loss, uniform = run["loss"].finite, uniform_loss(run)
     if uniform is None:
         # An accuracy makes it a classifier, and none has more classes than a vocabulary has tokens.
         if run.kind not in LANGUAGE_MODELS and not any(name in run for name in ACCURACIES):
