@@ -1,10 +1,9 @@
-"""What a log tells of activations: logits, by their maximum or log Z, the spread of embeddings, and codes."""
+"""What a log tells of activations: the logits, by their maximum or log Z, and how far apart embeddings are."""
 
 from __future__ import annotations
 
 import re
 
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
@@ -18,7 +17,6 @@ _SPREAD = re.compile(
     r"[_/]std(?:_mean|_avg)?",
     re.IGNORECASE,
 )
-_RECONSTRUCTION = re.compile(r"(?:.*_)?(?:recon\w*|elbo)(?:_.*)?")
 _APART = re.compile(
     r"(?:.*_)?(?:neg(?:ative)?s?_(?:cos(?:ine)?_)?sim(?:ilarity)?|(?:cos(?:ine)?_)?sim(?:ilarity)?_neg)"
 )
@@ -44,12 +42,6 @@ def spreads_of(run: Run) -> list[Series]:
 def likeness_of_others(run: Run) -> list[Series]:
     """Return the cosines of embeddings of different things that are logged, without what is not finite."""
     return [one.finite for name, one in run.series.items() if _APART.fullmatch(_in_words(name))]
-
-
-def codes_of(run: Run) -> list[Series]:
-    """Return the divergences of the codes of a variational model, which logs its reconstruction as well."""
-    variational = any(_RECONSTRUCTION.fullmatch(_in_words(name)) for name in run.series)
-    return [one.finite for one in run.with_role(Quantity.KL)] if variational else []
 
 
 def _in_words(name: str) -> str:

@@ -21,8 +21,9 @@ FALLS = 0.5
 """... and one that ends at this share of what it was at the first evaluation has fallen far. Chosen by hand."""
 GAINS = 0.02
 """A share of wrong answers that falls by so much of itself still gets better. Chosen: by hand."""
-OF_THE_MEAN = 0.02
-"""R² of answers that tell nothing, at most. Chosen: held-out targets have a mean of their own."""
+OF_THE_MEAN, FAR_WORSE = 0.02, -1.0
+"""R² of answers that tell nothing, at most and at least. Chosen: held-out targets have a mean of their own, and answers
+with twice the variance of the targets are no one answer."""
 _SCORES = (Quantity.BLEU, Quantity.CHRF)
 
 
@@ -50,9 +51,10 @@ def nothing_right(run: Run) -> Series | None:
 
 
 def no_better_than_the_mean(run: Run) -> Series | None:
-    """Return the R² of evaluations that never is above that of one answer for all, the mean of the targets; or None."""
+    """Return the R² of evaluations that is about that of one answer for all, the mean of the targets; or None."""
     for one in run.with_role(Quantity.R2, phase="eval"):
-        if len(one.finite) >= LEAST and float(one.finite.value.max()) <= OF_THE_MEAN:
+        value = one.finite.value
+        if len(value) >= LEAST and float(value.max()) <= OF_THE_MEAN and median(value) > FAR_WORSE:
             return one.finite
     return None
 

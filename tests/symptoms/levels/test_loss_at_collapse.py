@@ -76,3 +76,14 @@ def test_a_divergence_that_lives_is_absent(divergence: np.ndarray) -> None:
 
 def test_a_divergence_of_policies_is_unknown() -> None:
     assert state(NAME, run_of(kl=np.geomspace(1, 1e-4, 40), loss=decay(40))) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("later", "expected"), [(0.004, State.PRESENT), (1.2, State.ABSENT)])
+def test_a_variational_code_that_holds_nothing_of_its_input_has_collapsed(later: float, expected: State) -> None:
+    columns = {"recon_loss": decay(60, 28, 26), "kl": decay(60, 0.06, later)}
+    assert state("loss_at_collapse", run_of(columns, loss=decay(60, 28, 26))) is expected
+
+
+def test_a_divergence_from_a_teacher_that_comes_to_nothing_is_no_collapse() -> None:
+    run = run_of({"kl": decay(60, 0.06, 0.004)}, loss=decay(60, 28, 26))
+    assert state("loss_at_collapse", run) is not State.PRESENT

@@ -80,17 +80,6 @@ def test_embeddings_of_one_length_that_keep_a_seventh_of_their_spread_have_come_
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of({"emb_std": decay(60, 4.87, 0.69, 5)})) is State.ABSENT
 
 
-@pytest.mark.parametrize(("later", "expected"), [(0.004, State.PRESENT), (1.2, State.ABSENT)])
-def test_a_variational_code_that_holds_nothing_of_its_input_has_collapsed(later: float, expected: State) -> None:
-    columns = {"recon_loss": decay(60, 28, 26), "kl": decay(60, 0.06, later)}
-    assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(columns, loss=decay(60, 28, 26))) is expected
-
-
-def test_a_divergence_from_a_teacher_that_comes_to_nothing_is_no_collapse() -> None:
-    run = run_of({"kl": decay(60, 0.06, 0.004)}, loss=decay(60, 28, 26))
-    assert state(NAME_EMBEDDING_SPREAD_GONE, run) is State.UNKNOWN
-
-
 def test_without_either_it_cannot_be_told() -> None:
     assert state(NAME_EMBEDDING_SPREAD_GONE, run_of(loss=decay(100), reward_std=decay(100, 0.1, 0.0))) is State.UNKNOWN
 

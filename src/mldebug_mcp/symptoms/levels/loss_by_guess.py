@@ -53,7 +53,7 @@ USUAL_BATCHES = tuple(2**power for power in range(3, 17))
 """Chosen: from 8 to 65,536."""
 AT_LEVEL, SPREAD = 0.005, 0.01
 """How near to it an embedding's loss stays, and how little it varies. Chosen: hard triplets go up and down about it."""
-GONE = 0.02
+GONE, LEFT = 0.02, 0.25
 """Nats, and share of its highest, below which a divergence from the prior is gone. Chosen: a code in use has more."""
 _DIVERGENCE = re.compile(r"(?:train[_/])?(?:vae_)?kl(?:d|_loss|_div(?:ergence)?(?:_loss)?)?")
 _RECONSTRUCTION = re.compile(r"recon|(?:^|_)rec(?:_|$)|vae_r_loss")
@@ -197,7 +197,7 @@ def _is_divergence(run: Run, name: str) -> bool:
 
 def _vanishes(value: Floats, later: Floats) -> bool:
     highest = float(value.max())
-    gone = float(later.min()) >= 0 and float(later.max()) <= GONE * min(1.0, highest)
+    gone = float(later.min()) >= 0 and float(later.max()) <= min(GONE, LEFT * highest)
     return highest > 0 and gone and float(value[-1]) <= 2 * median(later)
 
 

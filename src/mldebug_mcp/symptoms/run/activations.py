@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
-from mldebug_mcp.measure.activations import codes_of, is_log_z, likeness_of_others, logits_of, spreads_of
+from mldebug_mcp.measure.activations import is_log_z, likeness_of_others, logits_of, spreads_of
 from mldebug_mcp.measure.statistics import blocks, median
 from mldebug_mcp.measure.turning import fails_at
 from mldebug_mcp.symptoms.readings import ask_in_turn, reading
@@ -33,8 +32,6 @@ ALIKE = 0.98
 DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
 """Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
 and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
-NO_CODE = 0.05
-"""Nats that the code of a row holds of it. Chosen: the least that a code of a few classes needs is 0.7."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
@@ -73,13 +70,11 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
 def embedding_spread_gone(run: Run) -> Evidence | None:
     """All inputs have nearly one embedding: their spread falls to next to nothing, or those of different things agree.
 
-    So it is where the divergence of a variational model comes to nothing. Not this when: the spread was as small from
-    the start; they agree at first alone.
+    Not this when: the spread was as small from the start; they agree at first alone.
     """
     found = (
         *(_vanishes(run, one) for one in spreads_of(run) if len(one) >= LEAST),
         *(_agree(run, one) for one in likeness_of_others(run) if len(one) >= LEAST),
-        *(_holds_nothing(run, one) for one in codes_of(run) if len(one) >= LEAST),
     )
     if not found:
         raise CannotTell("neither the spread of embeddings nor the likeness of different ones is logged")
@@ -109,20 +104,11 @@ def _agree(run: Run, likeness: Series) -> Evidence | None:
     return Evidence(said, steps=(since,), values={"later": median(later)})
 
 
-def _holds_nothing(run: Run, code: Series) -> Evidence | None:
-    later = code.value[2 * len(code) // 3 :]
-    if not 0 <= median(later) <= float(later.max()) < NO_CODE:
-        return None
-    since = float(code.step[2 * len(code) // 3])
-    said = f"{code.name} is {figure(median(later))} nats from {run.place(since)} on: the code tells of no input"
-    return Evidence(said, steps=(since,), values={"later": median(later)})
-
-
 ask_in_turn(
     "activations",
     # Few runs log their logits, so that the priors of causes, which are shares of all runs, come too low here.
     reading(logits_grow, needs=("loss",), sources=("small_scale_proxies",), background=0.001, as_chosen=True),
     reading(embedding_spread_gone, not_for=("preference", "pretraining", "sft"), background=0.002),
-    any_of=("loss", "*std*", "*sim*", Quantity.KL),
+    any_of=("loss", "*std*", "*sim*"),
     not_for=POLICIES,
 )
