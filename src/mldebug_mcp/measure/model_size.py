@@ -13,7 +13,7 @@ QUICK = 0.025
 """Seconds of an optimizer's step. Chosen: one of 1e8 parameters takes 6e8 operations for a token, and as much memory
 is read and written for its optimizer as takes a fast device a hundredth of a second."""
 FLOPS = 6
-"""Operations of training for each parameter and token (Kaplan et al. 2020, arXiv 2001.08361)."""
+"""Operations of training for each parameter and token. Source: Kaplan et al. 2020, arXiv 2001.08361."""
 TOTAL_FLOPS, STEPS_A_SECOND = "total_flos", "train_steps_per_second"
 """What the Trainer sums up at the end of a run."""
 GUESSED, WIDE = 0.15, 2.2
