@@ -177,6 +177,11 @@ def test_an_evaluation_that_still_falls_does_not_stay() -> None:
 
 @pytest.mark.parametrize(("first", "expected"), [(0.99, State.UNKNOWN), (0.3, State.PRESENT)])
 def test_a_model_whose_answers_are_right_from_the_first_on_comes_trained(first: float, expected: State) -> None:
-    scores = {"accuracy": np.linspace(first, 0.995, 400), "eval_accuracy": dict.fromkeys(AT, 0.955)}
-    run = run_of(scores, loss=np.linspace(0.11, 0.09, 400), eval_loss=dict.fromkeys(AT, 0.19))
+    scored = {"accuracy": np.linspace(first, 0.995, 400)}
+    run = run_of(
+        scored,
+        eval_accuracy=dict.fromkeys(AT, 0.955),
+        loss=np.linspace(0.11, 0.09, 400),
+        eval_loss=dict.fromkeys(AT, 0.19),
+    )
     assert state("eval_gap_wide", run) is expected
