@@ -8,7 +8,7 @@ from mldebug_mcp.logs.roles.lexicon import PHASES
 from mldebug_mcp.logs.roles.words import pieces_of
 from mldebug_mcp.logs.run import Run, Series
 
-_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|abs_max))?)")
+_LOGITS = re.compile(r"(?:.*_)?(?:log_?z|z_loss|(?:max_)?(?:attn_|attention_)?logits?(?:_(?:max|norm|mean|abs_?max))?)")
 _LOG_Z = re.compile(r"log_?z")
 """The one of them that no answer needs to grow, as a constant in all logits leaves the answer as it is."""
 _NOT = re.compile(r"chosen|rejected|scale|eval")

@@ -33,6 +33,8 @@ class SlowSteps:
         count: How many there are.
         cost: The share of all time that they take beyond the usual.
         period: Their distance, where it is a fixed one, or multiples of it.
+        at: All of them, shape (count,).
+        beyond: What they take beyond the usual, in the unit of the times.
     """
 
     first: float
@@ -41,6 +43,8 @@ class SlowSteps:
     count: int
     cost: float
     period: float | None
+    at: Floats
+    beyond: float
 
 
 def slow_steps(times: Series) -> SlowSteps | None:
@@ -59,7 +63,16 @@ def slow_steps(times: Series) -> SlowSteps | None:
         count=len(slow),
         cost=float(np.sum((times.value - usual)[slow]) / np.sum(times.value)),
         period=_period(times.step[slow]),
+        at=times.step[slow],
+        beyond=float(np.sum((times.value - usual)[slow])),
     )
+
+
+def wait_of(slow: SlowSteps, waits: Series) -> float:
+    """Return the share of what slow steps take beyond the usual that is a wait beyond the usual one, 0 to 1."""
+    found = np.isin(waits.step, slow.at)
+    beyond = np.maximum(waits.value[found] - median(waits.value), 0)
+    return min(1.0, float(np.sum(beyond)) / slow.beyond) if slow.beyond > 0 else 0.0
 
 
 def _period(steps: Floats) -> float | None:

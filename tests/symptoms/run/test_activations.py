@@ -89,3 +89,9 @@ def test_logits_that_grow_on_without_end_while_the_loss_falls_are_present() -> N
     assert state("logits_grow", grows) is State.PRESENT
     settles = run_of({"logz": 15.5 - 13.7 * np.exp(-np.arange(36) / 5)}, loss=decay(36, 1.8, 0.1))
     assert state("logits_grow", settles) is State.ABSENT
+
+
+@pytest.mark.parametrize(("end", "expected"), [(970.0, State.PRESENT), (60.0, State.ABSENT)])
+def test_attention_logits_that_grow_on_to_hundreds_drift(end: float, expected: State) -> None:
+    run = run_of({"attn_logit_max": np.linspace(2.0, end, 36)}, loss=decay(36, 4.0, 1.9))
+    assert state("logits_grow", run) is expected

@@ -207,3 +207,10 @@ def test_a_loss_no_network_reaches_is_high_though_returns_are_as_large() -> None
     assert state("value_loss_high", run_of(large, reward=earned, kind="rl")) is State.PRESENT
     explained = {**large, "train/explained_variance": np.full(60, 0.6)}
     assert state("value_loss_high", run_of(explained, reward=earned, kind="rl")) is State.ABSENT
+
+
+@pytest.mark.parametrize(("end", "expected"), [(0.001, State.PRESENT), (0.3, State.ABSENT)])
+def test_a_critic_that_comes_to_explain_nothing_any_more_is_worse_than_it_was(end: float, expected: State) -> None:
+    worth = np.concatenate([np.linspace(0.1, 0.8, 30), np.linspace(0.8, end, 20), np.full(50, end)])
+    run = run_of({"explained_variance": worth}, reward=noisy(np.full(100, -50.0), 3.0), kind="ppo")
+    assert state("explained_variance_low", run) is expected

@@ -94,3 +94,12 @@ def test_a_few_records_in_which_a_policy_first_learns_do_not_make_the_share_high
     ratio = np.zeros(28)
     ratio[3:6] = 0.7
     assert state("clip_ratio_high", run_of(clip_ratio=ratio, reward=np.linspace(0, 1, 28), kind="rl")) is State.ABSENT
+
+
+@pytest.mark.parametrize(("times", "expected"), [(3.0, State.ABSENT), (40.0, State.PRESENT)])
+def test_a_divergence_that_comes_to_many_times_what_is_too_large_runs_away(times: float, expected: State) -> None:
+    limit = seen("kl_high", run_of(kl=np.geomspace(0.01, 1e4, 60), kind="grpo")).values["limit"]
+    assert limit is not None
+    run = run_of(kl=np.geomspace(0.01, times * limit, 60), kind="grpo")
+    assert state("kl_high", run) is State.PRESENT
+    assert state("kl_runs_away", run) is expected

@@ -165,3 +165,11 @@ def test_steps_that_come_to_take_twice_as_long_are_more_than_other_work_on_the_m
 def test_steps_that_come_to_take_far_longer_are_seen_in_a_dozen_records(pace: list[float]) -> None:
     assert state("step_time_grows", run_of(step_time=[1.0, *pace])) is State.PRESENT
     assert state("step_time_grows", run_of(step_time=[1.0, *pace[::-1]])) is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("wait", "expected"), [(0.9, State.PRESENT), (0.01, State.ABSENT)])
+def test_slow_steps_that_wait_for_data_are_told_from_others(wait: float, expected: State) -> None:
+    times, waits = np.full(200, 0.2), np.full(200, 0.01)
+    times[10::8], waits[10::8] = 1.2, wait
+    run = run_of(step_time=times, data_time=waits)
+    assert state("slow_steps_wait", run) is expected

@@ -29,17 +29,18 @@ OF_UNITS = 0.5
 """Highest spread that embeddings of length one have: a larger one may fall for many reasons. Chosen: half in one."""
 ALIKE = 0.98
 """Cosine of embeddings of different things. Chosen: at their start untrained nets may make all inputs this alike."""
-DOUBLES, LATELY, FAR = 2.0, 1.15, 10.0
+DOUBLES, LATELY, FAR, FAR_OF_MOST = 2.0, 1.15, 10.0, 100.0
 """Growth from the second quarter on, and over the last quarter, of logits that do not settle while the loss falls on,
-and what they have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in 20,000."""
+and what log Z and others have come to. Chosen: those of sound runs flatten with their loss, and 10 leaves one wrong in
+20,000."""
 POLICIES = ("grpo", "ppo", "rl")
 
 
 def logits_grow(run: Run) -> Evidence | None:
     """The logits, their maximum or their log Z grow over the run, up to where the loss turns or is no longer finite.
 
-    Or log Z has doubled and grows on as steadily at the end. Not this when: the loss goes on falling and they flatten,
-    because logits grow as long as something is learnt.
+    Or they have doubled to far more than answers need, and grow on as steadily at the end. Not this when: the loss goes
+    on falling and they flatten, because logits grow as long as something is learnt.
     """
     logged = logits_of(run)
     if not logged:
@@ -58,9 +59,8 @@ def _growth(run: Run, logits: Series, fails: float | None) -> Evidence | None:
     late, early = float(level[-1]), median(level[len(level) // QUARTER : len(level) // 2])
     if early <= 0 or late < GROWS * early or (np.diff(level[len(level) // 2 :]) > 0).mean() < RISING:
         return None
-    if fails is None and not is_log_z(logits):
-        return None
-    if fails is None and (late < max(FAR, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
+    far = FAR if is_log_z(logits) else FAR_OF_MOST
+    if fails is None and (late < max(far, DOUBLES * early) or late < LATELY * float(level[-1 - len(level) // QUARTER])):
         return None
     there = "where the loss fails" if fails is not None else "the end of the log, as steadily as before"
     said = f"{logits.name} grows from {figure(early)} to {figure(late)} up to {run.place(end)}, {there}"

@@ -25,9 +25,9 @@ LEAST_RECORDS, LEAST_EXPLAINED = 8, 20
 TIMES, TIMES_GROWING, STILL_GROWS, TIMES_AT_ONCE = 10.0, 3.0, 1.5, 100.0
 """Times the largest value that returns explain; where values still grow by the third over the later half; from few
 records. Chosen: scaled rewards and a bonus for entropy make some times of it."""
-WORSE_THAN_CONSTANT, HAD_EXPLAINED, LASTING = -0.1, 0.4, 0.8
-"""A level kept below that of a constant, or lost from the second; the share of records below zero. Chosen: no noise of
-a few batches."""
+WORSE_THAN_CONSTANT, HAD_EXPLAINED, LOST, LASTING = -0.1, 0.4, 0.02, 0.8
+"""A level kept below that of a constant, or lost from the second to the third; the share of records below zero. Chosen:
+no noise of a few batches."""
 NOTHING, ALWAYS = 0.01, 0.95
 """An explained variance that is none, in this share of all records from the first on. Chosen: rounding and chance."""
 
@@ -136,7 +136,7 @@ def explained_variance_low(run: Run) -> Evidence | None:
     worth = _explained(run)
     highest = max(worth.late, worth.end)
     stays = highest < WORSE_THAN_CONSTANT and worth.below >= LASTING
-    if not stays and not (worth.best >= HAD_EXPLAINED and highest < 0):
+    if not stays and not (worth.best >= HAD_EXPLAINED and highest < LOST):
         return None
     learns = seems_to_learn(run)
     return Evidence(

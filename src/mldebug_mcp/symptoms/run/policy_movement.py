@@ -11,7 +11,7 @@ from mldebug_mcp.measure.rewards import averaged, trend
 from mldebug_mcp.measure.statistics import blocks, departure, highest_level, median
 from mldebug_mcp.symptoms.readings import outcome_of
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
-from mldebug_mcp.symptoms.telling import by_outcome, first_seen
+from mldebug_mcp.symptoms.telling import by_outcome, first_seen, with_attribute
 from mldebug_mcp.text import counted, figure
 
 NO_KL = 0.05
@@ -20,6 +20,8 @@ JUMP, JUMP_FACTOR = 0.3, 5.0
 """KL of a single update that is too large, and times the median. Chosen: beyond the scatter of sound updates."""
 TIMES_AT_ONCE = 10.0
 """Times the limit, for which one record is enough. Chosen: by hand."""
+RUNS_AWAY = 10.0
+"""Times the limit. Chosen: estimates of a few rare tokens do not keep so much."""
 MOVES = ("approx_kl", "kl", "clip_ratio")
 """What is above zero as soon as a policy has taken one step away from the one that sampled, or from its reference."""
 STILL_RECORDS, STILL = 10, 1e-6
@@ -125,6 +127,15 @@ def _judge(run: Run, one: Divergence) -> Evidence | None:
     )
 
 
+def kl_runs_away(far: Evidence) -> Evidence | None:
+    """The KL divergence comes to ten times what is far too large already.
+
+    Not this when: it is a few times above; it jumps and comes back.
+    """
+    level = far.values.get("level") or 0.0
+    return far if level > RUNS_AWAY * (far.values["limit"] or level) else None
+
+
 def _sustained(run: Run, one: Divergence, level: float) -> Evidence:
     series, above = one.series, one.series.value > one.limit
     # The first of two values in a row that exceed the limit.
@@ -179,6 +190,7 @@ def _moves(run: Run) -> str | None:
 @question(
     outcome_of(importance_ratio_off, 0.006, "axolotl_stability", "trl_docs"),
     outcome_of(kl_high, 0.005, "axolotl_stability", "remote_gpu_trainer", "schulman_nuts_talk"),
+    outcome_of(kl_runs_away, 0.2, "trl_docs", of="kl_high"),
     outcome_of(clip_ratio_high, 0.008, "axolotl_stability", needs=("clip_ratio",)),
     outcome_of(policy_stands_still, 0.004, follows=("reward_std_zero",)),
     any_of=("kl", "approx_kl", "loss_kl", "clip_ratio", *RATIOS),
@@ -186,4 +198,5 @@ def _moves(run: Run) -> str | None:
 )
 def policy_movement(run: Run) -> Answers:
     """Ratios first, which tell what KL and clipping follow from; a policy that stands still last."""
-    return first_seen(by_outcome((importance_ratio_off, kl_high, clip_ratio_high, policy_stands_still), run))
+    judges = (importance_ratio_off, kl_high, clip_ratio_high, policy_stands_still)
+    return with_attribute(first_seen(by_outcome(judges, run)), "kl_high", kl_runs_away)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.logs.run import Run, Series
 from mldebug_mcp.logs.settings.facts import POLICIES
 from mldebug_mcp.measure.pace import CLOCKS, LEAST_RECORDS, PACES, clocked_times, step_times
-from mldebug_mcp.measure.slow_steps import SLOW, slow_steps
+from mldebug_mcp.measure.slow_steps import SLOW, slow_steps, wait_of
 from mldebug_mcp.measure.statistics import blocks, departure, end_level, median, monotone
 from mldebug_mcp.symptoms.readings import first_of, outcome_of, reading
 from mldebug_mcp.symptoms.registry import Answers, CannotTell, Evidence, question
@@ -24,6 +25,8 @@ FEW, FEW_FACTOR = 8, 1.5
 STEADILY = 0.6
 """Rank correlation of the times of a few records with their order. Chosen: a step up in the middle has 0.75, eight in
 any order have 0.6 once in 20."""
+MOSTLY = 0.6
+"""Share of the time beyond the usual. Chosen: more than a half, with noise."""
 TWICE = 2.0
 """Growth that is seldom the machine's own. Chosen: other work on it makes steps up to 1.7 times as long for good."""
 LEAST_COST = 0.02
@@ -115,11 +118,30 @@ def step_time_doubles(slower: Evidence) -> Evidence | None:
     return None if factor < TWICE else Evidence(f"steps come to take {figure(factor)} times as long", slower.steps)
 
 
+def slow_steps_wait(spikes: Evidence, run: Run) -> Evidence | None:
+    """The steps that take far longer wait for their data.
+
+    Not this when: what they take beyond the usual is no wait; the wait for data is not logged in the same unit.
+    """
+    waits = next(run.with_role(Quantity.DATA_TIME, phase="train"), None)
+    times = next(run.with_role(Quantity.STEP_TIME, phase="train"), None)
+    slow = slow_steps(times.finite) if times is not None and waits is not None else None
+    if slow is None or waits is None:
+        raise CannotTell("not logged: how long each step takes, and how long it waits for data")
+    share = wait_of(slow, waits.finite)
+    if share < MOSTLY:
+        return None
+    said = f"waiting for data is {share:.0%} of what the slow steps take beyond the usual"
+    return Evidence(said, spikes.steps, {"share": share})
+
+
 @question(
     *(one.outcome for one in READINGS),
     outcome_of(step_time_doubles, 0.1, "llama3", of="step_time_grows"),
+    outcome_of(slow_steps_wait, 0.1, "tuning_playbook", of="step_time_spikes", as_chosen=True),
     any_of=(*PACES, *CLOCKS),
 )
 def step_time(run: Run) -> Answers:
     """Compare the end with the beginning, then each step with those around it."""
-    return with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)
+    answers = with_attribute(first_of(run, READINGS), "step_time_grows", step_time_doubles)
+    return with_attribute(answers, "step_time_spikes", slow_steps_wait, run)
