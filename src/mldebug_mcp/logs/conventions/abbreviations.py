@@ -33,6 +33,8 @@ _SURE = frozenset({
 """What is logged where a policy learns; a divergence alone may be that of a variational model or of a student."""
 _DIVERGENCES = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL})
 _AGENTS = frozenset({Quantity.EPISODE, Quantity.EPISODE_LENGTH, Quantity.EXPLORATION})
+_TELLING = frozenset({"r", "r std", "rm", "h", "ev", "pg", "pi", "vf", "dead groups"})
+"""Abbreviations that tell together that a policy learns: `eps` and `clip` may be those of private gradients."""
 LEAST_OF_A_POLICY = 2
 """Abbreviations of what a policy logs that tell that one learns, where no name does in full; chosen by hand."""
 
@@ -257,7 +259,7 @@ def _is_of_pairs(log: _Log) -> bool:
 def _is_of_a_policy(log: _Log) -> bool:
     """Say whether a policy learns from rewards."""
     sure = _SURE & log.quantities
-    abbreviated = {_OF_A_POLICY[word].name for word in log.words if word in _OF_A_POLICY and word not in ("p", "t")}
+    abbreviated = {_OF_A_POLICY[word].name for word in log.words & _TELLING}
     if sure - _DIVERGENCES:
         return True
     return len(abbreviated) + bool(sure) >= LEAST_OF_A_POLICY

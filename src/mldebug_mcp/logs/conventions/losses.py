@@ -11,7 +11,7 @@ from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, is_trai
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
 from mldebug_mcp.logs.roles.lexicon import SET_ASIDE
-from mldebug_mcp.logs.roles.meanings import NAMED_LOSSES
+from mldebug_mcp.logs.roles.meanings import METHODS, NAMED_LOSSES
 from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
@@ -75,7 +75,7 @@ def named_loss(columns: Columns) -> str | None:
 
 def _is_called_by_name(bare: str) -> bool:
     """Say whether words are those of a loss that goes without the word: `infonce`, "gen mlm"."""
-    return not NAMED_LOSSES.isdisjoint(bare.split("_")) and is_training_loss(bare)
+    return not (NAMED_LOSSES | METHODS).isdisjoint(bare.split("_")) and is_training_loss(bare)
 
 
 def _is_held_out(name: str) -> bool:

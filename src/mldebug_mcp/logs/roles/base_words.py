@@ -70,6 +70,8 @@ def all_of(every: frozenset[str], words: Words) -> Read | None:
 
 def _alone(every: frozenset[str], words: Words) -> Read | None:
     """Return the quantity that words are where no other stands in the name."""
+    if words.statistic not in ("", "mean"):
+        return None
     for attempt in (every, every - lexicon.SOFT):
         if (quantity := meanings.ALONE.get(attempt)) is not None:
             return Read(quantity, extra=1 + len(every) - len(attempt))
@@ -77,6 +79,8 @@ def _alone(every: frozenset[str], words: Words) -> Read | None:
         return Read(Quantity.CORRELATION)  # elsewhere a temperature
     if words.unit in lexicon.SHARES and (shared := meanings.SHARED.get(every)) is not None:
         return Read(shared)
+    if words.unit_leads:
+        return None  # "GiB GPU" of a sentence
     in_bytes = every <= meanings.IN_BYTES and words.unit in lexicon.GIB and len(words.unit) > 1
     return Read(Quantity.DEVICE_MEMORY, extra=1) if in_bytes else None
 
@@ -86,6 +90,8 @@ def called_by_name(words: Words) -> Read | None:
 
     It is a part of the loss for all that a name can say; of a log that has no other, it is the loss.
     """
+    if words.base[-1] == "em":
+        return Read(Quantity.ACCURACY, " ".join(words.base), extra=len(words.base))
     every = frozenset(words.base) - lexicon.SOFT
     others = every - meanings.OF_A_LOSS_TOO - meanings.NAMED_LOSSES
     if (
@@ -95,7 +101,7 @@ def called_by_name(words: Words) -> Read | None:
     ):
         return None
     named = not meanings.NAMED_LOSSES.isdisjoint(words.last) and meanings.CONCEPTS.isdisjoint(others)
-    if named or (len(every) == 1 and every <= meanings.PARTS_OF_A_LOSS):
+    if named or (len(every) == 1 and every <= meanings.PARTS_OF_A_LOSS | meanings.METHODS):
         return Read(Quantity.LOSS, " ".join(words.base), extra=len(every))
     return None
 

@@ -31,13 +31,14 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
-_NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
+_NAMING = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
     *meanings.MEANINGS,
     *meanings.ALONE,
     *meanings.TIMED,
     *(phrase for phrase, meaning in lexicon.PHRASES.items() if meaning != "eval"),
     meanings.NAMED_LOSSES,
     meanings.PARTS_OF_A_LOSS,
+    meanings.METHODS,
 )
 """Words of which each name with a role has one: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
@@ -68,7 +69,7 @@ _SUMMANDS = (
     }
 )
 """What losses are called in a sum of them, or behind an L."""
-_POWER = re.compile(r"(?P<name>.*?\w)(?:[ _]*[x×*·] ?|\()(?P<power>1e[+-]?\d{1,2})\)?")
+_POWER = re.compile(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
 _LETTER = re.compile(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
 _OF_A_UNIT = re.compile(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
 """Units that tell what a name is of which no word does: "GB peak", `gpu%`."""
@@ -146,18 +147,21 @@ def role_of(name: str) -> Role | None:
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
     return (
         _sum_of_losses(written)
+        or _of_letter(written)
         or _parsed(written)
         or _idiom_inside(known)
         or _rate_of_schedule(name)
         or _gradient_of(name)
-        or _of_letter(written)
     )
 
 
 def _without_power(name: str) -> tuple[str, float]:
     """Return a name without the power of ten that its values are given in, and that: `lr x1e-4`, `lr(1e-3)`."""
     match = _POWER.fullmatch(name)
-    return (name, 1.0) if match is None else (match["name"], float(match["power"]))
+    if match is None:
+        return name, 1.0
+    power = float(match["power"])
+    return match["name"], power if power <= 1 else 1 / power  # "lr*1e5" is five powers too large
 
 
 def _sum_of_losses(name: str) -> Role | None:
@@ -328,6 +332,8 @@ def _is_another(quantity: Quantity, words: Words) -> bool:
     """Say whether words beside those of a quantity make another of it, which goes by the same name."""
     if quantity is Quantity.LOSS and words.base[-1] == "score":
         return True
+    if quantity is not Quantity.LEARNING_RATE and {"learning", "rate"} <= set(words.base):
+        return True  # `lr_critic`
     return not meanings.OTHERS.get(quantity, frozenset()).isdisjoint(words.base)
 
 

@@ -10,12 +10,12 @@ from mldebug_mcp.logs.roles.word_lists import grouped, lines
 
 PHASES = grouped(
     "train: trainings entrenamiento entrainement treinamento treino addestramento 训练 訓練 学習 학습 훈련",
-    "eval: validierung validierungs pruf zuruckgehalten validacion validacao validazione prueba teste 验证 驗證 测试 "
-    "測試 评估 評估 検証 テスト 評価 검증 테스트 평가",
+    "eval: validierung validierungs pruf zuruckgehalten validacion validacao validazione prueba teste "
+    "验证 驗證 测试 測試 评估 評估 検証 テスト 評価 검증 테스트 평가",
 )
 STATISTICS = grouped(
-    "mean: mittel mittlere mittlerer mittleres durchschnitt durchschnittliche durchschnittlicher media "
-    "medio promedio moyenne moyen 平均 평균",
+    "mean: mittel mittlere mittlerer mittleres durchschnitt durchschnittliche durchschnittlicher media medio "
+    "promedio moyenne moyen 平均 평균",
     "std: standardabweichung 標準偏差 标准差 표준편차",
     "max: maximo maximale 最大 최대",
     "min: minimo minimale 最小 최소",
@@ -24,7 +24,8 @@ STATISTICS = grouped(
 SYNONYMS = grouped(
     *lines("""
     loss: verlust verluste perdida perdidas perda perdita perte pertes 损失 損失 ロス 손실
-    accuracy: genauigkeit exactitud exatidao acuracia accuratezza exactitude 准确率 正确率 准确度 精度 正解率 正答率 정확도
+    accuracy: genauigkeit exactitud exatidao acuracia accuratezza exactitude
+    accuracy: 准确率 正确率 准确度 精度 正解率 正答率 정확도
     precision: prazision precisao precisione 精确率 查准率 適合率 정밀도
     recall: trefferquote sensibilidad exhaustividad rappel 召回率 查全率 再現率 재현율
     iou: 交并比
@@ -38,14 +39,16 @@ SYNONYMS = grouped(
     gradient: gradienten gradiente gradientes 梯度 勾配 기울기 그래디언트
     norm: norma norme 范数 範數 ノルム 노름
     weight: gewichte pesos poids 权重 重み 가중치
-    step: schritt paso passo etape iteracion iteracao iterazione 步 步数 迭代 迭代次数 ステップ イテレーション 스텝
+    step: schritt paso passo etape iteracion iteracao iterazione
+    step: 步 步数 迭代 迭代次数 ステップ イテレーション 스텝
     steps: schritte pasos passos etapes
     epoch: epoche epochen epoca epocas epoque epoques 轮 轮次 轮数 エポック 에폭 에포크
     episode: episoden episodio episodios 回合 エピソード 에피소드
     time: zeit dauer tiempo tempo duracion duracao durata temps duree 时间 耗时 用时 時間 所要時間 시간
     elapsed: vergangen vergangene transcurrido decorrido trascorso ecoule 経過 경과
     elapsed time: laufzeit
-    remaining: rest verbleibend verbleibende restante restant rimanente 剩余 残り 남은
+    remaining time: restzeit
+    remaining: verbleibend verbleibende restante restant rimanente 剩余 残り 남은
     memory: speicher memoria memoire メモリ 메모리
     gpu: grafik
     gpu memory: 显存
@@ -66,7 +69,7 @@ SYNONYMS = grouped(
     clip: recorte 裁剪
     batch: lote 批次 バッチ 배치
     samples: beispiele bilder muestras amostras 样本 样本数 サンプル
-    tokens: jeton jetons トークン 토큰
+    tokens: jeton jetons 词元 トークン 토큰
     discriminator: 判别器 識別器
     generator: 生成器
     real: 真
@@ -82,7 +85,8 @@ SYNONYMS = grouped(
     of: de du del der des の 的
     s: sek sekunde sekunden segundos secondes secondi 秒 초
     ms: 毫秒 ミリ秒
-    min: minuten minutos 分钟
+    min: minuten minutos 分钟 分 분
+    used: 占用
     h: stunden horas heures 小时
     万: 萬
     """)
@@ -130,6 +134,7 @@ STEMS = grouped(
     ms: мс
     min: мин
     h: ч час
+    gpu: гпу
     gb: гб
     mb: мб
     """)

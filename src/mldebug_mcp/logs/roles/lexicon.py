@@ -80,7 +80,7 @@ SPOILERS = all_of("""
     weight coefficient scale decay type limit threshold alpha beta gamma lambda warmup target clip budget patience
     schedule factor mult multiplier enabled interval every freq frequency ratio size window range path file dir mode
     name seed version epsilon improvement delta cap final initial start end init warm at annealing before after
-    until left remaining smoothing reduction rank mismatch non momentum sign signs agree agreement δ recovered
+    until left remaining smoothing reduction mismatch non momentum sign signs agree agreement δ recovered
 """)
 """Words that make a setting, or something else, of a name that would be that of a part."""
 
@@ -217,7 +217,7 @@ SYNONYMS = grouped(
     d x: dx
     g z: gz
     d g z: dgz
-    prob:
+    prob: probability
     f1: fscore idf1 macrof1 microf1
     auc: auroc aucroc roc prauc aucpr auprc mauc gauc
     precision: ppv

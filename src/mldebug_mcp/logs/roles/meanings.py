@@ -9,7 +9,7 @@ MEANINGS: dict[frozenset[str], Q] = {
     frozenset(expression.split()): quantity
     for quantity, expressions in {
         Q.LOSS: "loss, cross entropy loss, cost",
-        Q.ACCURACY: "em, accuracy, accuracies, top, top accuracy",
+        Q.ACCURACY: "accuracy, accuracies, top, top accuracy",
         Q.TOKEN_ACCURACY: "token accuracy",
         Q.PERPLEXITY: "perplexity, lm perplexity loss",
         Q.BITS: "bpb, bits dim, bits byte, bits char, bits token",
@@ -60,14 +60,14 @@ MEANINGS: dict[frozenset[str], Q] = {
         "policy pg loss",
         Q.ENTROPY: "entropy, policy entropy, approx entropy",
         Q.ENTROPY_LOSS: "entropy loss",
-        Q.KL: "kl, kl div, policy kl",
+        Q.KL: "kl, kl div, policy kl, kl ref, kl reference, kl π ref",
         Q.APPROXIMATE_KL: "approx kl, policy approx kl",
         Q.CLIP_FRACTION: "clip fraction, policy clip fraction, pg clip fraction, policy pg clip fraction",
         Q.EXPLAINED_VARIANCE: "explained, value explained",
         Q.ADVANTAGE: "advantage, policy advantage",
         Q.EXPLORATION: "exploration rate",
         Q.EPISODE_LENGTH: "episode length, ep length, episode steps",
-        Q.COMPLETION_LENGTH: "generator length, completion length, completion length tokens, generator tokens samples",
+        Q.COMPLETION_LENGTH: "completion length, completion length tokens, generator tokens samples",
         Q.PROMPT_LENGTH: "prompt length, prompt length tokens",
         Q.CLIPPED_COMPLETIONS: "truncated fraction, completion truncated fraction, completion clip fraction, "
         "completion length clip fraction",
@@ -157,10 +157,12 @@ SHARED: dict[frozenset[str], Q] = {
 """What a share is of where only the sign tells that it is one: `gpu%`."""
 NAMED_LOSSES = words_of("""
     ce xe bce mlm clm infonce nce ntxent dpo simpo kto orpo ipo bpr ctc rnnt focal giou diou ciou
-    nelbo byol swav simclr moco dino ibot vicreg listnet listmle lambdarank ranknet tweedie pinball
-    triplet hinge huber wql aam arcface quantile xentropy crossent
+    nelbo listnet listmle lambdarank ranknet tweedie pinball
+    triplet hinge huber wql aam arcface xentropy crossent
 """)
 """What losses are called that stand without the word, by what they compute."""
+METHODS = frozenset({"byol", "swav", "simclr", "moco", "dino", "ibot", "vicreg"})
+"""... and by the method that they are of, whose other names begin with it: `dino_momentum`."""
 OF_A_LOSS_TOO = frozenset(
     {"generator", "discriminator", "d", "g", "real", "fake", "policy", "tokens", "token", "loss", "total"}
 )
@@ -213,7 +215,7 @@ OTHERS: dict[Q, frozenset[str]] = {
     Q.REWARD: frozenset(["int", "intrinsic", "imag", "imagined", "regret"]),
     Q.HIT_RATE: frozenset({"modes", "mode", "cache"}),
     Q.LPIPS: frozenset({"div", "diversity"}),
-    Q.SCORE: frozenset({"time"}),
+    Q.SCORE: frozenset({"time", "rank"}),
     Q.ERROR_RATE: frozenset({"td", "bellman", "relative", "rel"}),
 }
 """Words beside which a quantity is another one that goes by the same name: the entropy of a router is no policy's."""

@@ -18,7 +18,7 @@ _RANKED = re.compile(
 _BARS = re.compile(r"[|‖]+([^|‖]+)[|‖]+(2|_2|²)?")
 _IN_BARS = {
     **dict.fromkeys(("g", "grad", "grads", "gradient", "gradients", "∇", "∇l", "∇θ", "∇w", "dl"), "grad_norm"),
-    **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q", "u", "v"), "weight_norm"),
+    **dict.fromkeys(("w", "θ", "theta", "params", "param", "weights", "p", "q"), "weight_norm"),
 }
 """The norm of what, by the symbol between the bars."""
 _OF_PAIRS = re.compile(r"(?<![^\W_])(logp|logps|logprob|logprobs|rew|reward)_?([+-])$", re.IGNORECASE)

@@ -40,6 +40,7 @@ class Words:
         phases: How many more phases it names, which are other ones.
         phase_follows: Whether it stands behind what is measured: `loss_val`.
         statistic: "mean", "max", …, or "".
+        unit_leads: Whether the unit stands before all that is measured.
         unit: As written, in lower case, or "".
         per_time: Whether something is counted per unit of time.
         numbers: Numbers in the name.
@@ -55,6 +56,7 @@ class Words:
     phases: int = 0
     statistic: str = ""
     unit: str = ""
+    unit_leads: bool = False
     per_time: bool = False
     numbers: list[str] = field(default_factory=list)
     extra: int = 0
@@ -90,6 +92,7 @@ def sorted_out(segments: list[list[str]]) -> Words:
                 word in lexicon.SHORT_UNITS and _is_unit_here(segments, number, position)
             )
             if is_unit:
+                words.unit_leads |= not (words.unit or words.base or mine)
                 words.unit = words.unit or word
                 if word in lexicon.SECONDS:
                     words.per_time |= is_per_time(segment, position, [*words.base, *mine])
