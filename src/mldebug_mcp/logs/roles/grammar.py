@@ -157,7 +157,7 @@ def role_of(name: str) -> Role | None:
 
 def _without_power(name: str) -> tuple[str, float]:
     """Return a name without the power of ten that its values are given in, and that: `lr x1e-4`, `lr(1e-3)`."""
-    match = _POWER.fullmatch(name)
+    match = _POWER.fullmatch(name) if "1e" in name else None
     if match is None:
         return name, 1.0
     power = float(match["power"])
@@ -176,7 +176,7 @@ def _sum_of_losses(name: str) -> Role | None:
 def _of_letter(name: str) -> Role | None:
     """Return the role of a part of a loss that is called L: `L_box`."""
     place, _, last = name.rpartition("/")
-    match = _LETTER.fullmatch(last)
+    match = _LETTER.fullmatch(last) if "L_" in last else None
     if match is None or not set(base := words_in(match["part"])) <= _SUMMANDS:
         return None
     phase = sorted_out(segments_of(f"{place}/{match['phase'] or ''}")).phase
