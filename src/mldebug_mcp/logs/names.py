@@ -12,6 +12,7 @@ from mldebug_mcp.logs.roles import Quantity, Role, may_mean, normal, role_of
 from mldebug_mcp.logs.roles.grammar import factor_of
 from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.lexicon import PHASES, STATISTICS
+from mldebug_mcp.logs.roles.meanings import METHODS, NAMED_LOSSES, PARTS_OF_A_LOSS
 from mldebug_mcp.logs.roles.quantities import COUNTERS as _COUNTERS
 from mldebug_mcp.logs.roles.quantities import LOSSES, THROUGHPUTS
 from mldebug_mcp.logs.roles.words import pieces_of
@@ -22,6 +23,8 @@ _SURELY_EVALUATION = frozenset({"eval", "val", "vali", "validation", "validate"}
 """Phases that nothing else is called by: `valid_action` is a share of valid actions."""
 AMOUNTS = frozenset({Quantity.TOKENS_SEEN, Quantity.SAMPLES_SEEN})
 _SO_FAR = re.compile(r"seen|consumed|processed|so[_ -]?far")
+_SHORT = 3
+"""Letters of a counter that is abbreviated: `ep`, `upd`."""
 _MARK = re.compile(r"[/_.]")
 _IN_HUMPS = re.compile(r"(?:[A-Za-z][a-z0-9]+)(?:[A-Z][a-z0-9]*)+")  # "ValRecall0"
 _AT_END = re.compile(r"(?P<rest>.+)_(?:(?P<phase>[^\W_]+)|\((?P<inside>[^\W_]+)\))")  # "loss_val", "Loss (val)"
@@ -33,6 +36,7 @@ _INSIDE = re.compile(
 _OF_GANS = re.compile(
     r"[dg]_(?:a|b|gan\w*|l1|real|fake|feat|vgg)|(?:cycle|idt)_[ab]|l_(?:[gd]_)?(?:pix|percep|fea|gan|real|fake|style)\w*"
 )
+_LOSSES_ALONE = NAMED_LOSSES | PARTS_OF_A_LOSS | METHODS
 _BEGIN_OF_GANS = ("cycle_", "idt_")
 """Beginnings of such names in which no word is known."""
 _SHORT_PART = re.compile(
@@ -87,6 +91,11 @@ def is_known(name: str) -> bool:
     return not (role.is_evaluation and role.quantity.is_counter)
 
 
+def is_abbreviated(name: str) -> bool:
+    """Say whether a name is so short for a counter that a line which counts otherwise need not mean one by it: `ep`."""
+    return len(name.rstrip(".")) <= _SHORT and normal(name) in IDIOMS
+
+
 def counts_rows(name: str) -> bool:
     """Say whether a name is one that counts the samples or tokens that training has seen."""
     role = role_of(name)
@@ -99,8 +108,17 @@ def is_telling(name: str) -> bool:
     if role is not None and role.statistic in ("max", "min"):
         return role.quantity is Quantity.REWARD  # `max_grad_norm` and `max_completion_length` are settings
     if role is not None and role.quantity.is_result:
-        return True
+        return not _is_called_by_name(name, role)
     return is_loss(name) or "'s " in name  # LightGBM: "valid_0's l2"
+
+
+def _is_called_by_name(name: str, role: Role) -> bool:
+    """Say whether a name is that of a loss without the word: settings may be called so too, as `reg` and `mlm`."""
+    return (
+        role.quantity is Quantity.LOSS
+        and not _LOSSES_ALONE.isdisjoint(role.part.split())
+        and "loss" not in name.lower()
+    )
 
 
 def may_hold_names(line: str) -> bool:
@@ -182,6 +200,7 @@ __all__ = [
     "canonical",
     "factor",
     "factor_in",
+    "is_abbreviated",
     "is_amount",
     "is_evaluation",
     "is_known",

@@ -91,7 +91,7 @@ def named_columns(columns: Columns) -> tuple[Columns, list[str]]:
         column = columns[raw]
         if canonical(raw) == name and factor(raw) != 1.0:
             column.scale(factor(raw))
-        column.logged_as = raw if raw != name else ""
+        column.logged_as = column.logged_as or (raw if raw != name else "")
         named[name] = column
     order = {id(column): position for position, column in enumerate(columns.values())}
     return dict(sorted(named.items(), key=lambda item: order[id(item[1])])), notes

@@ -1,8 +1,8 @@
 """What a log means beyond its names: conventions that show only when all columns are known.
 
-Each is a function that changes the columns where its convention holds, and says so: those of times, shares and memory
-(`units`), of what is called the loss (`losses`), of pairs of answers (`pairs`), of when an evaluation was made
-(`evaluations`), and those that one framework alone has (`frameworks`).
+Each is a function that changes the columns where its convention holds, and says so: those of abbreviations
+(`abbreviations`), of times, shares and memory (`units`), of what is called the loss (`losses`), of pairs of answers
+(`pairs`), of when an evaluation was made (`evaluations`), and those that one framework alone has (`frameworks`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.columns import Columns
+from mldebug_mcp.logs.conventions.abbreviations import (
+    abbreviations,
+    clipped_gradients,
+    counters_of_composer,
+    episodes_as_ep,
+    shares_of_phases,
+)
 from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.conventions.losses import (
@@ -54,6 +61,11 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
 
 _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
+    counters_of_composer,
+    episodes_as_ep,
+    abbreviations,
+    clipped_gradients,
+    shares_of_phases,
     time_and_data,
     clock,
     rates,

@@ -7,15 +7,19 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.columns import Column, Columns, stretches_of
-from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, normal
+from mldebug_mcp.logs.names import canonical, is_evaluation, is_telling, is_training_loss, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
 from mldebug_mcp.logs.roles.lexicon import SET_ASIDE
+from mldebug_mcp.logs.roles.meanings import METHODS, NAMED_LOSSES
 from mldebug_mcp.logs.roles.words import segments_of, sorted_out
 from mldebug_mcp.logs.run import Floats
 
 _PERPLEXITIES = ("ppl", "perplexity", "PPL", "Perplexity")
 _ERRORS = ("total", "objective", "nll", "bce", "ce", "mse", "rmse", "mae", "l1", "l2", "l")
+_ERRORS_FIRST = frozenset({"total", "objective"})
+_BESIDE_A_LOSS = re.compile(r"(?:^|_)(?:z|aux|lb|balance|balancing|load_balanc\w*|commit\w*|koleo)(?:_|$)")
+"""Terms that are added to a loss to keep a model in shape, and are none by themselves."""
 _HELD_OUT = ("val", "valid", "validation", "test", "eval", "dev", "held-out", "heldout", "held_out", "holdout")
 _MEAN_REWARDS = frozenset({"reward_mean", "rewards_mean", "mean_reward"})
 _POLICY = frozenset({Quantity.KL, Quantity.APPROXIMATE_KL, Quantity.ENTROPY, Quantity.COMPLETION_LENGTH})
@@ -50,6 +54,11 @@ def named_loss(columns: Columns) -> str | None:
     own = [name for name in columns if not name.startswith(SET_ASIDE)]
     names = {_bare(name) or name.lower(): name for name in own if not _is_held_out(name) and not _is_elsewhere(name)}
     losses = [bare for bare in names if re.search(r"loss(?:es)?$|^loss", bare) and is_telling(bare)]
+    losses = [bare for bare in losses if not _BESIDE_A_LOSS.search(bare)] or losses
+    by_name = [bare for bare in names if _is_called_by_name(bare) and _is_measured(columns[names[bare]])]
+    alone_told = all(map(_BESIDE_A_LOSS.search, losses))
+    if alone_told and len(by_name) == 1 and not (_ERRORS_FIRST & names.keys()):
+        losses = by_name
     found = losses or [bare for bare in _ERRORS if bare in names and _is_measured(columns[names[bare]])][:1]
     alone = found == ["g_loss"] and not any(_OF_AN_OPPONENT.search(name) for name in columns)  # KAIR, of every model
     if len(found) != 1 or (_NO_LOSS_OF_ITS_OWN.search(found[0]) and not alone):
@@ -62,6 +71,11 @@ def named_loss(columns: Columns) -> str | None:
         return f"{names[found[0]]!r} is read as the loss"
     columns["eval_loss"] = columns.pop(evaluated[0])
     return f"{names[found[0]]!r} is read as the loss, {evaluated[0]!r} as the eval_loss"
+
+
+def _is_called_by_name(bare: str) -> bool:
+    """Say whether words are those of a loss that goes without the word: `infonce`, "gen mlm"."""
+    return not (NAMED_LOSSES | METHODS).isdisjoint(bare.split("_")) and is_training_loss(bare)
 
 
 def _is_held_out(name: str) -> bool:

@@ -7,12 +7,21 @@ import numpy as np
 from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
+from mldebug_mcp.logs.roles.grammar import MAX_NAME
+from mldebug_mcp.logs.roles.lexicon import NAMESPACES, PHASES, SECONDS
+from mldebug_mcp.logs.roles.words import segments_of
 
 RATES = ("eta", "η")
 """Symbols of papers for the learning rate."""
-BARE_SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3}
+BARE_SECONDS = {
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msec": 1e-3, "min": 60.0,
+    "mins": 60.0, "minutes": 60.0, "hrs": 3600.0, "hours": 3600.0,
+}  # fmt: skip
 """Units of time that columns are called by alone, in seconds."""
-WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load")
+CLOCKS_ALONE = ("min", "mins", "minutes", "hrs", "hours")
+"""... and those that no step is told in: a column is a clock, or it is something else, such as the least of values."""
+_NO_MEASURE = NAMESPACES | {*PHASES.values(), "time"}
+WAITS = ("data", "load", "loading", "fetch", "io", "input", "feed", "batch_load", "wait", "waits", "stall")
 """What columns are called that hold the wait for data, beside the time of the step."""
 MOST_GIB = 512.0
 """GiB that no process has of a device: a larger number without a unit is in MiB. Chosen: devices of today have 288."""
@@ -38,22 +47,55 @@ def time_and_data(columns: Columns) -> str | None:
 def clock(columns: Columns) -> str | None:
     """A column `time` is the time of a step beside a data_time; else, where it only goes up, it is a clock.
 
-    One that is called by a unit of time alone is a clock where it goes up, and else the time of a step.
+    One that is called by a unit of time alone, or is a time in a unit, is a clock where it goes up, and else the time
+    of a step.
     """
-    for name in [one for one in columns if one in ("time", "Time", "train/time") or _bare(one) in BARE_SECONDS]:
+    for name in columns:
+        unit = _unit_of_time(name)
+        if unit is None and not _is_bare_time(name):
+            continue
         if {"step_time", "elapsed"} & {canonical(one) for one in columns}:
             return None
-        value, unit = columns[name].values(), BARE_SECONDS.get(_bare(name))
+        value = columns[name].values()
+        goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
+        if _bare(name) in CLOCKS_ALONE and not goes_up:
+            continue
         if unit is not None:
             columns[name].scale(unit)
-        goes_up = len(value) > 2 and bool(np.all(np.diff(value) >= 0)) and value[-1] > value[0]
         if "data_time" in columns or (unit is not None and not goes_up):
             columns["step_time"] = columns.pop(name)
         elif goes_up:
             columns["elapsed"] = columns.pop(name)
-        if unit is not None:
-            return f"{name!r} is read as the {'elapsed time' if 'elapsed' in columns else 'step_time'}"
+        elif unit is None and _are_of_epochs(columns):
+            columns["epoch_time"] = columns.pop(name)
+        told = "elapsed time" if "elapsed" in columns else "step_time"
+        return f"{name!r} is read as the {told}" if unit is not None else None
     return None
+
+
+def _are_of_epochs(columns: Columns) -> bool:
+    """Say whether records are those of epochs: only these are counted."""
+    counters = {canonical(name) for name in columns}
+    return "epoch" in counters and not {"step", "episode", "batch", "iter_time"} & counters
+
+
+def _unit_of_time(name: str) -> float | None:
+    """Return the seconds in the unit that a name is all of, or in that of a bare time: `ms`, "time (ms)"."""
+    if role_of(name) is not None:
+        return None
+    words = _words(name)
+    unit = BARE_SECONDS.get(_bare(name))
+    if unit is not None:
+        return unit if {*words[:-1]} <= _NO_MEASURE else None  # "audio/s" is a rate
+    return SECONDS.get(words[-1]) if words and words[:-1] in (["time"], ["train", "time"]) else None
+
+
+def _is_bare_time(name: str) -> bool:
+    return name in ("time", "Time", "train/time") or (not name.isascii() and _words(name) == ["time"])
+
+
+def _words(name: str) -> list[str]:
+    return [word for segment in segments_of(name[:MAX_NAME]) for word in segment]
 
 
 def _bare(name: str) -> str:

@@ -10,7 +10,7 @@ from mldebug_mcp.logs.lines.pairs import pairs_in
 from mldebug_mcp.logs.lines.phases import is_of_evaluation, names_evaluation
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.written_out import written_out
-from mldebug_mcp.logs.names import COUNTERS, canonical, is_amount, is_telling
+from mldebug_mcp.logs.names import COUNTERS, canonical, is_abbreviated, is_amount, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, whole_number
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
@@ -75,7 +75,8 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     if under_way := _VALID_SUBSET.search(message):
         evaluation, counters.batch = True, (whole_number(under_way[1]), whole_number(under_way[2]))
     metrics = pairs_in(counters.rest, evaluation=evaluation)
-    for name in [name for name in metrics if canonical(name) in COUNTERS]:
+    told = bool(counters.values)
+    for name in [name for name in metrics if canonical(name) in COUNTERS and not (told and is_abbreviated(name))]:
         counters.values.setdefault(canonical(name), metrics.pop(name))
         counters.weak = bool(metrics) or len(_WORDS.findall(counters.rest + prose)) > 5
     if not counters.values and counters.batch is None:

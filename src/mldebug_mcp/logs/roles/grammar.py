@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from mldebug_mcp.logs.roles import lexicon, meanings
-from mldebug_mcp.logs.roles.base_words import all_of, of_a_part, rate, whole
+from mldebug_mcp.logs.roles.base_words import all_of, called_by_name, of_a_part, rate, whole
 from mldebug_mcp.logs.roles.idioms import IDIOMS
 from mldebug_mcp.logs.roles.quantities import Quantity
+from mldebug_mcp.logs.roles.spelling import plain
 from mldebug_mcp.logs.roles.words import Words, chunks_in, is_per_time, segments_of, sorted_out, words_in
 
 MAX_NAME = 200
@@ -30,14 +31,48 @@ _ALSO_LEVEL = {
 }
 _IN_MINUTES = frozenset({Quantity.ELAPSED, Quantity.TIME_LEFT})
 _AT_A_TIME = frozenset({"", "mean", "last", "sum"})
-_NAMING = frozenset({"loss", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
-    *meanings.MEANINGS, *meanings.TIMED, *lexicon.PHRASES
+_NAMING = frozenset({"loss", "em", "reward", "per", *lexicon.NEGATED, *meanings.RATES}).union(
+    *meanings.MEANINGS,
+    *meanings.ALONE,
+    *meanings.TIMED,
+    *(phrase for phrase, meaning in lexicon.PHRASES.items() if meaning != "eval"),
+    meanings.NAMED_LOSSES,
+    meanings.PARTS_OF_A_LOSS,
+    meanings.METHODS,
 )
 """Words of which each name with a role has one: most words of a text are none of them."""
 _IN_IDIOMS = frozenset(chunk for name in IDIOMS for chunk in chunks_in(name))
 _IN_GROUPS = frozenset({"group", "in group", "within group", "groups"})
+_PLACES = lexicon.NAMESPACES | {"loss", "losses"}
+_SPREADS = frozenset({"std", "var", "cos", "cosine", "sparsity", "snr"})
 _GRADIENTS = frozenset({"grad", "grads", "gradient", "gradients"})
 _PARTS = lexicon.PARTS_OF_A_MODEL | {"first", "last"}
+_SUMMANDS = (
+    meanings.NAMED_LOSSES
+    | meanings.PARTS_OF_A_LOSS
+    | {
+        "loss",
+        "nll",
+        "mse",
+        "mae",
+        "l1",
+        "l2",
+        "dice",
+        "iou",
+        "kl",
+        "adv",
+        "cross",
+        "entropy",
+        "total",
+        "ssim",
+        "lpips",
+    }
+)
+"""What losses are called in a sum of them, or behind an L."""
+_POWER = re.compile(r"(?P<name>.*?\w)[ _]*(?:[x×*·] ?|\([x×*]?)(?P<power>1e[+-]?\d{1,2})\)?")
+_LETTER = re.compile(r"(?:(?P<phase>[A-Za-z]+)[_ ])?L_(?P<part>[A-Za-z_0-9]+)")
+_OF_A_UNIT = re.compile(r"[gm]i?b\b|_[gm]i?b(?:_|$)|%|pct|percent")
+"""Units that tell what a name is of which no word does: "GB peak", `gpu%`."""
 _MARK = re.compile(r"[/:.]")
 _PATH = re.compile(r"[^\W\d]\w*\.(?:\w+\.)*[^\W\d]\w*|[^\W\d]\w*\.\d+(?=\.|$)")
 """The path of a module in a model: names with dots between them."""
@@ -97,22 +132,63 @@ class Role:
 @lru_cache(maxsize=16384)
 def role_of(name: str) -> Role | None:
     """Return the role that a name has by itself, None if it is not understood."""
-    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not may_mean(name):
+    if len(name) > MAX_NAME or name.startswith(lexicon.SET_ASIDE) or not name.strip():
         return None
+    written, power = _without_power(plain(name))
+    if not may_mean(written) and _OF_A_UNIT.search(written.lower()) is None:
+        return None
+    if power != 1.0 and (role := _parsed(written)) is not None:
+        return replace(role, factor=role.factor * power)
     known = _OF_A_LEARNER.sub("", normal(name))
     if known not in IDIOMS and not lexicon.STATISTICS.keys().isdisjoint(words := known.split("_")):
         known = "_".join(lexicon.STATISTICS.get(word, word) for word in words)  # "reward_stddev" is "reward_std"
     if known in IDIOMS:
         quantity, phase, factor = IDIOMS[known]
         return Role(quantity, phase, factor=factor, extra=MAX_WORDS) if quantity is not None else None
-    return _parsed(name) or _idiom_inside(known) or _rate_of_schedule(name) or _gradient_of(name)
+    return (
+        _sum_of_losses(written)
+        or _of_letter(written)
+        or _parsed(written)
+        or _idiom_inside(known)
+        or _rate_of_schedule(name)
+        or _gradient_of(name)
+    )
+
+
+def _without_power(name: str) -> tuple[str, float]:
+    """Return a name without the power of ten that its values are given in, and that: `lr x1e-4`, `lr(1e-3)`."""
+    match = _POWER.fullmatch(name) if "1e" in name else None
+    if match is None:
+        return name, 1.0
+    power = float(match["power"])
+    return match["name"], power if power <= 1 else 1 / power  # "lr*1e5" is five powers too large
+
+
+def _sum_of_losses(name: str) -> Role | None:
+    """Return the role of a loss that is named by its summands: `trn bce+dice`."""
+    if "+" not in name.strip("+") or "/" in name:
+        return None
+    words = sorted_out(segments_of(name))
+    summed = len(words.base) > 1 and set(words.base) <= _SUMMANDS
+    return Role(Quantity.LOSS, words.phase, " ".join(words.base), extra=1) if summed else None
+
+
+def _of_letter(name: str) -> Role | None:
+    """Return the role of a part of a loss that is called L: `L_box`."""
+    place, _, last = name.rpartition("/")
+    match = _LETTER.fullmatch(last) if "L_" in last else None
+    if match is None or not set(base := words_in(match["part"])) <= _SUMMANDS:
+        return None
+    phase = sorted_out(segments_of(f"{place}/{match['phase'] or ''}")).phase
+    return Role(Quantity.LOSS, phase, " ".join(base), extra=1)
 
 
 def _gradient_of(name: str) -> Role | None:
     """Return the role of what stands below the gradient and names a part of a model: `grad/first_layer`."""
     place, *parts = re.split(r"[/_.]", name, maxsplit=1)
     part = "".join(parts)
-    if place.lower() not in _GRADIENTS or not part or _PARTS.isdisjoint(words_in(part)):
+    words = words_in(part)
+    if place.lower() not in _GRADIENTS or not part or _PARTS.isdisjoint(words) or words[0] in _SPREADS:
         return None
     return Role(Quantity.GRADIENT_NORM, part=part, extra=1)
 
@@ -130,7 +206,7 @@ def _idiom_inside(known: str) -> Role | None:
     if not place or inside not in IDIOMS:
         return None
     quantity, phase, factor = IDIOMS[inside]
-    told = {lexicon.PHASES.get(one, "" if one in lexicon.NAMESPACES else one) for one in place.split("/")}
+    told = {lexicon.PHASES.get(one, "" if one in _PLACES else one) for one in place.split("/")}
     if not told <= {"", phase or "train"}:
         return None
     return Role(quantity, phase, factor=factor, extra=MAX_WORDS + 1) if quantity is not None else None
@@ -143,7 +219,7 @@ def _parsed(name: str) -> Role | None:
         found is not None
         and found.quantity is Quantity.REWARD
         and found.statistic == "std"
-        and found.part in _IN_GROUPS
+        and (found.part in _IN_GROUPS or not (found.part or name.isascii()))
     ):
         return replace(found, quantity=Quantity.REWARD_SPREAD, part="")
     return found if found is not None and not found.part else _of_a_module(name) or found
@@ -220,10 +296,12 @@ def _in_short_unit(segments: list[list[str]]) -> Role | None:
 
 def _role(words: Words) -> Role | None:
     """Return the role of sorted words, None if some of them are not understood."""
+    if not words.base and words.statistic == "max" and words.unit in lexicon.GIB and len(words.unit) > 1:
+        return Role(Quantity.DEVICE_MEMORY, "", "", "max", words.unit, lexicon.GIB[words.unit], extra=2)  # "GB peak"
     if not words.base or words.phases:
         return None
-    found = rate(words) if words.per_time else whole(words) or of_a_part(words)
-    if found is None:
+    found = rate(words) if words.per_time else whole(words) or of_a_part(words) or called_by_name(words)
+    if found is None or _is_another(found.quantity, words):
         return None
     quantity, part, namespace, extra = found
     if quantity.is_memory and "utilisation" in words.base:
@@ -250,6 +328,15 @@ def _role(words: Words) -> Role | None:
     )
 
 
+def _is_another(quantity: Quantity, words: Words) -> bool:
+    """Say whether words beside those of a quantity make another of it, which goes by the same name."""
+    if quantity is Quantity.LOSS and words.base[-1] == "score":
+        return True
+    if quantity is not Quantity.LEARNING_RATE and {"learning", "rate"} <= set(words.base):
+        return True  # `lr_critic`
+    return not meanings.OTHERS.get(quantity, frozenset()).isdisjoint(words.base)
+
+
 def _numbered(quantity: Quantity, numbers: list[str]) -> str | None:
     """Return which part the numbers in a name make of a quantity, "" if none; None where it cannot have any."""
     if quantity in (Quantity.LEARNING_RATE, Quantity.REWARD, Quantity.EPISODE_LENGTH):
@@ -271,8 +358,8 @@ def factor_of(quantity: Quantity, unit: str) -> float | None:
         return 1.0 / lexicon.SECONDS[unit]
     if quantity.is_memory and unit in lexicon.GIB:
         return lexicon.GIB[unit]
-    if unit in lexicon.SHARES and (quantity.is_share or quantity.is_memory):
-        return lexicon.SHARES[unit]
+    if unit in lexicon.SHARES and (quantity.is_share or quantity.is_memory or quantity is Quantity.PERCENTAGE_ERROR):
+        return 1.0 if quantity is Quantity.PERCENTAGE_ERROR else lexicon.SHARES[unit]
     counts = quantity.is_counter or quantity in meanings.COUNTED
     return lexicon.THOUSANDS[unit] if unit in lexicon.THOUSANDS and counts else None
 

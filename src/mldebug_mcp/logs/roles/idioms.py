@@ -58,21 +58,56 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "valid_num_updates": (Q.STEP, "", 1.0),  # fairseq: of training, where it was validated
     "global_step/max_steps": (Q.STEP, "", 1.0),  # ms-swift
     "update": (Q.STEP, "", 1.0),  # fairseq: in epochs, beside num_updates
-    "num_epoch": (Q.EPOCH, "", 1.0),
+    **dict.fromkeys(("num_epoch", "n_epoch"), (Q.EPOCH, "", 1.0)),
+    "completed_step": (Q.STEP, "", 1.0),  # MaxText
     "time/iterations": (None, "", 1.0),  # Stable-Baselines3 counts rollouts
     "time/episodes": (None, "", 1.0),
     **dict.fromkeys(("ltrain", "ltrn"), (Q.LOSS, "", 1.0)),
     **dict.fromkeys(("lval", "lvalid", "ltest", "ldev"), (Q.LOSS, "eval", 1.0)),
-    "trl": (Q.LOSS, "", 1.0),
-    "tel": (Q.LOSS, "eval", 1.0),
+    **dict.fromkeys(("trl", "tr_l", "trn_l", "train_l", "l_tr", "l_trn", "l_train"), (Q.LOSS, "", 1.0)),
+    **dict.fromkeys(
+        (
+            "tel",
+            "te_l",
+            "tst_l",
+            "test_l",
+            "va_l",
+            "val_l",
+            "ho_l",
+            "dev_l",
+            "l_va",
+            "l_val",
+            "l_test",
+            "l_dev",
+            "l_ho",
+        ),
+        (Q.LOSS, "eval", 1.0),
+    ),
     "l_pix": (Q.LOSS, "", 1.0),
     "train_nll": (Q.LOSS, "", 1.0),
     "train/ce_loss": (Q.LOSS, "", 1.0),
     "valid_loss/mse": (Q.LOSS, "eval", 1.0),
     "clip_val_loss": (Q.LOSS, "eval", 1.0),
     "norm": (Q.GRADIENT_NORM, "", 1.0),
-    **dict.fromkeys(("|g|", "||g||", "|grad|", "||grad||"), (Q.GRADIENT_NORM, "", 1.0)),
     "scaler_scale": (Q.LOSS_SCALE, "", 1.0),
+    **dict.fromkeys(("l.r.", "l_r"), (Q.LEARNING_RATE, "", 1.0)),
+    **dict.fromkeys(("ep", "ep."), (Q.EPOCH, "", 1.0)),  # of an agent an episode: `conventions.abbreviations`
+    **dict.fromkeys(("upd", "up."), (Q.STEP, "", 1.0)),
+    **dict.fromkeys(("sen.", "nimg", "n_img"), (Q.SAMPLES_SEEN, "", 1.0)),
+    **dict.fromkeys(("gtokens", "gtok", "btokens", "btok"), (Q.TOKENS_SEEN, "", 1e9)),
+    **dict.fromkeys(("mtokens", "mtok"), (Q.TOKENS_SEEN, "", 1e6)),
+    **dict.fromkeys(("kt/s", "ktok/s", "ktok_s", "ktps", "ktokens/s"), (Q.TOKENS_PER_SECOND, "", 1e3)),
+    **dict.fromkeys(("m/ep", "m/epoch"), (Q.EPOCH_TIME, "", 60.0)),
+    **dict.fromkeys(("s/b", "sec/b"), (Q.STEP_TIME, "", 1.0)),
+    "ms/b": (Q.STEP_TIME, "", 1e-3),
+    # Megatron's and DeepSpeed's timers count milliseconds.
+    **dict.fromkeys(("forward_compute", "fwd_microstep"), (Q.FORWARD_TIME, "", 1e-3)),
+    **dict.fromkeys(("backward_compute", "bwd_microstep"), (Q.BACKWARD_TIME, "", 1e-3)),
+    "batch_generator": (Q.DATA_TIME, "", 1e-3),
+    "step_microstep": (Q.OPTIMIZER_TIME, "", 1e-3),
+    "acc_step": (None, "", 1.0),  # of accumulation
+    "acc_steps": (None, "", 1.0),
+    "l_g_gan": (Q.GENERATOR_LOSS, "", 1.0),  # BasicSR
     "x/lr0": (Q.LEARNING_RATE, "", 1.0),
     "token_acc": (Q.ACCURACY, "", 1.0),  # ms-swift has no other
     "eval_token_acc": (Q.ACCURACY, "eval", 1.0),
@@ -87,6 +122,6 @@ IDIOMS: dict[str, tuple[Q | None, str, float]] = {
     "system.cpu": (Q.HOST_UTILISATION, "", 1.0),  # Weights & Biases, in per cent
     "system.memory": (None, "", 1.0),
     "_runtime": (Q.ELAPSED, "", 1.0),
-    "train_time": (Q.ELAPSED, "", 1.0),
+    **dict.fromkeys(("train_time", "training_time", "training_duration"), (Q.ELAPSED, "", 1.0)),
 }
 """Name, in lower case with underscores → quantity (None: it has no role), phase, factor."""

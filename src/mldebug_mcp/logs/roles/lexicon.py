@@ -8,34 +8,22 @@ a new quantity, to `MEANINGS` in `meanings`.
 
 from __future__ import annotations
 
+from mldebug_mcp.logs.roles import languages
+from mldebug_mcp.logs.roles.word_lists import all_of, grouped
 
-def _all(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-def _words(*groups: str) -> dict[str, str]:
-    """Return word → meaning, of groups such as "mean: avg average"."""
-    found = {}
-    for group in groups:
-        meaning, _, words = group.strip().partition(":")
-        found.update(dict.fromkeys(words.split(), meaning))
-        if " " not in meaning:
-            found.setdefault(meaning, meaning)
-    return found
-
-
-PHASES = _words(
-    "train: training tr trn 训练 訓練 학습",
-    "eval: evaluation evaluate evaluating val vali valid validation validate test testing dev holdout heldout cv te "
-    "验证 测试 検証 검증",
+PHASES = grouped(
+    "train: training tr trn",
+    "eval: evaluation evaluate evaluating val vali valid validation validate va test testing tst dev holdout heldout "
+    "ho oof ood cv te probe probing zeroshot",
 )
+PHASES |= languages.PHASES
 PARTS_OF_A_MODEL = frozenset(
     {"layer", "layers", "block", "blocks", "stem", "head", "trunk", "backbone", "encoder", "decoder", "embed",
      "embedding", "embeddings", "attn", "attention", "mlp", "conv", "fc", "linear", "weight", "bias", "input", "output"}
 )  # fmt: skip
 """Words that name a part of a model and nothing else, below what is measured of it."""
-STATISTICS = _words(
-    "mean: avg average averaged avr 平均",
+STATISTICS = grouped(
+    "mean: avg average averaged avr",
     "median:",
     "max: maximum peak inf",
     "min: minimum",
@@ -48,6 +36,7 @@ STATISTICS = _words(
     "ema: smoothed smooth running moving",
     "p50: p05 p10 p25 p75 p90 p95 p99",
 ) | {one: one for one in ("p05", "p10", "p25", "p75", "p90", "p95", "p99")}
+STATISTICS |= languages.STATISTICS
 
 SECONDS = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
@@ -63,12 +52,15 @@ GIB = {
 }  # fmt: skip
 """Loggers write MB and GB and divide by powers of 1024, as `torch.cuda` and `nvidia-smi` do: all are binary."""
 SHARES = {"%": 0.01, "pct": 0.01, "percent": 0.01, "percentage": 0.01}
-THOUSANDS = {"k": 1e3, "m": 1e6, "million": 1e6, "millions": 1e6, "thousand": 1e3}
+THOUSANDS = {
+    "k": 1e3, "m": 1e6, "million": 1e6, "millions": 1e6, "thousand": 1e3, "b": 1e9, "billion": 1e9,
+    "billions": 1e9, "万": 1e4,
+}  # fmt: skip
 UNITS = SECONDS.keys() | GIB.keys() | SHARES.keys() | THOUSANDS.keys()
 SHORT_UNITS = frozenset({"s", "b", "h", "g", "k", "m", "min", "us"})
 """... that are other words elsewhere: they count as units only at the end of a name."""
 
-NAMESPACES = _all("""
+NAMESPACES = all_of("""
     perf performance performances profile profiler profiling system sys metrics metric charts chart stats stat
     statistics info log logs logger logging monitor monitoring main misc progress rollout rollouts hardware
     telemetry board tb tensorboard wandb trainer global glb globals general common default overall learner learners
@@ -76,25 +68,25 @@ NAMESPACES = _all("""
     internal dict meter meters tracker resource resources dynamics scheduler
 """)
 """Where a metric stands, which says nothing of what it is."""
-SOFT = _all("""
+SOFT = all_of("""
     step steps batch epoch base set total global current model lm gpt env environment num number optimizer group
     param_group default embedding preference this region used usage use process proc reduced cumulative main overall
     gpu cuda device active allocated reserved cached torch l2 func metric sofar so far abs binary categorical sparse
-    coarse mean_of world sampled lifetime undiscounted adam full watts celsius
+    coarse mean_of world sampled lifetime undiscounted adam full watts celsius unclipped
 """)
 """Words that a name may have besides those of its quantity and still be that of the whole."""
-SPOILERS = _all("""
+SPOILERS = all_of("""
     thresh tol tolerance dim
     weight coefficient scale decay type limit threshold alpha beta gamma lambda warmup target clip budget patience
     schedule factor mult multiplier enabled interval every freq frequency ratio size window range path file dir mode
     name seed version epsilon improvement delta cap final initial start end init warm at annealing before after
-    until left remaining smoothing reduction
+    until left remaining smoothing reduction mismatch non momentum sign signs agree agreement δ recovered
 """)
 """Words that make a setting, or something else, of a name that would be that of a part."""
 
-SYNONYMS = _words(
+SYNONYMS = grouped(
     *"""
-    loss: losses xent objf 损失 損失 손실 потери pérdida perte verlust perda
+    loss: losses xent objf
     v loss: lossv
     q loss: lossq
     policy loss: losspi
@@ -104,28 +96,28 @@ SYNONYMS = _words(
     g err: errg
     cost: costs
     accuracies: accs
-    accuracy: acc accu prec 准确率 正解率 정확도 точность genauigkeit précision exactitud
-    perplexity: ppl ppx
+    accuracy: acc accu prec
+    perplexity: ppl ppx pppl
     cross entropy: crossentropy
     ce: xe
     logloss loss: logloss mlogloss
     gradient: grad grads gradients
     norm: norms
-    gradient norm: gnorm gradnorm grdn
+    gradient norm: gn gnorm gradnorm grdn
     learning:
     rate:
-    learning rate: lr lrs lernrate 学习率 学習率
+    learning rate: lr lrs lrate
     weight: weights wt param params parameter parameters
     coefficient: coef coeff
     scale: scaler scaling
-    step: iteration iter itr minibatch schritt étape paso passo шаг 步 步数 ステップ 스텝
+    step: iteration iter itr minibatch
     steps: iterations iters its it
     time steps: timestep timesteps
-    update:
+    update: upd
     remaining: remain
     updates: nupdates
     time: timing timings duration durations
-    elapsed:
+    elapsed: passed
     wall: walltime
     timestamp: unix
     runtime:
@@ -134,16 +126,17 @@ SYNONYMS = _words(
     data load: dataloader dataloading dataload
     load: loading loader
     fetch: fetching
-    wait: waiting waits
+    wait: waiting waits stall
     reader:
     fp16: bf16 amp
     forward: fwd
     backward: bwd
     optimizer: opt optim
     adam: adamw adafactor lion sgd muon rmsprop adagrad lamb decoupledadamw
+    adam: decoupledsgdw decoupledlionw sgdw lionw radam nadam
     batch: batches
     batch size: bsz
-    epoch: epochs epch epoche époque época эпоха 轮次 エポック 에폭
+    epoch: epochs epch
     ep:
     episode: episodes episodic
     round: rounds
@@ -155,13 +148,14 @@ SYNONYMS = _words(
     env: environment
     interacts:
     length: len lengths
-    reward: rewards rew ret return returns 奖励 報酬 보상 награда recompensa
+    reward: rewards rew ret return returns
     total: tot 总 cumulative
     current: cur curr
-    score: scores
+    score: scores cider spice comet bertscore bleurt pickscore kappa qwk
     completion: completions response responses
     prompt: prompts query queries
-    clip: clipped
+    clip: clipped clipping
+    truncated: trunc truncation
     fraction: frac ratio
     zero:
     value: vf critic values vals vpred
@@ -188,20 +182,20 @@ SYNONYMS = _words(
     logits: logit
     token: tok
     tokens: toks words
-    samples: sample examples example images image imgs img sequences sequence seqs rows sentences
+    samples: sample examples example ex images image imgs img sequences sequence seqs seq rows sentences sentence sent
     seen:
     consumed: processed
     input:
     num: number
     throughput: speed
-    tokens per second: tps wps
+    tokens per second: tps wps tgs
     steps per second: ups sps
     frame per second: fps
-    samples per second: ips
+    samples per second: ips qps
     flops: tflops tflop flop flos gflops gflop
     mfu: hfu
     memory: mem memories
-    gpu memory: vram
+    gpu memory: vram hbm
     allocated: alloc
     gpu: cuda device
     host memory: ram rss
@@ -223,12 +217,12 @@ SYNONYMS = _words(
     d x: dx
     g z: gz
     d g z: dgz
-    prob:
-    f1: fscore
-    auc: auroc aucroc roc prauc aucpr auprc
-    precision:
-    recall:
-    map: ap
+    prob: probability
+    f1: fscore idf1 macrof1 microf1
+    auc: auroc aucroc roc prauc aucpr auprc mauc gauc
+    precision: ppv
+    recall: sens sensitivity tpr
+    map: ap lwlrap averageprecision
     small map: aps
     medium map: apm
     large map: apl
@@ -243,31 +237,46 @@ SYNONYMS = _words(
     meteor:
     psnr:
     ssim:
-    r2: rsquared r²
+    r2: rsquared r² nse
     squared: square
     r:
-    correlation: pearson pearsonr spearman spearmanr matthews kendalltau srcc plcc corr mcc
-    success: win pass solve
+    correlation: pearson pearsonr pearsons spearman spearmanr spearmanrho matthews kendall kendalltau srcc plcc pcc corr
+    correlation: corrcoef mcc ρ
+    success: win pass solve solved
     wer: cer uer ter
     mae:
     l1:
     mse:
     l2:
-    rmse: rmsle
-    mape: smape
+    rmse: rmsle nrmse
+    mape: smape wape
     fid: fid50k fid10k fid5k
     lpips:
     elbo:
     bpb: bpc bpd
-    error: errors
+    error: errors merror
+    error rate: eer
     nll loss: nll
     top:
     """.strip().splitlines()
 )
+SYNONYMS |= {word: meaning for word, meaning in languages.SYNONYMS.items() if word not in SYNONYMS}
 """Word → what it means: one word or several."""
 
 PHRASES = {
     ("io", "u"): "iou",
+    ("held", "out"): "eval",
+    ("in", "domain"): "eval",
+    ("out", "domain"): "eval",
+    ("out", "of", "domain"): "eval",
+    ("out", "of", "fold"): "eval",
+    ("out", "of", "distribution"): "eval",
+    ("zero", "shot"): "eval",
+    ("0", "shot"): "eval",
+    ("rate", "train"): "learning rate",
+    ("rate", "d", "learning"): "learning rate",
+    ("exact", "match"): "em",
+    ("rollout", "correlation"): "mismatch",
     ("system", "memory", "usage"): "host memory",
     ("absolute", "error"): "mae",
     ("absolute", "percentage", "error"): "mape",
@@ -285,5 +294,5 @@ NEGATED = frozenset({"objf"})
 """Words for what is maximised: Kaldi's objective function is a log-probability per frame, minus a loss."""
 SET_ASIDE = ("summary/", "epoch_mean/")
 """Where the readers put averages over a run or an epoch: they are no series of it, whatever their names say."""
-EMPTY = NAMESPACES | {"per", "of", "in", "the", "this", "to"}
+EMPTY = NAMESPACES | {"per", "of", "in", "the", "this", "to", "from"}
 """Words that say nothing, but for those that are part of a quantity too."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from mldebug_mcp.logs.roles import lexicon, meanings
+from mldebug_mcp.logs.roles import languages, lexicon, meanings
+from mldebug_mcp.logs.roles.spelling import folded
 
 _SEGMENT = re.compile(r"[/:|]+|\.(?!\d)|(?<=[^\W\d])\.(?=\d)")
 _CHUNK = re.compile(r"[^\W_]+|[%²]")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ALPHABETS = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9]+")
 _DIGITS = re.compile(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)")
 _VALUE_OF_LOSS = re.compile(r"(?<=loss)[_ -]?values?$", re.IGNORECASE)
 _LEAST_GLUED = 3
@@ -37,6 +40,7 @@ class Words:
         phases: How many more phases it names, which are other ones.
         phase_follows: Whether it stands behind what is measured: `loss_val`.
         statistic: "mean", "max", …, or "".
+        unit_leads: Whether the unit stands before all that is measured.
         unit: As written, in lower case, or "".
         per_time: Whether something is counted per unit of time.
         numbers: Numbers in the name.
@@ -52,6 +56,7 @@ class Words:
     phases: int = 0
     statistic: str = ""
     unit: str = ""
+    unit_leads: bool = False
     per_time: bool = False
     numbers: list[str] = field(default_factory=list)
     extra: int = 0
@@ -87,6 +92,7 @@ def sorted_out(segments: list[list[str]]) -> Words:
                 word in lexicon.SHORT_UNITS and _is_unit_here(segments, number, position)
             )
             if is_unit:
+                words.unit_leads |= not (words.unit or words.base or mine)
                 words.unit = words.unit or word
                 if word in lexicon.SECONDS:
                     words.per_time |= is_per_time(segment, position, [*words.base, *mine])
@@ -125,6 +131,8 @@ def is_per_time(segment: list[str], position: int, base: list[str]) -> bool:
     """Say whether a unit of time is what something is counted by: "tokens per s", "tok/s"."""
     if segment[position - 1 : position] == ["per"]:
         return any(one in meanings.RATES for one in base)
+    if len(segment) == position + 1 == 2 and base == [segment[0]]:
+        return base[0] in ("token", "tokens", "samples")  # `tok_s`, but `step_s`
     return len(segment) == 1 and "time" not in base and base[-1:] != [] and base[-1] in meanings.RATES
 
 
@@ -148,8 +156,8 @@ def _words_of(segment: str) -> list[str]:
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text one by one, as the lexicon knows them, in lower case where it does not."""
-    pieces = [text] if text.isalpha() and text.islower() else pieces_of(text)
-    return [word for piece in pieces for word in _KNOWN.get(piece) or _glued(piece) or (piece,)]
+    pieces = [text] if text.isalpha() and text.islower() and text.isascii() else pieces_of(text)
+    return [word for piece in pieces for word in _KNOWN.get(piece) or _glued(piece) or _ended(piece) or (piece,)]
 
 
 def chunks_in(text: str) -> list[str]:
@@ -161,7 +169,7 @@ def chunks_in(text: str) -> list[str]:
 def pieces_of(text: str) -> list[str]:
     """Return the words of a name as they are written, in lower case: `ValRecall0` is val, recall and 0."""
     pieces: list[str] = []
-    for chunk in _CHUNK.findall(text):
+    for chunk in _alphabets_apart(_CHUNK.findall(folded(text))):
         low = chunk.lower()
         if low in _KNOWN:
             pieces.append(low)
@@ -171,6 +179,15 @@ def pieces_of(text: str) -> list[str]:
             for hump in map(str.lower, _HUMP.split(chunk)):
                 pieces += [hump] if hump in _KNOWN else _DIGITS.split(hump)
     return pieces
+
+
+def _alphabets_apart(chunks: list[str]) -> Iterator[str]:
+    """Yield chunks with what is written in another alphabet apart, but for those that are a word: 验证F1, but R²."""
+    for chunk in chunks:
+        if chunk.isascii() or chunk.lower() in _KNOWN:
+            yield chunk
+        else:
+            yield from _ALPHABETS.findall(chunk)
 
 
 def _in_phrases(words: list[str]) -> list[str]:
@@ -190,6 +207,23 @@ def _glued(word: str) -> tuple[str, ...] | None:
     return _taken_apart(word) if begins and len(word) <= _LONGEST_GLUED else None
 
 
+def _ended(word: str) -> tuple[str, ...] | None:
+    """Return the words that an inflected or compounded one is made of, None if its end or beginning is not known."""
+    if "а" <= word[:1] <= "я":
+        return _inflected(word)
+    ending = next((one for one in languages.COMPOUNDED if word.endswith(one) and word != one), None)
+    return None if ending is None else (word.removesuffix(ending), *_KNOWN[ending])
+
+
+def _inflected(word: str) -> tuple[str, ...] | None:
+    """Return what a Russian word means in any of its forms, None if its stem is not known."""
+    longest = range(min(len(word), languages.MOST_OF_A_STEM), 0, -1)
+    stem = next((word[:end] for end in longest if word[:end] in languages.STEMS), "")
+    ending = len(word) - len(stem)
+    known = stem and (not ending or len(stem) >= languages.LEAST_INFLECTED)
+    return (languages.STEMS[stem],) if known and ending <= languages.MOST_OF_AN_ENDING else None
+
+
 @lru_cache(maxsize=4096)
 def _taken_apart(word: str) -> tuple[str, ...] | None:
     least = 2 if word.isascii() else 1  # one letter of Chinese may be a word
@@ -204,7 +238,7 @@ def _taken_apart(word: str) -> tuple[str, ...] | None:
 
 _PHRASES = sorted(lexicon.PHRASES.items(), key=lambda one: -len(one[0]))
 _KNOWN: dict[str, tuple[str, ...]] = {
-    **{word: tuple(meaning.split()) or (word,) for word, meaning in lexicon.SYNONYMS.items()},
+    **{folded(word): tuple(meaning.split()) or (word,) for word, meaning in lexicon.SYNONYMS.items()},
     **{word: (meaning,) for word, meaning in (*lexicon.PHASES.items(), *lexicon.STATISTICS.items())},
     **{word: (word,) for word in (*lexicon.UNITS, *lexicon.NAMESPACES, *lexicon.NEGATED, "sofar")},
     "learners": ("learner",),
