@@ -11,8 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.columns import Columns
-from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
+from mldebug_mcp.logs.conventions.evaluations import (
+    filtered_nan,
+    held_evaluation,
+    of_training_inside,
+    scores_of_evaluation,
+    taking_turns,
+)
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
     evaluation_of_its_name,
@@ -66,8 +73,10 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     evaluation_of_its_name,
     bare_phases,
     perplexity_alone,
+    accuracy_beside_loss,
     taking_turns,
     held_evaluation,
+    of_training_inside,
     scores_of_evaluation,
     batch_in_epoch,
     filtered_nan,
