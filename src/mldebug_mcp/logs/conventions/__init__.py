@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.conventions.evaluations import (
+    beside_both_losses,
     filtered_nan,
     held_evaluation,
     of_training_inside,
@@ -61,6 +62,7 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
 
 _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
+    beside_both_losses,
     time_and_data,
     clock,
     rates,

@@ -106,6 +106,23 @@ def of_training_inside(columns: Columns) -> str | None:
     return f"{', '.join(told[:3])}: read as of training" if told else None
 
 
+def beside_both_losses(columns: Columns) -> str | None:
+    """fastai: what stands beside `train_loss` and `valid_loss`, as often as they do, is of validation."""
+    if not {"train_loss", "valid_loss"} <= columns.keys():
+        return None
+    at, names = columns["valid_loss"].arrays()[0], {canonical(name) for name in columns}
+    told = []
+    for name in list(columns):
+        role = role_of(name)
+        scores = role is not None and (role.quantity.higher_is_better or role.quantity.lower_is_better)
+        paired = f"train_{name}" in columns
+        bare = (role is None or not role.phase) and (scores or paired) and canonical(f"eval_{name}") not in names
+        if bare and np.array_equal(columns[name].arrays()[0], at):
+            columns[f"eval_{name}"] = columns.pop(name)
+            told.append(name)
+    return f"{', '.join(told[:3])}: read as of validation, as fastai logs them" if told else None
+
+
 def _places(columns: Columns) -> Callable[[Rows], Floats]:
     """Return what tells the steps of records, or their numbers where the records count no step."""
     counter = next((column for name, column in columns.items() if canonical(name) == "step"), None)

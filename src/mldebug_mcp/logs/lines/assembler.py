@@ -240,7 +240,8 @@ class Assembler:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
         counters: Counters = parsed.counters
         values = dict(counters.values)
-        if "epoch" in values and (parsed.telling or not counters.weak):
+        settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
+        if "epoch" in values and not settings:
             self._epoch = values["epoch"]
         if counters.batch and "step" not in values and not parsed.evaluation:
             if self._epoch is not None:  # no sooner: a heading may tell how many there are
