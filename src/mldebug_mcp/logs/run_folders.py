@@ -17,6 +17,7 @@ from mldebug_mcp.folders import entries, walk
 from mldebug_mcp.logs.ranks.files import Job, jobs_in
 from mldebug_mcp.logs.rotation import log_name
 from mldebug_mcp.logs.settings.files import FILE_NAMES, find_settings
+from mldebug_mcp.logs.source import HEAD_BYTES
 
 LOG_SUFFIXES = (
     ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".out", ".txt", ".json", ".parquet", ".wandb",
@@ -150,14 +151,17 @@ def may_be_log(path: PurePath) -> bool:
 
 
 def _lists_records(path: Path) -> bool:
-    """Say whether a YAML file is a list, as a loop appends its records to one: a configuration is a mapping."""
+    """Say whether a YAML file lists records, as a loop appends them: a configuration is a mapping."""
     if path.suffix.lower() not in (".yaml", ".yml") or path.name in _NOT_LOGS or path.name.startswith("."):
         return False
     try:
         with open_input(path) as file:
-            return file.read(2) == b"- "
+            head = file.read(HEAD_BYTES)
     except (InputError, OSError):
         return False
+    from mldebug_mcp.logs.formats.yaml_records import lists_records  # few folders have YAML that may be a log
+
+    return head.startswith(b"- ") or lists_records(head.decode("utf-8", errors="replace"))
 
 
 def _may_be_text(path: Path) -> bool:

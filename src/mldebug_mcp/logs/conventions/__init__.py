@@ -18,8 +18,16 @@ from mldebug_mcp.logs.conventions.abbreviations import (
     episodes_as_ep,
     shares_of_phases,
 )
-from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
+from mldebug_mcp.logs.conventions.evaluations import (
+    beside_both_losses,
+    filtered_nan,
+    held_evaluation,
+    of_training_inside,
+    scores_of_evaluation,
+    taking_turns,
+)
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
+from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
     evaluation_of_its_name,
@@ -66,6 +74,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     abbreviations,
     clipped_gradients,
     shares_of_phases,
+    beside_both_losses,
     time_and_data,
     clock,
     rates,
@@ -78,8 +87,10 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     evaluation_of_its_name,
     bare_phases,
     perplexity_alone,
+    accuracy_beside_loss,
     taking_turns,
     held_evaluation,
+    of_training_inside,
     scores_of_evaluation,
     batch_in_epoch,
     filtered_nan,

@@ -11,6 +11,7 @@ from mldebug_mcp.logs.decoding.curves import curves_in
 from mldebug_mcp.logs.decoding.json_values import is_column
 from mldebug_mcp.logs.decoding.points import add_points
 from mldebug_mcp.logs.names import is_telling
+from mldebug_mcp.logs.settings.printed import is_configuration
 
 SELDOM = 2
 """Rows for one value, from which on a column is one of what is measured seldom: a chosen number."""
@@ -22,8 +23,18 @@ def take_document(document: object, builder: RunBuilder) -> None:
     if curves:
         add_points(builder, curves)
         return
-    for record in records_in(document):
+    records = records_in(document)
+    if isinstance(document, dict) and all(record is not document for record in records):
+        _configure(document, builder)
+    for record in records:
         builder.record(record)
+
+
+def _configure(document: Mapping[str, object], builder: RunBuilder) -> None:
+    """Take the configuration that a document holds beside its records."""
+    for key, value in document.items():
+        if isinstance(value, dict) and is_configuration(value, once=True) and not any(map(is_telling, value)):
+            builder.configure(value, key)
 
 
 def records_in(document: object) -> Sequence[Mapping[str, object]]:

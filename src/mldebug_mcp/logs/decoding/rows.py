@@ -13,6 +13,8 @@ from mldebug_mcp.logs.roles import Quantity, role_of
 
 _TAG = re.compile(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
 """What TensorBoard calls the files that it exports: "run-version_7-tag-train_loss.csv"."""
+_COMMENT = re.compile(r"^#+\s*(?=\S)")
+"""A header that is a comment, as numpy's `savetxt` writes it."""
 _CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 
 
@@ -71,7 +73,8 @@ class Rows:
 
     def _head(self, row: list[str]) -> None:
         self._first = [re.sub(r"\s+", " ", name).strip() for name in row]
-        self.header = named_by_its_file(self._first, self._stem)
+        first = _COMMENT.sub("", self._first[0]) if self._first else ""
+        self.header = named_by_its_file([first, *self._first[1:]], self._stem)
         self._texts = frozenset(name for name in self.header if is_long(self.header) or tells_kind(name))
 
     def _is_another_head(self, row: list[str]) -> bool:

@@ -7,7 +7,9 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.names import is_telling
 from mldebug_mcp.logs.numbers import parse_number
+from mldebug_mcp.logs.roles import role_of
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "bare_columns"
@@ -17,6 +19,8 @@ MOST = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = re.compile(r"loss", re.IGNORECASE)
 _TRAINING = re.compile(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
+_OF_PHASE = re.compile(r"(?:train|val|valid|eval|test)_(?=[a-z])", re.IGNORECASE)
+"""A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
 
 
@@ -56,8 +60,8 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     table = np.array(rows)
     steps = [index for index in range(width) if _counts(table[:, index])] if width > 1 else []
     step = steps[0] if steps else None
-    metric = "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
     values = [index for index in range(width) if index != step]
+    metric = _metric(file, alone=len(values) == 1)
     names = {index: metric if number == 0 else f"column_{index + 1}" for number, index in enumerate(values)}
     if step is not None:
         names[step] = "step"
@@ -66,6 +70,14 @@ def read(file: LogFile, builder: RunBuilder) -> None:
     builder.note(f"columns without names: {told} (guessed from the numbers and the name of the file)")
     if skipped:
         builder.note(f"skipped {skipped} line(s) that are not {width} numbers")
+
+
+def _metric(file: LogFile, *, alone: bool) -> str:
+    """Return what the first column of values is: what the file is called, where it has but that one and names it."""
+    stem = file.path.stem
+    if alone and (is_telling(stem) or _OF_PHASE.match(stem)) and role_of(stem) != role_of("value"):
+        return stem
+    return "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
 
 
 def _numbers(line: str) -> list[float] | None:

@@ -21,6 +21,8 @@ NAME = "table"
 _PAIR = re.compile(r"[A-Za-z)'\"] ?[:=] ?[\[(]?-?\d")
 _NAMED = re.compile(r"[A-Za-z)] ?[:=]\s*$")
 _DELIMITERS = ("\t", ",", ";")
+MAX_COMMENTS = 200
+"""Lines in which the header of a table is looked for, behind what a script says of the run in comments."""
 
 
 def matches(file: LogFile) -> bool:
@@ -29,12 +31,21 @@ def matches(file: LogFile) -> bool:
 
 
 def _dialect(file: LogFile) -> tuple[str, int] | None:
-    """Return the delimiter and how many lines stand before the header."""
-    lines = file.head.splitlines()[:50]
+    """Return the delimiter and how many lines stand before the header, which may be the last of the comments."""
+    lines = file.head.splitlines()[:MAX_COMMENTS]
     comments = next(
         (index for index, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines)
     )
     body = [line for line in lines[comments:] if line.strip()]
+    delimiter = _delimiter_of(body)
+    if delimiter is not None:
+        return delimiter, comments
+    delimiter = _delimiter_of([lines[comments - 1].lstrip("# "), *body]) if comments else None
+    return None if delimiter is None else (delimiter, comments - 1)
+
+
+def _delimiter_of(body: list[str]) -> str | None:
+    """Return what stands between the cells of a header and the rows below it, None if it is no table."""
     if len(body) < 2 or bar_in(body[0]) is not None:
         return None
     for delimiter in _DELIMITERS:
@@ -50,7 +61,7 @@ def _dialect(file: LogFile) -> tuple[str, int] | None:
         if len(names) < 2 or sum(parse_number(name) is not None for name in names) * 2 > len(names):
             continue
         if rows and len(rows[0]) == len(header) and _is_data(rows[0]):
-            return delimiter, comments
+            return delimiter
     return None
 
 

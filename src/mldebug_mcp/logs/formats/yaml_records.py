@@ -1,7 +1,8 @@
 """YAML records: a list of mappings that a loop appends to, `- step: 1` and what was logged there below it.
 
-Lists of flat mappings, or of mappings in them, are read line by line, so that a file of any length costs no more than
-its lines. Anchors, tags and flow style are not what loops append: such lines are counted and left out.
+The list is the document, or stands under a key of it, behind the configuration. Lists of flat mappings, or of mappings
+in them, are read line by line, so that a file of any length costs no more than its lines. Anchors, tags and flow style
+are not what loops append: such lines are counted and left out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mldebug_mcp.logs.builder import RunBuilder
+from mldebug_mcp.logs.names import COUNTERS, canonical
 from mldebug_mcp.logs.numbers import parse_number
 from mldebug_mcp.logs.source import LogFile
 
@@ -22,13 +24,31 @@ MOST_DEEP = 8
 """Mappings inside of each other that are read. Chosen: loops log two."""
 
 
+LEAST_LISTED = 2
+"""Items with a counter that make a list under a key one of records: a configuration lists mappings too."""
+MOST_OTHER = 0.1
+"""Share of lines at most that are no keys, in a document of keys. Chosen: a text that only looks like one has more."""
+_ITEM = re.compile(r"^ {0,80}- {1,8}['\"\w]", re.MULTILINE)
+
+
 def matches(file: LogFile) -> bool:
-    """Its first two lines, but for comments and marks of documents, are an item of a list and what is below its key."""
-    lines = [line for line in file.head.splitlines() if line.strip() and not line.startswith(("#", "---", "%"))][:2]
-    found = [_LINE.fullmatch(line) for line in lines]
-    if len(found) < 2 or found[0] is None or found[1] is None:
+    """It is a list of mappings, or has one of records under a key."""
+    return lists_records(file.head)
+
+
+def lists_records(head: str) -> bool:
+    """Say of the beginning of a document whether it lists records: a configuration is a mapping."""
+    if _ITEM.search(head) is None:
         return False
-    return bool(found[0]["item"]) and not found[0]["indent"] and bool(found[1]["indent"]) and not found[1]["item"]
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith(("#", "---", "%"))]
+    found = [_LINE.fullmatch(line) for line in lines[:2]]
+    if len(found) < 2 or found[0] is None or found[1] is None or found[0]["indent"]:
+        return False
+    if found[0]["item"]:
+        return bool(found[1]["indent"]) and not found[1]["item"]
+    other = sum(_LINE.fullmatch(line) is None for line in lines)
+    records = _records(lines)
+    return other <= MOST_OTHER * len(lines) and sum(one is not None for one in records) >= LEAST_LISTED
 
 
 def read(file: LogFile, builder: RunBuilder) -> None:
@@ -46,29 +66,65 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, object] | None]:
-    """Yield the items of the list, and None for each line that is no part of one."""
-    record: dict[str, object] = {}
-    above: list[tuple[int, str]] = []
+    """Yield the records of the document, and None for each line of a list that is no part of one."""
+    listed = _Items()
     for line in lines:
         if not line.strip() or line.lstrip().startswith(("#", "---", "...")):
             continue
         found = _LINE.fullmatch(line.rstrip())
-        if found is None or (not found["item"] and not record):
-            yield None
+        if found is None:
+            if listed.open:
+                yield None
             continue
-        if found["item"] and not found["indent"]:
-            if record:
-                yield record
-            record, above = {}, []
-        depth = len(found["indent"]) + len(found["item"] or "")
-        above = [one for one in above if one[0] < depth][:MOST_DEEP]
-        key, value = found["key"].strip("'\" "), (found["value"] or "").strip()
-        if value:
-            record["/".join([*(name for _, name in above), key])] = _value(value)
+        if done := listed.take(found):
+            yield done
+    if done := listed.end():
+        yield done
+
+
+class _Items:
+    """The items of the lists of a document, one after another."""
+
+    def __init__(self) -> None:
+        self._key = ""
+        self._indent: int | None = None  # that of the items of the open list
+        self._record: dict[str, object] = {}
+        self._above: list[tuple[int, str]] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether a list is open."""
+        return self._indent is not None
+
+    def take(self, found: re.Match[str]) -> dict[str, object]:
+        """Take a line with a key; return the record that it ends, empty if it ends none."""
+        indent, key = len(found["indent"]), found["key"].strip("'\" ")
+        if found["item"] and (self._indent is None or indent <= self._indent):
+            done, self._indent = self.end(), indent
+        elif not found["item"] and indent == 0:
+            done, self._indent, self._key = self.end(), None, key
         else:
-            above.append((depth, key))
-    if record:
-        yield record
+            done = {}
+        if self._indent is not None:
+            self._keep(found, key)
+        return done
+
+    def end(self) -> dict[str, object]:
+        """Return the record that is open; empty for an item of a list under a key that counts nothing."""
+        done, self._record, self._above = self._record, {}, []
+        counts = any(canonical(name) in COUNTERS and isinstance(value, float) for name, value in done.items())
+        if not self._key or counts:
+            return done
+        return {}
+
+    def _keep(self, found: re.Match[str], key: str) -> None:
+        depth = len(found["indent"]) + len(found["item"] or "")
+        self._above = [one for one in self._above if one[0] < depth][:MOST_DEEP]
+        value = (found["value"] or "").strip()
+        if value:
+            self._record["/".join([*(name for _, name in self._above), key])] = _value(value)
+        else:
+            self._above.append((depth, key))
 
 
 def _value(text: str) -> object:

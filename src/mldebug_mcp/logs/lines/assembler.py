@@ -43,6 +43,7 @@ class Assembler:
         self._heading = False
         self._epoch: float | None = None
         self._step: float | None = None
+        self._total = 0
         self._batches = EpochBatches()
         self._leftovers = Leftovers(builder)
         self._told = 0
@@ -67,6 +68,7 @@ class Assembler:
         """Take a line that was parsed."""
         if self.ranks.echoes(parsed):
             return
+        self._count_of_the_run(parsed)
         batch = parsed.counters.batch
         if parsed.evaluation and batch and batch[0] < batch[1] - 1:
             return  # an evaluation under way: its last line has the averages
@@ -238,7 +240,8 @@ class Assembler:
         """Return the counters of a line, with the batch of an epoch turned into a step."""
         counters: Counters = parsed.counters
         values = dict(counters.values)
-        if "epoch" in values:
+        settings = counters.weak and not parsed.telling and values.keys() == {"epoch"}  # "lr=0.1 epochs=24"
+        if "epoch" in values and not settings:
             self._epoch = values["epoch"]
         if counters.batch and "step" not in values and not parsed.evaluation:
             if self._epoch is not None:  # no sooner: a heading may tell how many there are
@@ -250,6 +253,17 @@ class Assembler:
         if parsed.telling:
             self._step = values.get("step", self._step)
         return values
+
+    def _count_of_the_run(self, parsed: Parsed) -> None:
+        """Take "[19/266]" of an evaluation for the step where training counts to as many, and names no epoch."""
+        counters = parsed.counters
+        if counters.batch is None or counters.values or self._epoch is not None:
+            return
+        at, total = counters.batch
+        if not parsed.evaluation:
+            self._total = total
+        elif total == self._total and at >= (self._step or 0.0):
+            counters.values, counters.batch = {"step": float(at)}, None
 
     def _with_counter(self, number: int, values: dict[str, float], parsed: Parsed) -> None:
         metrics = parsed.metrics

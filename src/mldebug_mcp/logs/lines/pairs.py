@@ -46,6 +46,9 @@ _OF_TWO = re.compile(r"(?P<first>[A-Za-z]\w*) \((?P<second>[A-Za-z]\w*)\)")
 _FAILED = re.compile(r"(?P<name>.+?) (?P<number>nan(?:\.0)?|inf(?:inity|\.0)?) (?P<rest>.+)", re.IGNORECASE)
 """What was no number is a word among those of the next name."""
 _PER = re.compile(r"[a-z]/(?:s|sec|second|min|it|step|batch)$", re.IGNORECASE)
+_LISTED_WORDS = 5
+_LISTS = re.compile(r"[,;:|]\s?$")
+_ARTICLES = frozenset({"the", "this", "that", "it", "there", "a", "an", "which", "what"})
 _BEHIND_NUMBER = re.compile(r"\d\s{1,2}$")
 _ALONE = re.compile(
     rf"(?:(?<=[|,(\t])|^)[ \t]{{0,20}}(?P<number>{NUMBER})\s?"
@@ -76,7 +79,7 @@ def pairs_in(line: str, *, evaluation: bool = False) -> dict[str, float]:
         turned = (turn.evaluation for turn in reversed(turns) if turn.at <= match.start())
         of_evaluation = next(turned, evaluation)
         phrase = _without_unit(line, match)
-        explicit = match["sep"].strip() != ""
+        explicit = match["sep"].strip() != "" or _is_listed(line, match.start(), phrase)
         prose = not explicit and _is_prose(phrase)
         name = None if prose else _metric_name(phrase, explicit=explicit, of=match["of"])
         # "Loss 6.91 (6.89)": of this batch, and the mean so far. At the end of an evaluation the mean is meant.
@@ -118,6 +121,15 @@ def _pairs(line: str) -> Iterator[re.Match[str]]:
     while _MAY_BE_NUMBER.search(line, at) and (match := pattern.search(line, at)):
         yield match
         at = match.end()
+
+
+def _is_listed(line: str, start: int, phrase: str) -> bool:
+    """Say whether a phrase of a few words begins a part of a list of sentences: ", d real is 0.98"."""
+    words = phrase.split(" ")
+    listed = (
+        words[-1] in ("is", "was") and len(words) <= _LISTED_WORDS and _LISTS.search(line, max(0, start - 3), start)
+    )
+    return bool(listed) and words[0].lower() not in _ARTICLES
 
 
 def _without_unit(line: str, match: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mldebug_mcp.logs.lines.counters import Counters, find_counters
@@ -12,6 +13,7 @@ from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.written_out import written_out
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_abbreviated, is_amount, is_telling
 from mldebug_mcp.logs.numbers import NUMBER, whole_number
+from mldebug_mcp.logs.roles import role_of
 
 _VALID_SUBSET = re.compile(r"\| valid on '[^']{1,80}' subset\s+(\d+) / (\d+)")
 """fairseq, before 2019: an evaluation under way."""
@@ -33,6 +35,12 @@ _GLUED = re.compile(r"(?<![A-Za-z])loss(?=\d+\.\d)", re.IGNORECASE)
 _BLANKS = re.compile(r"\s{3,}")
 _WORDS = re.compile(r"[A-Za-z]\w+")
 _LONG_WORDS = re.compile(r"[A-Za-z]{3,}")
+_NO_MEASURE = re.compile(
+    r"time|took|elapsed|seconds|size|number|num|count|total|sample|image|batch|file|seed|rank|gpu|device", re.IGNORECASE
+)
+"""What an evaluation is said to take, and to be made of."""
+MOST_WORDS = 4
+"""Words beside the names of its metrics that such a line has. Chosen: "val" and what it was on."""
 MAX_LINE = 20_000
 """Characters of a line that are searched for pairs."""
 
@@ -85,8 +93,19 @@ def parse_line(line: str, *, evaluation: bool = False) -> Parsed:
     counters.rest += prose
     # A step that was skipped for overflow has no loss, but it is a record of training.
     skipping = "step" in counters.values and any(canonical(name) == "skipped_iterations" for name in metrics)
-    telling = skipping or any(map(is_telling, metrics))
+    telling = skipping or any(map(is_telling, metrics)) or (evaluation and _measures(counters, metrics))
     return Parsed(counters, metrics, rank, telling, evaluation)
+
+
+def _measures(counters: Counters, metrics: Mapping[str, float]) -> bool:
+    """Say whether a line of evaluation, with a counter, tells nothing but measures: "VAL iter 200: swd=1.2"."""
+    counted = bool(counters.values) and counters.batch is None and not counters.weak
+    bare = len(_LONG_WORDS.findall(counters.rest)) <= MOST_WORDS + len(metrics)
+    return counted and bare and bool(metrics) and all(map(_is_measure, metrics))
+
+
+def _is_measure(name: str) -> bool:
+    return role_of(name) is None and _NO_MEASURE.search(name) is None and " " not in name
 
 
 def is_remark(parsed: Parsed) -> bool:

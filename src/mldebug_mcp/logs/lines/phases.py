@@ -18,6 +18,11 @@ _EVALUATING = re.compile(
     rf"\bevaluating (?:val|test|eval)\w*:|\b(?:{_EVALUATION})\s+epoch\b|^\W{{3,9}}evaluating\b", re.IGNORECASE
 )
 """... the last of them a heading in stars: DeepSpeed-Chat's "***** Evaluating perplexity, Epoch 1/16 *****"."""
+_ON_DATA = re.compile(
+    rf"[^:=]{{1,60}}\bon (?:the )?(?:held[- ]?out|unseen|{_EVALUATION}) (?:data(?:set)?|set|split|part|examples)\s?:",
+    re.IGNORECASE,
+)
+"""A sentence that says on which data: "After epoch 1 on held-out data: swd is 0.8"."""
 _STARRED = re.compile(r"\s*\*\s")
 """ImageNet's example closes an evaluation with " * Acc@1 ..."."""
 _HEADING = re.compile(
@@ -57,6 +62,7 @@ def is_of_evaluation(line: str) -> bool:
         _BEGINNING.match(line) is not None
         or _STARRED.match(line) is not None
         or _is_under_way(line)
+        or (" on " in line and _ON_DATA.match(line) is not None)
         or ("|" in line and _PART.search(line) is not None)
     )
 

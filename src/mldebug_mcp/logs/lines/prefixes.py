@@ -15,6 +15,11 @@ _RANK = re.compile(
     rf"\s*(?:{launchers.BRACKETED}\s*:?|{launchers.MPIRUN}|{launchers.NAMED}"
     rf"|{launchers.NUMBERED}(?=.*(?:step|iter(?:ation)?|epoch)s?\W{{0,5}}\d))"  # a number alone, beside a counter
 )
+_LOGGER = (
+    r"(?:(?<=\])\s(?!(?:train|training|valid|validation|val|eval|evaluation|test|testing|dev|epoch|step|iter)\b)"
+    r"[a-z_][\w.]{0,60}:(?=\s(?!nan\b|inf\b)[A-Za-z]))?"
+)
+"""The name of a logger behind a level in brackets: "[INFO] trainer: Training [8/56]"; a phase is none."""
 _LOGGING = re.compile(
     r"(?:\s*(?:"
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [\w./-]+\]\s*\([\w./-]+\.py \d+\):"  # Swin Transformer
@@ -31,7 +36,7 @@ _LOGGING = re.compile(
     r"|\([\w.:]+ (?:pid|rank)=\d+(?:, ip=[\d.]+)?\)"  # Ray
     r"|\[[\w.-]+(?::\d+/\d+)?\](?= \d{4}-\d\d-\d\d )|\(\w+:\d+\)(?= INFO\b)"  # ESPnet: host and rank, module
     r"|\[INFO\|[\w=|.-]{1,80}\]"  # nanotron: the place in the parallel layout
-    r"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?"
+    rf"|\[?(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|SUCCESS)\]?(?::[\w.-]+:)?{_LOGGER}"
     r"|\[[\w.]+\](?=\[(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\])"  # Hydra: [time][logger][level]
     r"|\[[\w/.-]+\.(?:py|cpp|cc|cu):\d+(?::\w+)?\]|[\w/.-]+\.py:\d+(?:\[\d+\])?"
     r"|\[[\w.]+/\w*Process(?:-\d+)?\](?:\s+[\w.]+\s+:)?"  # logger and process, module and function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.lines.bars import bar_in, is_fastprogress
 from mldebug_mcp.logs.lines.boxes import Box
+from mldebug_mcp.logs.lines.copy_paste import CopyPaste
 from mldebug_mcp.logs.lines.frameworks import name_framework
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.lines.records import Records
@@ -27,15 +28,21 @@ class Structures:
         self._records = records
         self._box = Box()
         self._rich = RichBar()
+        self._copied = CopyPaste()
         self.table = Table()
 
     def is_open(self, *, but_for_table: bool = False) -> bool:
         """Say whether one goes on in the next line; the open table does not count, if `but_for_table`."""
-        return self._box.open or self._rich.open or (self.table.open and not but_for_table)
+        return self._box.open or self._rich.open or self._copied.open or (self.table.open and not but_for_table)
 
     def take(self, number: int, line: str) -> bool:
         """Take a line; return whether it is part of a structure."""
         if self._in_rich_bar(number, line) or is_fastprogress(line):
+            return True
+        copied = self._copied.take(line)
+        if copied is not None:
+            if copied:
+                self._records.assembler.whole(number, copied)
             return True
         message = without_prefix(line).message
         if self._in_box(number, message):

@@ -71,6 +71,28 @@ _PART_OF_DURATION = re.compile(r"(\d+(?:\.\d+)?) (day|hour|minute|second)")
 _SECONDS_IN = {"day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 
 
+_LEADERS = re.compile(r"(?<=[\w)%]) ?\.{2,200}(?=\s?[:=])")
+"""Dots that lead from a name to its value: "training loss.....: 3.7"."""
+_TERSE = re.compile(
+    r"\s*(?:(?P<phase>[VT])[ :]\s?)?(?=[EISBU])(?:E(?P<epoch>\d{1,6})(?:/\d{1,6})?[ ,:|]{1,3})?"
+    r"(?:[ISBU](?P<step>\d{1,9})(?:/\d{1,9})?[ ,:|]{1,3})?(?=[A-Za-z_][\w/.]{0,60}\s?=\s?[-+]?(?:\.?\d|nan\b|inf\b))"
+)
+"""Counters of one letter, glued to their number, before metrics: "E001 I00012 L=2.136", "V E001 I00012 L=2.0"."""
+_TERSE_LOSS = re.compile(r"(?<!\S)L(?=\s?=)")
+
+
+def _terse(line: str) -> str:
+    """Write out counters of one letter: of an epoch, of an iteration, step, batch or update; V is of validation."""
+    found = _TERSE.match(line)
+    if found is None or not (found["epoch"] or found["step"]):
+        return line
+    rest = _TERSE_LOSS.sub("loss", line[found.end() :])
+    if not found["step"] and rest == line[found.end() :]:
+        return line
+    counted = [f"{name} {found[name]}" for name in ("epoch", "step") if found[name]]
+    return f"{'val: ' if found['phase'] == 'V' else ''}{' '.join(counted)} | {rest}"
+
+
 def _seconds(duration: re.Match[str]) -> str:
     """Write "3 hours, 11 minutes and 16.97 seconds" (ESPnet) in seconds."""
     parts = _PART_OF_DURATION.findall(duration[0])
@@ -87,6 +109,7 @@ def _named(listed: re.Match[str]) -> str:
 
 _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     ("**", _BOLD, r"\1\2"),
+    ("..", _LEADERS, ""),
     ("(", _AT_RANK, r"@\1"),
     ("@", _THRESHOLDS, "50-95"),
     (" second", _DURATION, _seconds),
@@ -100,6 +123,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]],
 
 def written_out(line: str) -> str:
     """Return a line with plain names before its numbers; a line that has them comes back as it is."""
+    line = _terse(line)
     for mark, form, meant in _FORMS:
         if mark in line:
             line = form.sub(meant, line)

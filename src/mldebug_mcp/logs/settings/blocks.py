@@ -17,6 +17,11 @@ _PAIR = re.compile(
     r"['\"]?(?P<key>[A-Za-z_][\w ./-]{0,80}?(?:\([^()\n]{0,80}\))?)['\"]?"
     r"\s*+(?::(?=\s|$)|=(?!=))\s*+(?P<value>.{0,1000}?),?"
 )
+_ALIGNED = re.compile(
+    r"(?P<indent>[ \t]*+)(?P<key>[A-Za-z_][\w./-]{0,80}(?: [\w./-]{1,40}){0,3}+)(?: ?\t ?| {2,200})"
+    r"(?P<value>[^\s({](?:[^ \t({]| (?! )){0,80})"
+)
+"""A column of keys and one of values, with nothing but blanks between them."""
 _ITEM = re.compile(r"(?P<indent>[ \t]*+)-\s++(?P<value>[^:=\n]{1,200}|['\"].{0,200}['\"])")
 _OTHER_PAIR = re.compile(r"[\s,|;][A-Za-z_][\w./-]{0,40}\s?[:=]\s?[-+\d.]")
 _REMARK = re.compile(r"\s+(?:#.*|\[default:.*\]\s*)$")
@@ -38,6 +43,8 @@ def pair_in(line: str) -> Pair | None:
     line = line.rstrip()
     if len(line) > MAX_LINE:
         return None
+    if "**" in line:
+        line = line.replace("**", "")  # Markdown: "- **batch size**: 64"
     dotted = _DOTTED.fullmatch(line)
     if dotted:
         return Pair(len(dotted["indent"]), dotted["key"], dotted["value"] or "", dotted=True)
@@ -50,8 +57,8 @@ def pair_in(line: str) -> Pair | None:
         if _OTHER_PAIR.search(f" {value}") and value[:1] not in "{[(":
             return None
         return Pair(_width(pair["indent"]), pair["key"].strip(), value if value else None)
-    item = _ITEM.fullmatch(line)
-    return Pair(_width(item["indent"]), "", item["value"]) if item else None
+    other = _ALIGNED.fullmatch(line) or _ITEM.fullmatch(line)
+    return Pair(_width(other["indent"]), other.groupdict().get("key", ""), other["value"]) if other else None
 
 
 def settings_in_block(lines: Sequence[str]) -> tuple[dict[str, object], bool]:

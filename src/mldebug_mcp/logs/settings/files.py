@@ -97,7 +97,13 @@ def read_found(paths: Sequence[Path]) -> tuple[Settings, tuple[str, ...]]:
 
 def _others(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> tuple[Path, ...]:
     """Return the file of a folder that is a configuration by what is in it: the log's namesake, else the only one."""
-    candidates = [] if not is_folder(place) else list(islice(_candidates(place, logs, texts), MAX_LOOKED_AT + 1))
+    return _only(place, logs, texts, _SUFFIXES) or _only(place, logs, (), frozenset({".py"}))
+
+
+def _only(place: Path, logs: Sequence[Path], texts: Sequence[Path], suffixes: frozenset[str]) -> tuple[Path, ...]:
+    candidates = (
+        [] if not is_folder(place) else list(islice(_candidates(place, logs, texts, suffixes), MAX_LOOKED_AT + 1))
+    )
     stems = {log.stem for log in logs}
     if len(candidates) > MAX_LOOKED_AT:
         candidates = [path for path in candidates if path.stem in stems]
@@ -106,14 +112,14 @@ def _others(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> tuple[P
     return tuple(namesakes[:1] or (found if len(found) == 1 else ()))
 
 
-def _candidates(place: Path, logs: Sequence[Path], texts: Sequence[Path]) -> Iterator[Path]:
+def _candidates(place: Path, logs: Sequence[Path], texts: Sequence[Path], suffixes: frozenset[str]) -> Iterator[Path]:
     try:
         listed = entries(place)
     except (OSError, InputError):
         return
     for path in listed:
         if path in texts or (
-            path.suffix.lower() in _SUFFIXES
+            path.suffix.lower() in suffixes
             and path not in logs
             and not _NOT_SETTINGS.search(path.name.lower())
             and is_file(path)

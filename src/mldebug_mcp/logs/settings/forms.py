@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from mldebug_mcp.logs.decoding.json_values import parse_json
 from mldebug_mcp.logs.settings.blocks import settings_in_block
 from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command, settings_in_words
+from mldebug_mcp.logs.settings.python_source import settings_in_source
 from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object
 from mldebug_mcp.logs.settings.values import parse_value
 from mldebug_mcp.yaml_text import parse_yaml
@@ -119,4 +120,5 @@ _FORMS: dict[str, tuple[Callable[[str], object], ...]] = {
     ".toml": (_toml,),
     ".ini": (_ini, block), ".cfg": (_ini, block), ".conf": (_ini, block),
     ".sh": (command,),
+    ".py": (settings_in_source,),
 }  # fmt: skip

@@ -10,9 +10,10 @@ from itertools import islice
 from mldebug_mcp.logs.lines.prefixes import without_prefix
 from mldebug_mcp.logs.settings.blocks import pair_in, settings_in_block
 from mldebug_mcp.logs.settings.command_line import STARTED, settings_in_command
-from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object
+from mldebug_mcp.logs.settings.reprs import NotAnObjectError, parse_object, value_in
 from mldebug_mcp.logs.settings.settings import Settings
 from mldebug_mcp.logs.settings.values import number_of
+from mldebug_mcp.text import clean
 
 MAX_LINES = 3000
 MAX_LINE = 20_000
@@ -28,8 +29,13 @@ LEAST_ARGUMENTS = 5
 
 _CALL = re.compile(r"\b[A-Z]\w*\((?=\s*$|[A-Za-z_]\w*=)")
 _CALL_OF_ARGUMENTS = re.compile(r"Namespace|Arg|Config|Param|Setting|Option")
-_LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*\s-(?=\s)")
+_LOGGER = re.compile(r"^\s*[A-Za-z_][\w.]*(?:\s-(?=\s)|:(?=\s+[A-Za-z_][\w./-]{0,80}\s?[:=]\s))")
 """The name of a logger behind time and level."""
+_MARK = re.compile(r"[ \t]{0,40}(?:#+|=+>|>+)[ \t]{1,8}(?=[A-Za-z_])")
+"""What may stand before each setting of a block: a comment above a table, an arrow."""
+_ON_A_LINE = re.compile(r"(?<![^\s,;|])([A-Za-z_][\w.-]{0,80})=([^\s,;|=]{1,200})(?=[\s,;|]|$)")
+MOST_BESIDE = 0.25
+"""Share of a line of settings that is none of them. Chosen: a value may hold blanks, a sentence is more."""
 _BRACE = re.compile(r"[{]")
 _SAID = re.compile(
     r"\bvocab(?:ulary)?(?:[ _]?size)?(?: is| of|:|=)?\s{0,3}=?\s{0,3}(?P<number>\d[\d,]{0,12})(?![\w.%])"
@@ -66,7 +72,8 @@ def settings_printed_in(lines: Sequence[str], first_line: int = 1) -> Settings:
 
 
 def _message(line: str) -> str:
-    """Return a line without its prefix, its indentation kept: it tells what a key belongs to."""
+    """Return a line without its colours and its prefix, its indentation kept: it tells what a key belongs to."""
+    line = clean(line) if "\x1b" in line else line
     message = without_prefix(line).message
     if len(message) == len(line):
         return line
@@ -113,6 +120,8 @@ def _configurations(lines: Sequence[str]) -> Iterator[tuple[int, Mapping[str, ob
                 continue
         if said := _said_in(line):
             yield at, said
+        if is_configuration(several := _on_a_line(line)):
+            yield at, several
         if STARTED.search(line) and "-" in line:
             end = _end_of_command(lines, at)
             values = settings_in_command("\n".join(lines[at:end]))
@@ -155,6 +164,17 @@ def _comes_again(lines: Sequence[str], behind: int, values: Mapping[str, object]
     return any(key in line for line in lines[behind : behind + LOOKS_AHEAD])
 
 
+def _on_a_line(line: str) -> dict[str, object]:
+    """Return the settings of a line that holds several, `lr=0.1  batch_size=64`, and hardly anything else."""
+    if line.count("=") < LEAST_ARGUMENTS:
+        return {}
+    found = list(_ON_A_LINE.finditer(line))
+    beside = len("".join(line.split())) - sum(len(one[0]) for one in found)
+    if len(found) < LEAST_ARGUMENTS or beside > MOST_BESIDE * len(line):
+        return {}
+    return {one[1]: value_in(one[2]) for one in found}
+
+
 def _said_in(line: str) -> dict[str, object]:
     """Return of how many tokens or classes a line of prose speaks: "0.11M parameters, vocab 36"."""
     found: dict[str, object] = {}
@@ -172,9 +192,17 @@ def _end_of_command(lines: Sequence[str], at: int) -> int:
 
 
 def _block_at(lines: Sequence[str], at: int) -> list[str]:
-    """Return the lines from one on that hold one key and its value each, up to the first that counts."""
+    """Return the lines from one on that hold one key and its value each, up to the first that counts.
+
+    Where the first of them has a mark before its key, so have all, and they come without it.
+    """
     block: list[str] = []
+    mark = _MARK.match(lines[at])
     for line in islice(lines, at, None):
+        if mark is not None:
+            if not line.startswith(mark[0]):
+                break
+            line = line[mark.end() :]  # noqa: PLW2901 - what is left is the setting
         pair = pair_in(line)
         if pair is None or (block and _counts(pair.key, pair.value)):
             break
