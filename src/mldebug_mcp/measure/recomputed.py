@@ -59,9 +59,7 @@ def softmax_twice(run: Run) -> Seen | None:
     once, twice = loss_beside(run), loss_beside(run, TWICE)
     if twice.from_one > SAME or once.from_one < max(SAME, CLOSER * twice.from_one):
         return None
-    said = (
-        f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of the outputs"
-    )
+    said = f"the loss is that of a second softmax at {once.looks} looks, and {once.from_one:.0%} off that of one"
     return Seen(said, (once.first,), {"off": once.from_one, "looks": once.looks})
 
 

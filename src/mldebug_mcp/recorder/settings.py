@@ -41,10 +41,10 @@ def features_of(model: nn.Module, outputs: int) -> int | None:
     """Return how many numbers the layer reads that makes the outputs, None where none has as many of them."""
     found: int | None = None
     for module in model.modules():
+        weight: Value = getattr(module, "weight", None)
         made = getattr(module, "out_features", getattr(module, "out_channels", None))
-        if made == outputs:
-            weight = module.weight
-            found = weight[0].numel() if isinstance(getattr(weight, "shape", None), tuple) else None
+        if made == outputs and hasattr(weight, "numel"):
+            found = weight.numel() // outputs
     return found
 
 

@@ -254,7 +254,7 @@ class Watched:
         if both is None:
             return
         classes = both.scores.shape[-1]
-        self._tell("vocab_size" if logits.dim() == 3 else "num_classes", classes)
+        self._tell("vocab_size" if logits.dim() > 2 and logits.shape[-1] == classes else "num_classes", classes)
         if (features := features_of(inner_of(self.model), classes)) is not None:
             self._tell("features", features)
 
