@@ -46,7 +46,7 @@ def labels_of(batch: Value) -> Value:
 
 def aligned(logits: Tensor, labels: Tensor) -> Aligned | None:
     """Return logits and labels side by side, classes last or in the second place; None where shapes do not fit."""
-    if logits.dim() != labels.dim() + 1 or logits.device != labels.device:
+    if logits.dim() != labels.dim() + 1:
         return None
     if logits.shape[:-1] == labels.shape:
         return Aligned(logits.flatten(0, -2), labels.flatten())
@@ -59,6 +59,7 @@ def recomputed(logits: Tensor | None, labels: Value) -> dict[str, Tensor]:
     """Return the mean cross-entropy of the outputs, by name; nothing where they do not fit the labels."""
     if logits is None or labels is None or not logits.is_floating_point():
         return {}
+    labels = labels.to(logits.device, non_blocking=True)  # a loader gives them on the CPU
     both = aligned(logits.detach(), labels)
     if both is None or both.scores.shape[-1] < 2:
         return {}
