@@ -21,6 +21,7 @@ neither batches of few rows nor images of all kinds come near."""
 FEW = 0.1
 """Share of odd batches. Chosen: what more of them are is no oddity."""
 TINY = 1e-12
+"""What stands for a spread of nothing. Chosen: no sound batch comes near."""
 SHOWN = 10
 """Steps that are listed. Chosen: a line holds as many."""
 SHARE = 0.1

@@ -17,6 +17,7 @@ ONCE, TWICE, SHIFTED = "recomputed/once", "recomputed/twice", "recomputed/shifte
 SMALL = 1e-4
 """A cross-entropy below this tells no factor. Chosen: it is rounded to seven digits."""
 TINY = 1e-12
+"""What stands for a factor of nothing. Chosen: that it can be divided by is all that is needed."""
 SAME = 0.03
 """Part of a loss by which two are the same. Chosen: the mean over a part of a batch's rows is a little off."""
 CLOSER = 5.0

@@ -11,7 +11,7 @@ from mldebug_mcp.symptoms.registry import Answers, Evidence, Outcome, question
 
 
 def _seen(name: str, background: float, see: Callable[[Run], looks.Seen | None], doc: str) -> Reading:
-    """Return how an outcome is seen. Backgrounds are chosen: few runs are recorded."""
+    """Return how an outcome is seen."""
 
     def read(run: Run) -> Evidence | None:
         seen = see(run)
@@ -49,6 +49,7 @@ READINGS = (
 
         Not this when: it reads more; classes are not known; a picture is to be drawn of the features."""),
 )  # fmt: skip
+"""How each outcome is seen, and how often a healthy run shows it. Chosen: few runs are recorded."""
 
 
 @question(
