@@ -204,13 +204,16 @@ class Watched:
         step.cost += time.perf_counter() - began
 
     def _spread(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
-        """Take how much the numbers of a batch vary, as often as that can be afforded."""
-        began = time.perf_counter()
-        self._spreads.step(began - self._spread_at)
-        self._spread_at = began
+        """Take how much the numbers of a batch vary, as often as that can be afforded.
+
+        What counts is the time on the core: where others are on it too, the wall would say that it cannot be afforded.
+        """
+        now, began = time.perf_counter(), time.thread_time()
+        self._spreads.step(now - self._spread_at)
+        self._spread_at = now
         if self._spreads.allows(step.number) and (found := spread(args, kwargs)) is not None:
             step.draft.put(SPREAD, found)
-            self._spreads.spent(step.number, time.perf_counter() - began)
+            self._spreads.spent(step.number, time.thread_time() - began)
 
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
