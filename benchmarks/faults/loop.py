@@ -287,6 +287,8 @@ class Training:
         batch = self.data.batch()
         if self.setup.spoil:
             batch = self.setup.spoil(step, batch, self.spoiling)
+        if self.recorder is not None:
+            self.recorder.take_batch(shown(batch))
         logits = self.model(batch.inputs)
         loss = self.setup.loss(logits, batch)
         if self.setup.watch:
@@ -304,6 +306,12 @@ class Training:
         if self.setup.zero_grad:
             self.optimizer.zero_grad()
         return norm
+
+
+def shown(batch: Batch) -> dict[str, Tensor]:
+    """Return a batch as a loader gives it: labels that do not count are -100."""
+    labels = batch.targets if batch.targets.is_floating_point() else batch.targets.masked_fill(~batch.mask, -100)
+    return {"inputs": batch.inputs, "labels": labels}
 
 
 def evaluation_batch(setup: Setup) -> Batch:

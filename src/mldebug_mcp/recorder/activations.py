@@ -21,6 +21,11 @@ AT_A_BOUND = 0.01
 """Share of the range of a bounded module that is its end."""
 NOTHING = 1e-3
 """A value below this is nothing. Chosen: what is left of a GELU far below zero."""
+NORMALISED = frozenset({"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"})
+"""Modules that keep running statistics, by which evaluation normalises."""
+FEWEST_VALUES = 32
+"""Values of a channel of which statistics are compared. Chosen: those of fewer are apart by chance."""
+STATISTICS = "statistics_apart"
 MOST_MODULES = 64
 MOST_ROWS = 512
 """Rows of logits that are looked at."""
@@ -54,9 +59,12 @@ class Activations:
         self._handles = []
 
     def _hook(self, name: str) -> Callable[..., None]:
-        def measure(module: nn.Module, _inputs: object, output: Value) -> None:
+        def measure(module: nn.Module, inputs: Value, output: Value) -> None:
             began = time.perf_counter()
-            if isinstance(output, sys.modules["torch"].Tensor) and output.is_floating_point():
+            if type(module).__name__ in NORMALISED:
+                if (apart := _statistics_apart(module, inputs[0].detach())) is not None:
+                    self._take(f"{STATISTICS}/{name}", apart)
+            elif isinstance(output, sys.modules["torch"].Tensor) and output.is_floating_point():
                 for what, value in _of_module(module, output.detach()):
                     self._take(f"{what}/{name}", value)
             self.seconds += time.perf_counter() - began
@@ -66,7 +74,7 @@ class Activations:
 
 def _is_measured(module: nn.Module) -> bool:
     kind = type(module).__name__
-    return kind in FLAT or kind in BOUNDED or kind == "Embedding"
+    return kind in FLAT or kind in BOUNDED or kind in NORMALISED or kind == "Embedding"
 
 
 def _of_module(module: nn.Module, output: Tensor) -> Iterable[tuple[str, Tensor]]:
@@ -80,6 +88,20 @@ def _of_module(module: nn.Module, output: Tensor) -> Iterable[tuple[str, Tensor]
         low = BOUNDED[kind]
         edge = AT_A_BOUND * (1 - low)
         yield "saturated_units", ((output < low + edge) | (output > 1 - edge)).float().mean()
+
+
+def _statistics_apart(module: Value, inputs: Tensor) -> Tensor | None:
+    """Return how far the statistics of a batch are from the running ones, in standard deviations and their logarithms.
+
+    A mean over channels. None where a module keeps none, does not train, or sees too few values for that.
+    """
+    channels = inputs.shape[1] if inputs.dim() > 1 else 0
+    if not module.training or module.running_var is None or inputs.numel() < FEWEST_VALUES * max(channels, 1):
+        return None
+    variance, mean = sys.modules["torch"].var_mean(inputs.float(), dim=[0, *range(2, inputs.dim())])
+    variance, running = variance + module.eps, module.running_var + module.eps
+    found: Tensor = ((mean - module.running_mean).abs() / variance.sqrt() + (running / variance).log().abs() / 2).mean()
+    return found
 
 
 def of_outputs(output: Value, take: Callable[[str, Value], None]) -> None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from mldebug_mcp.recorder.guard import guarded
 from mldebug_mcp.recorder.late import Value
+from mldebug_mcp.recorder.recomputed import labels_of
 from mldebug_mcp.recorder.rows import NotedBatches, Rows, column_of, facts_of, keys_of, noted
 from mldebug_mcp.recorder.step import Step
 
@@ -64,7 +65,8 @@ class Batches:
 
     @guarded
     def take(self, step: Step, batch: Value) -> None:
-        """Take the rows of a batch, and count its tokens."""
+        """Take the rows and the labels of a batch, and count its tokens."""
+        step.labels = labels_of(batch) if step.deep or "batch" not in self._told else None
         rows = keys_of(batch) if self._noting is None else self._noting.next_rows()
         step.rows += [rows] if rows is not None else []
         column = column_of(batch)

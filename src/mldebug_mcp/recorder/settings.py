@@ -37,6 +37,17 @@ def settings_of(model: nn.Module, optimizer: Value) -> dict[str, object]:
     return {name: _plain(value) for name, value in found.items() if value is not None}
 
 
+def features_of(model: nn.Module, outputs: int) -> int | None:
+    """Return how many numbers the layer reads that makes the outputs, None where none has as many of them."""
+    found: int | None = None
+    for module in model.modules():
+        weight: Value = getattr(module, "weight", None)
+        made = getattr(module, "out_features", getattr(module, "out_channels", None))
+        if made == outputs and hasattr(weight, "numel"):
+            found = weight.numel() // outputs
+    return found
+
+
 def _plain(value: object) -> object:
     return float(value) if hasattr(value, "item") else value  # type: ignore[arg-type]
 

@@ -22,6 +22,8 @@ class Step:
         now: Tells this moment, in the work of the GPU where the model is there.
         deep: Whether the model is looked into.
         rows: The rows of each of its batches, as far as they are known.
+        labels: Those of its last batch, where the loop shows them.
+        recomputed: By name, the losses of its batches as they are worked out anew.
     """
 
     number: int
@@ -30,6 +32,8 @@ class Step:
     now: Callable[[], Moment] = time.perf_counter
     deep: bool = False
     rows: list[list[int] | RowKeys] = field(default_factory=list)
+    labels: Value = None
+    recomputed: dict[str, list[Value]] = field(default_factory=dict)
     losses: list[Value] = field(default_factory=list)
     model_losses: list[Value] = field(default_factory=list)
     summed: bool = False

@@ -14,13 +14,19 @@ from mldebug_mcp.recorder.budget import Budget
 from mldebug_mcp.recorder.evaluated import NAME as ROWS_EVALUATED
 from mldebug_mcp.recorder.evaluated import Evaluated
 from mldebug_mcp.recorder.guard import guarded
+from mldebug_mcp.recorder.inputs import APART, SPREAD, Inputs, spread
 from mldebug_mcp.recorder.late import Value, is_finite, number_of
 from mldebug_mcp.recorder.layers import Layers
 from mldebug_mcp.recorder.origin import origin_of
+from mldebug_mcp.recorder.recomputed import aligned, recomputed
+from mldebug_mcp.recorder.settings import features_of
 from mldebug_mcp.recorder.step import Step, numbered
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+SPREADS = 0.003
+"""Share of the time of steps in which it is told how much the inputs vary. Chosen: each step of 10 ms or more."""
 
 
 class Watched:
@@ -51,7 +57,8 @@ class Watched:
         self._layers = Layers(model)
         self._activations = None if _is_compiled(model) else Activations(inner_of(model), self._take)
         self._norms, self._normed = Budget(every=1), time.perf_counter()
-        self._evaluated = Evaluated()
+        self._spreads, self._spread_at = Budget(every=1, share=SPREADS), time.perf_counter()
+        self._evaluated, self._inputs = Evaluated(), Inputs()
         self._forward_began: Value = None
         self._optimizer_began: Value = None
         self._told: set[str] = set()
@@ -89,6 +96,8 @@ class Watched:
         if step.deep and self._activations is not None:
             self._activations.end()
             step.cost += self._activations.seconds
+        for name, values in step.recomputed.items():
+            step.draft.put(name, sum(values[1:], values[0]) / len(values))
         if not step.has("learning_rate"):
             self._rates(step)
         if self.scaler is not None and self.scaler.is_enabled():
@@ -115,9 +124,11 @@ class Watched:
         step = self._step
         if not model.training:
             self._evaluated.take(args, kwargs)
+            self._inputs.take(args, kwargs)
         elif step is not None:
             self.inputs = (args, kwargs)
-            if step.deep and not step.has(ROWS_EVALUATED):
+            self._spread(step, args, kwargs)
+            if step.deep and not step.has(APART):
                 self._compare(step, args, kwargs)
             self._forward_began = step.now()
 
@@ -135,10 +146,14 @@ class Watched:
         if step.deep:
             began = time.perf_counter()
             of_outputs(output, step.draft.put)
+            if loss is None:
+                for name, value in recomputed(logits_of(output), step.labels).items():
+                    step.recomputed.setdefault(name, []).append(number_of(value))
             step.cost += time.perf_counter() - began
         if "output" not in self._told:
             self._told.add("output")
-            self._of_output(logits_of(output), kwargs)
+            labels = kwargs.get("labels")
+            self._of_output(logits_of(output), step.labels if labels is None else labels)
 
     @guarded
     def _before_optimizer(self, _optimizer: Value, _args: Value, _kwargs: Value) -> None:
@@ -179,12 +194,26 @@ class Watched:
             step.draft.origin = origin_of(inner_of(self.model), self.inputs if _can_run_again(self.model) else None)
 
     def _compare(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
-        """Take which share of the batch was in an evaluation before."""
+        """Take which share of the batch was in an evaluation before, and how far it is from one."""
         began = time.perf_counter()
-        share = self._evaluated.share(args, kwargs)
+        share, apart = self._evaluated.share(args, kwargs), self._inputs.apart(args, kwargs)
         if share is not None:
             step.draft.values[ROWS_EVALUATED] = share
+        if apart is not None:
+            step.draft.put(APART, apart)
         step.cost += time.perf_counter() - began
+
+    def _spread(self, step: Step, args: Value, kwargs: Mapping[str, Value]) -> None:
+        """Take how much the numbers of a batch vary, as often as that can be afforded.
+
+        What counts is the time on the core: where others are on it too, the wall would say that it cannot be afforded.
+        """
+        now, began = time.perf_counter(), time.thread_time()
+        self._spreads.step(now - self._spread_at)
+        self._spread_at = now
+        if self._spreads.allows(step.number) and (found := spread(args, kwargs)) is not None:
+            step.draft.put(SPREAD, found)
+            self._spreads.spent(step.number, time.thread_time() - began)
 
     def _norm(self, step: Step) -> None:
         """Work out the norm of all gradients, where nobody clips them, as often as that can be afforded."""
@@ -220,12 +249,17 @@ class Watched:
             self._told.add(name)
             self._settings({name: value})
 
-    def _of_output(self, logits: Tensor | None, kwargs: Mapping[str, Value]) -> None:
-        """Tell the number of classes or tokens, where labels are whole numbers."""
-        labels = kwargs.get("labels")
-        if logits is None or labels is None or labels.is_floating_point() or logits.dim() != labels.dim() + 1:
+    def _of_output(self, logits: Tensor | None, labels: Value) -> None:
+        """Tell the number of classes or tokens, where labels are whole numbers, and what the last layer reads."""
+        if logits is None or labels is None or labels.is_floating_point():
             return
-        self._tell("vocab_size" if logits.dim() > 2 else "num_classes", logits.shape[-1])
+        both = aligned(logits, labels)
+        if both is None:
+            return
+        classes = both.scores.shape[-1]
+        self._tell("vocab_size" if logits.dim() > 2 and logits.shape[-1] == classes else "num_classes", classes)
+        if (features := features_of(inner_of(self.model), classes)) is not None:
+            self._tell("features", features)
 
 
 def _loss_of(output: Value) -> Value:

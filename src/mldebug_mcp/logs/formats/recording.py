@@ -1,6 +1,7 @@
 """Recordings of `mldebug_mcp.recorder`: JSON lines of steps, between heads that tell settings and lines of events.
 
-The rows of batches are no metric: they are left out here, and looked up in the file where they are asked for.
+The rows of batches are no metric: they are left out here, and looked up in the file where they are asked for. What
+stays of them is how many steps before the first row of a batch was in one before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from mldebug_mcp.text import clean, figure, shorten
 
 NAME = "recorder"
 _SPECIAL = re.compile(rb'^\{"recorder".*$|^\{"step": \d+, "event".*$', re.MULTILINE)
-_ROWS = re.compile(rb', "rows": \[[^\]]*\]')
+_ROWS = re.compile(rb', "rows": \[([^\],]*)[^\]]*\]')
+_STEP = re.compile(rb'\{"step": (\d+)')
+ROW_AGAIN = "row_again"
+"""How many recorded steps before the first row of a step was there; 0 where it was not."""
+MOST_ROWS = 1_000_000
+"""Rows that are remembered. Chosen: 100 MB, and a recording as large as one may be has not as many steps."""
 _NAMED_OTHERWISE = {"data_length": "train_rows", "world": "world_size", "accumulation": "gradient_accumulation_steps"}
 """What the head of a recording calls a setting, where the settings have another name."""
 _OF_SAMPLER = ("batch_size", "accumulation", "world", "seed", "drop_last")
@@ -56,12 +62,16 @@ class RecordedLines:
     def __init__(self, builder: RunBuilder) -> None:
         self._builder = builder
         self._records = Records(builder)
-        self._heads = 0
+        self._heads = self._steps = 0
+        self._seen: dict[bytes, int] = {}
+        self._starts_anew, self._first = False, 0
 
     def take_block(self, block: bytes) -> None:
         """Take whole lines; the last one of a file may be cut."""
         for piece, special in _parted(block):
-            bare = _ROWS.sub(b"", piece)
+            if self._starts_anew or not self._first:
+                self._begin(piece)
+            bare = _ROWS.sub(self._again, piece)
             if is_large(len(bare)):
                 self._records.take_blocks([bare])
             elif bare.strip():
@@ -76,6 +86,25 @@ class RecordedLines:
         """Say in the notes what was no record."""
         self._records.tell(builder)
 
+    def _again(self, found: re.Match[bytes]) -> bytes:
+        """Return what stands for the rows of a step: how many steps ago the first of them was there."""
+        self._steps += 1
+        if not found[1]:
+            return b""
+        before = self._seen.get(found[1], self._steps)
+        if len(self._seen) < MOST_ROWS:
+            self._seen[found[1]] = self._steps
+        return b', "%s": %d' % (ROW_AGAIN.encode(), self._steps - before)
+
+    def _begin(self, piece: bytes) -> None:
+        """Say that a process which was started again resumes, if its steps go on behind the first one of all."""
+        found = _STEP.search(piece)
+        if found is None:
+            return
+        if self._starts_anew and int(found[1]) > self._first:
+            self._builder.resumed()
+        self._first, self._starts_anew = self._first or int(found[1]), False
+
     def _head(self, head: Mapping[str, object]) -> None:
         """Take settings; a head with a time that continues nothing is that of a process that starts."""
         sampler, told = head.get("sampler"), head.get("settings")
@@ -89,6 +118,7 @@ class RecordedLines:
             self._heads += 1
             if self._heads > 1:
                 self._builder.new_part()
+                self._starts_anew = True
 
     def _event(self, event: Mapping[str, object]) -> None:
         step = event.get("step")
