@@ -102,7 +102,7 @@ _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
         **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
         **dict.fromkeys(("vf", "baseline loss"), _Meaning("value_loss")),
         **dict.fromkeys(("clip", "clip%", "clip %", "clip frac"), _Meaning("clip_ratio", _share)),
-        **dict.fromkeys(("ε", "eps", "epsilon"), _Meaning("exploration_rate", _share)),
+        **dict.fromkeys(("ε", "eps"), _Meaning("exploration_rate", _share)),
         **dict.fromkeys(("dead groups", "zero groups"), _Meaning("frac_reward_zero_std", _share)),
         "adv": _Meaning("advantages"),
         "td": _Meaning("value_loss"),
@@ -143,10 +143,12 @@ _STEPS: Mapping[str, _Meaning] = MappingProxyType(
 _WITHIN: Mapping[str, _Meaning] = MappingProxyType(dict.fromkeys(("i", "batch"), _Meaning("step", _counts_again)))
 _EVER: Mapping[str, _Meaning] = MappingProxyType(
     {
-        **dict.fromkeys(("tokens", "toks", "n tokens"), _Meaning("num_tokens", _counts)),
+        **dict.fromkeys(("toks", "n toks"), _Meaning("num_tokens", _counts)),
         **dict.fromkeys(("alloc", "mem peak", "peak alloc"), _Meaning("memory", _positive)),
     }
 )
+_OF_AMOUNTS: Mapping[str, _Meaning] = MappingProxyType({"tokens": _Meaning("num_tokens", _counts)})
+"""... where nothing counts: beside a step, tokens may be those of a batch."""
 _OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
     {"optimizer": _Meaning("optimizer_time", _positive), "t total": _Meaning("step_time", _positive)}
 )
@@ -180,7 +182,7 @@ def _tables(columns: Columns) -> list[Mapping[str, _Meaning]]:
     if Quantity.EPOCH not in log.quantities:
         tables.append(_EPOCHS)
     if Quantity.STEP not in log.quantities:
-        tables += [_STEPS, _WITHIN] if Quantity.EPOCH in log.quantities else [_STEPS]
+        tables += [_STEPS, _WITHIN] if Quantity.EPOCH in log.quantities else [_STEPS, _OF_AMOUNTS]
     if {Quantity.FORWARD_TIME, Quantity.BACKWARD_TIME} <= log.quantities:
         tables.append(_OF_TIMES)
     return [*tables, _EVER]
@@ -215,6 +217,8 @@ def _word(name: str) -> str:
         return inside.lower()
     if inside in ("T", "I"):
         return inside  # a temperature, a number of images
+    if name in ("eval_P", "eval_R", "eval_p", "eval_r"):
+        return name  # the readers' own names for columns of a detector's table
     words: list[str] = _WORD.findall(inside.lower().rstrip("."))
     kept = [one for one in words if one not in PHASES and one not in _MEANS]
     return " ".join(kept)

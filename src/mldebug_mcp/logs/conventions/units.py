@@ -66,17 +66,9 @@ def clock(columns: Columns) -> str | None:
             columns["step_time"] = columns.pop(name)
         elif goes_up:
             columns["elapsed"] = columns.pop(name)
-        elif unit is None and _are_of_epochs(columns):
-            columns["epoch_time"] = columns.pop(name)
         told = "elapsed time" if "elapsed" in columns else "step_time"
         return f"{name!r} is read as the {told}" if unit is not None else None
     return None
-
-
-def _are_of_epochs(columns: Columns) -> bool:
-    """Say whether records are those of epochs: only these are counted."""
-    counters = {canonical(name) for name in columns}
-    return "epoch" in counters and not {"step", "episode", "batch", "iter_time"} & counters
 
 
 def _unit_of_time(name: str) -> float | None:
