@@ -176,3 +176,11 @@ def test_an_accuracy_on_training_data_that_an_evaluation_measures_is_of_training
     run = read(tmp_path, records, "history.yaml")
     assert run["accuracy"].value[0] == 0.91
     assert run["eval_accuracy"].value[0] == 0.51
+
+
+def test_a_phase_in_brackets_stands_behind_a_name_or_before_it(tmp_path: Path) -> None:
+    rows = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{0.5 + at}\t0.{at}\n" for at in EPOCHS)
+    run = read(tmp_path, f"step\tloss[train]\t|g|[train]\t[val] acc\n{rows}", "curve.tsv")
+    assert run["loss"].value[0] == 1.9
+    assert run["grad_norm"].value[-1] == 6.5
+    assert run["eval_accuracy"].value[-1] == 0.6
