@@ -2,7 +2,7 @@
 
 Each is a function that changes the columns where its convention holds, and says so: those of times, shares and memory
 (`units`), of what is called the loss (`losses`), of pairs of answers (`pairs`), of when an evaluation was made
-(`evaluations`), and those that one framework alone has (`frameworks`).
+(`evaluations`), of single letters (`letters`), of phases (`phases`), and those that one framework alone has (`frameworks`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mldebug_mcp.logs.columns import Columns
-from mldebug_mcp.logs.conventions.evaluations import (
-    beside_both_losses,
-    filtered_nan,
-    held_evaluation,
-    of_training_inside,
-    scores_of_evaluation,
-    taking_turns,
-)
+from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
 from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss
 from mldebug_mcp.logs.conventions.losses import (
@@ -30,6 +23,7 @@ from mldebug_mcp.logs.conventions.losses import (
     perplexity_alone,
 )
 from mldebug_mcp.logs.conventions.pairs import pairs
+from mldebug_mcp.logs.conventions.phases import beside_both_losses, of_training_inside
 from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
 from mldebug_mcp.logs.kinds import BOOSTER
 
@@ -62,7 +56,6 @@ def apply(columns: Columns, choose: Callable[[Mapping[str, int]], str]) -> Held:
 
 _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     *OF_FRAMEWORKS,
-    beside_both_losses,
     time_and_data,
     clock,
     rates,
@@ -76,6 +69,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     bare_phases,
     perplexity_alone,
     accuracy_beside_loss,
+    beside_both_losses,
     taking_turns,
     held_evaluation,
     of_training_inside,
