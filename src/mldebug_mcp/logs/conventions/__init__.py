@@ -2,7 +2,7 @@
 
 Each is a function that changes the columns where its convention holds, and says so: those of times, shares and memory
 (`units`), of what is called the loss (`losses`), of pairs of answers (`pairs`), of when an evaluation was made
-(`evaluations`), of single letters (`letters`), of phases (`phases`), and those that one framework alone has (`frameworks`).
+(`evaluations`), and those that one framework alone has (`frameworks`).
 """
 
 from __future__ import annotations
