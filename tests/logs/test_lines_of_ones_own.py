@@ -184,3 +184,12 @@ def test_a_phase_in_brackets_stands_behind_a_name_or_before_it(tmp_path: Path) -
     assert run["loss"].value[0] == 1.9
     assert run["grad_norm"].value[-1] == 6.5
     assert run["eval_accuracy"].value[-1] == 0.6
+
+
+def test_an_objective_is_the_loss_where_there_is_no_other(tmp_path: Path) -> None:
+    rows = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{3 - 0.1 * at:.2f}\n" for at in EPOCHS)
+    run = read(tmp_path, f"step\tobj[train]\tobj[val]\n{rows}", "curve.tsv")
+    assert run["loss"].value[0] == 1.9
+    assert run["eval_loss"].value[0] == 2.9
+    boxes = read(tmp_path, f"step\tobj\tbox\n{rows}", "boxes.tsv")
+    assert "loss" not in boxes or boxes["loss"].logged_as != "obj"

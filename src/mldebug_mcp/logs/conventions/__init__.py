@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
-from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss
+from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss, objective_alone
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
     evaluation_of_its_name,
@@ -68,6 +68,7 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     evaluation_of_its_name,
     bare_phases,
     perplexity_alone,
+    objective_alone,
     accuracy_beside_loss,
     beside_both_losses,
     taking_turns,
