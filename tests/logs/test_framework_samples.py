@@ -231,7 +231,12 @@ def test_a_run_of_lightning_that_goes_on_in_a_later_epoch_counts_from_epoch_zero
     assert read_run(tmp_path / "resumed.log")["eval_loss"].step.tolist() == [48, 64]
 
 
-FASTAI = {"train_loss": "loss", "valid_loss": "eval_loss"}
+FASTAI = {
+    "train_loss": "loss",
+    "valid_loss": "eval_loss",
+    "accuracy": "eval_accuracy",
+    "error_rate": "eval_error_rate",
+}
 
 
 def test_the_history_of_fastai_and_the_table_that_it_prints_are_read() -> None:
@@ -240,7 +245,8 @@ def test_the_history_of_fastai_and_the_table_that_it_prints_are_read() -> None:
     assert (run.step_name, run.records) == ("epoch", 5)
     assert_reads(run, points_of(table.to_dict("records"), "epoch", FASTAI))
     printed = read_run(SAMPLES / "fastai" / "stdout.log")
-    assert (printed.step_name, printed.records, printed.notes) == ("epoch", 5, ())
+    told = ("accuracy, error_rate: read as of validation, as fastai logs them",)
+    assert (printed.step_name, printed.records, printed.notes) == ("epoch", 5, told)
     assert_reads(printed, points_of(table.round(6).to_dict("records"), "epoch", FASTAI))
 
 

@@ -68,7 +68,7 @@ FORMATS: dict[str, tuple[str, int, dict[str, Points]]] = {
     "fastai": (
         "epoch",
         2,
-        {"loss": {0: 0.691234, 1: 0.551234}, "eval_loss": {0: 0.65, 1: 0.54}, "accuracy": {0: 0.61, 1: 0.71}},
+        {"loss": {0: 0.691234, 1: 0.551234}, "eval_loss": {0: 0.65, 1: 0.54}, "eval_accuracy": {0: 0.61, 1: 0.71}},
     ),
     "imagenet": ("step", 2, {"loss": {1: 7.0912, 11: 7.01}, "accuracy": {1: 0, 11: 0.39}, "eval_accuracy": {11: 10.5}}),
     "keras": (

@@ -54,3 +54,31 @@ def test_a_configuration_alone_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "settings.yaml").write_text("learning_rate: 0.001\nsteps:\n  - 1\n  - 2\n")
     with pytest.raises(InputError, match="no training log"):
         read_run(tmp_path)
+
+
+def test_records_under_a_key_are_read_and_what_stands_before_them_is_the_configuration(tmp_path: Path) -> None:
+    head = "config:\n  model: gcn\n  epochs: 80\n  batch_size: 64\n  optimizer: adam\n  lr: 0.01\nhistory:\n"
+    records = "".join(
+        f"  - step: {5 * at}\n    train:\n      loss: {2 - at / 10}\n    val:\n      loss: {3 - at / 10}\n"
+        for at in range(1, 9)
+    )
+    (tmp_path / "run.yaml").write_text(f"{head}{records}ended: normally\n")
+    run = read_run(tmp_path)
+    assert run.formats == ("yaml",)
+    assert run["loss"].step.tolist() == [5 * at for at in range(1, 9)]
+    assert run["eval_loss"].value[-1] == 2.2
+    assert run.setting("learning_rate") == 0.01
+    assert not [note for note in run.notes if "skipped" in note]
+
+
+def test_records_may_stand_as_far_left_as_their_key(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("history:\n" + RECORDS + "best: 1.2\n")
+    assert len(read_run(tmp_path / "run.yaml")["loss"]) == 40
+
+
+def test_a_configuration_that_lists_mappings_lists_no_records(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(
+        "trainer:\n  lr: 0.1\ncallbacks:\n  - name: stop\n    patience: 3\n  - name: save\n    every: 5\n"
+    )
+    with pytest.raises(InputError, match="no training log"):
+        read_run(tmp_path)

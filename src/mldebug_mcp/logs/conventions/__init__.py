@@ -18,16 +18,9 @@ from mldebug_mcp.logs.conventions.abbreviations import (
     episodes_as_ep,
     shares_of_phases,
 )
-from mldebug_mcp.logs.conventions.evaluations import (
-    beside_both_losses,
-    filtered_nan,
-    held_evaluation,
-    of_training_inside,
-    scores_of_evaluation,
-    taking_turns,
-)
+from mldebug_mcp.logs.conventions.evaluations import filtered_nan, held_evaluation, scores_of_evaluation, taking_turns
 from mldebug_mcp.logs.conventions.frameworks import OF_FRAMEWORKS, is_boosted, wandb_export
-from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss
+from mldebug_mcp.logs.conventions.letters import accuracy_beside_loss, objective_alone
 from mldebug_mcp.logs.conventions.losses import (
     bare_phases,
     evaluation_of_its_name,
@@ -37,6 +30,7 @@ from mldebug_mcp.logs.conventions.losses import (
     perplexity_alone,
 )
 from mldebug_mcp.logs.conventions.pairs import pairs
+from mldebug_mcp.logs.conventions.phases import beside_both_losses, of_training_inside
 from mldebug_mcp.logs.conventions.units import batch_in_epoch, clock, memory, percentages, rates, time_and_data
 from mldebug_mcp.logs.kinds import BOOSTER
 
@@ -74,7 +68,6 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     abbreviations,
     clipped_gradients,
     shares_of_phases,
-    beside_both_losses,
     time_and_data,
     clock,
     rates,
@@ -87,7 +80,9 @@ _CONVENTIONS: tuple[Callable[[Columns], str | None], ...] = (
     evaluation_of_its_name,
     bare_phases,
     perplexity_alone,
+    objective_alone,
     accuracy_beside_loss,
+    beside_both_losses,
     taking_turns,
     held_evaluation,
     of_training_inside,

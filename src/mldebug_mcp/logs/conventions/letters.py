@@ -1,13 +1,20 @@
-"""Metrics that are called by a single letter, which only what stands beside them explains."""
+"""Metrics that are called by a letter or a syllable, which only what stands beside them explains."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from mldebug_mcp.logs.beside import phase_in
 from mldebug_mcp.logs.columns import Columns
 from mldebug_mcp.logs.names import canonical
 
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
+_OBJECTIVE = re.compile(
+    r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj(?:[/_. ]?[\[(]?(?P<behind>[a-z]{2,10})[\])]?)?", re.IGNORECASE
+)
+_OF_BOXES = re.compile(r"box|cls|iou|loss|class", re.IGNORECASE)
 
 
 def accuracy_beside_loss(columns: Columns) -> str | None:
@@ -27,3 +34,19 @@ def _is_share(columns: Columns, name: str) -> bool:
     value = columns[name].values()
     value = value[np.isfinite(value)]
     return len(value) > 0 and bool(np.all((value >= 0) & (value <= 1)))
+
+
+def objective_alone(columns: Columns) -> str | None:
+    """`obj` of a phase is the loss where nothing else is; beside boxes and classes it is a part of a detector's."""
+    names = {canonical(name) for name in columns}
+    found = {name: match for name in columns if (match := _OBJECTIVE.fullmatch(name)) is not None}
+    if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
+        return None
+    told = []
+    for name, match in found.items():
+        new = "eval_loss" if phase_in(match["before"] or match["behind"] or "") == "eval" else "loss"
+        if new not in columns:
+            columns[new] = columns.pop(name)
+            columns[new].logged_as = name
+            told.append(name)
+    return f"{', '.join(told)}: read as the loss, as there is no other"

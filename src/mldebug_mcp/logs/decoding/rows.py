@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mldebug_mcp.logs.beside import is_long, tells_kind
+from mldebug_mcp.logs.beside import is_long, phase_in, tells_kind
 from mldebug_mcp.logs.builder import RunBuilder
 from mldebug_mcp.logs.names import COUNTERS, canonical, is_telling
 from mldebug_mcp.logs.numbers import parse_number
@@ -15,6 +15,11 @@ _TAG = re.compile(r".*?-tag-(?P<tag>.+)|(?P<name>.+)")
 """What TensorBoard calls the files that it exports: "run-version_7-tag-train_loss.csv"."""
 _COMMENT = re.compile(r"^#+\s*(?=\S)")
 """A header that is a comment, as numpy's `savetxt` writes it."""
+_IN_BRACKETS = re.compile(
+    r"(?P<name>[^\[\]]{1,80}?) ?[\[(](?P<phase>[a-z]{2,10})[\])]"
+    r"|[\[(](?P<before>[a-z]{2,10})[\])] ?(?P<behind>[^\[\]]{1,80})",
+    re.IGNORECASE,
+)
 _CLOCKS = frozenset({Quantity.ELAPSED, Quantity.TIMESTAMP})
 
 
@@ -31,6 +36,16 @@ def named_by_its_file(header: list[str], stem: str) -> list[str]:
         return header
     metric = named["tag"] or (named["name"] if role_of(named["name"]) is not None else "")
     return [metric if metric and name.lower() == "value" else name for name in header]
+
+
+def _phase_first(name: str) -> str:
+    """Return a name with its phase in brackets, `|g|[train]`, as one that is understood, if it is not by itself."""
+    found = _IN_BRACKETS.fullmatch(name)
+    if found is None or role_of(name) is not None:
+        return name
+    bare, phase = found["name"] or found["behind"], phase_in(found["phase"] or found["before"])
+    several = (f"{phase}/{bare}", bare) if phase == "train" else (f"{phase}/{bare}",)
+    return next((one for one in several if phase and role_of(one) is not None), name)
 
 
 def _places(name: str) -> bool:
@@ -74,7 +89,7 @@ class Rows:
     def _head(self, row: list[str]) -> None:
         self._first = [re.sub(r"\s+", " ", name).strip() for name in row]
         first = _COMMENT.sub("", self._first[0]) if self._first else ""
-        self.header = named_by_its_file([first, *self._first[1:]], self._stem)
+        self.header = named_by_its_file(list(map(_phase_first, [first, *self._first[1:]])), self._stem)
         self._texts = frozenset(name for name in self.header if is_long(self.header) or tells_kind(name))
 
     def _is_another_head(self, row: list[str]) -> bool:

@@ -7,9 +7,8 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.builder import RunBuilder
-from mldebug_mcp.logs.names import is_telling
+from mldebug_mcp.logs.names import is_measured
 from mldebug_mcp.logs.numbers import parse_number
-from mldebug_mcp.logs.roles import role_of
 from mldebug_mcp.logs.source import LogFile
 
 NAME = "bare_columns"
@@ -19,7 +18,9 @@ MOST = 0.6
 """Share of lines that must be numbers if others stand between them; chosen by hand."""
 _LOSS = re.compile(r"loss", re.IGNORECASE)
 _TRAINING = re.compile(r"^[ \t]{0,80}(?:saving|loading)\b.*\b(?:model|checkpoint)", re.IGNORECASE | re.MULTILINE)
-_OF_PHASE = re.compile(r"(?:train|val|valid|eval|test)_(?=[a-z])", re.IGNORECASE)
+_OF_PHASE = re.compile(
+    r"(?:train|val|valid|eval|test)_(?!.*(?:log|output|history|result|values|losses|data))[a-z]\w*", re.I
+)
 """A file that is called by a phase is called by its metric, known or not: "train_beta.txt"."""
 _LOOKED_AT = 200
 
@@ -75,7 +76,7 @@ def read(file: LogFile, builder: RunBuilder) -> None:
 def _metric(file: LogFile, *, alone: bool) -> str:
     """Return what the first column of values is: what the file is called, where it has but that one and names it."""
     stem = file.path.stem
-    if alone and (is_telling(stem) or _OF_PHASE.match(stem)) and role_of(stem) != role_of("value"):
+    if alone and (is_measured(stem) or _OF_PHASE.fullmatch(stem)):
         return stem
     return "loss" if _LOSS.search(file.path.name) or _TRAINING.search(file.head) else "value"
 

@@ -101,7 +101,7 @@ class _Items:
         indent, key = len(found["indent"]), found["key"].strip("'\" ")
         if found["item"] and (self._indent is None or indent <= self._indent):
             done, self._indent = self.end(), indent
-        elif not found["item"] and indent == 0:
+        elif not found["item"] and indent == 0 and (self._key or self._indent is None):
             done, self._indent, self._key = self.end(), None, key
         else:
             done = {}

@@ -51,7 +51,7 @@ _FRACTION = re.compile(r"\d\s*+/\s*+\d")
 """Stands in each line with the batch inside an epoch."""
 _EPOCH = re.compile(
     r"(?<![\w/])(?<!over )(?<!per )"
-    r"(?:epochs?|num_epochs?|ep(?=\s{0,4}=?\s?\d{1,4}(?:\.\d{1,3}|/\d{1,4})?[\s,](?!.{0,300}(?:reward|return|score)).{1,300}(?:loss|acc))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
+    r"(?:epochs?|num_epochs?|ep(?=\s{0,4}=?\s?\d{1,4}(?:\.\d{1,6}|/\d{1,4})?[\s,](?!.{0,300}(?:reward|return|score)).{1,300}(?:loss|acc))|epch|epoche|[eé]poca|[eé]poque|эпоха|エポック|에포크|轮次|ep\.)"
     r"(?:\s?\((?P<phase>\w+)\))?\s*+(?:[:=#]|\.{3})?\s*+[\[(]?\s*+"
     r"(?P<epoch>\d+(?:\.\d+)?)(?![\w%-])(?:\s*+(?:/|of)\s*+\d+(?:\.\d+)?)?\s*+\]?",
     re.IGNORECASE,

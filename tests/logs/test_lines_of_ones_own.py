@@ -1,0 +1,195 @@
+"""Lines and tables as loops of one's own print them, in no framework's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mldebug_mcp.logs import read_run
+from mldebug_mcp.logs.run import Run
+
+EPOCHS = range(1, 7)
+
+
+def read(tmp_path: Path, text: str, name: str = "train.log") -> Run:
+    (tmp_path / name).write_text(text)
+    return read_run(tmp_path / name)
+
+
+def test_counters_of_one_letter_are_read_with_the_loss_and_the_accuracy_beside_it(tmp_path: Path) -> None:
+    text = "".join(
+        f"E{at:03} I{12 * at:05} L={2.5 - 0.3 * at:.4g} a={0.1 * at:.4g}\n"
+        f"V E{at:03} I{12 * at:05} L={2.6 - 0.3 * at:.4g} a={0.05 * at:.4g}\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["loss"].step.tolist() == [12 * at for at in EPOCHS]
+    assert run["epoch"].value.tolist() == list(EPOCHS)
+    assert run["eval_loss"].value[0] == 2.3
+    assert run["accuracy"].value[-1] == 0.6
+    assert run["eval_accuracy"].value[-1] == 0.3
+
+
+def test_a_letter_beside_the_loss_that_is_no_share_keeps_its_name(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"E{at} S{at} L={2 - 0.1 * at:.2f} a={40 * at}\n" for at in EPOCHS))
+    assert "accuracy" not in run
+    assert run["a"].value[-1] == 240
+
+
+def test_terse_lines_of_folds_start_anew_with_each(tmp_path: Path) -> None:
+    fold = "".join(f"E{at:03} I{at:05} L={2 - 0.3 * at:.4g}\n" for at in EPOCHS)
+    run = read(tmp_path, "".join(f"! --- fold {number}/3 ---\n{fold}" for number in (1, 2, 3)))
+    assert len(run.attempts) == 3
+    assert run["loss"].step.tolist() == list(EPOCHS)
+
+
+def test_many_terse_lines_are_read_as_few_are(tmp_path: Path) -> None:
+    lines = [f"E{1 + at // 100:03} I{at:05} L={2 - at / 2000:.5g} gn={1 + at % 7}\n" for at in range(1, 2001)]
+    whole = read(tmp_path, "".join(lines))
+    assert whole["loss"].step.tolist() == list(range(1, 2001))
+    assert whole["loss"].value[-1] == 1.0
+
+
+def test_dots_that_lead_to_a_value_are_no_part_of_the_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"===== Epoch {at} of 6 =====\n  training loss.....: {9 - at}\n  validation cer......: {90 - at}.00 %\n\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["loss"].value.tolist() == [9 - at for at in EPOCHS]
+    assert run["eval_cer"].value[0] == pytest.approx(0.89)
+
+
+def test_an_evaluation_that_counts_the_steps_of_the_run_is_read_at_its_step(tmp_path: Path) -> None:
+    stamp = "2025-03-10 10:17:25,891 [INFO] trainer:"
+    text = "".join(
+        f"{stamp} Training [{10 * at}/60] loss: {3 - 0.2 * at:.3f}\n"
+        f"{stamp} Evaluation (val) [{10 * at}/60] loss: {3.1 - 0.2 * at:.3f}\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["loss"].step.tolist() == [10 * at for at in EPOCHS]
+    assert run["eval_loss"].step.tolist() == [10 * at for at in EPOCHS]
+
+
+def test_a_logger_behind_the_level_does_not_hide_a_phase_or_a_value(tmp_path: Path) -> None:
+    text = "".join(
+        f"[INFO] train: epoch {at} loss {2 - 0.1 * at:.1f}\n[INFO] val: epoch {at} loss {3 - 0.1 * at:.1f}\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["loss"].value[0] == 1.9
+    assert run["eval_loss"].value[0] == 2.9
+
+
+def test_settings_on_a_line_above_a_log_are_no_epoch(tmp_path: Path) -> None:
+    text = "model=cnn  epochs=24  batch_size=64  optimizer=adam  lr=0.002  seed=26\n" + "".join(
+        f"[train] (ep {at}.00, it {8 * at}) loss: {1 - 0.1 * at:.2f}\n" for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["epoch"].value.tolist() == list(EPOCHS)
+    assert run.setting("num_train_epochs") == 24
+    assert run.setting("learning_rate") == 0.002
+
+
+def test_an_epoch_that_is_called_ep_is_told_with_its_total(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"ep  {at:2}/14  loss (train) {2 - 0.1 * at:.2f}\n" for at in EPOCHS))
+    assert run.step_name == "epoch"
+    assert run["loss"].step.tolist() == list(EPOCHS)
+
+
+def test_a_measure_of_ones_own_that_an_evaluation_tells_alone_is_kept(tmp_path: Path) -> None:
+    text = "".join(
+        f"[00:0{at}] iter {25 * at}: loss={1 - 0.1 * at:.2f}\n[00:0{at}] VAL iter {25 * at}: swd={2 - 0.1 * at:.2f}\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["eval_swd"].step.tolist() == [25 * at for at in EPOCHS]
+
+
+def test_how_long_an_evaluation_took_is_no_measure(tmp_path: Path) -> None:
+    text = "".join(f"iter {25 * at}: loss={1 - 0.1 * at:.2f}\nval iter {25 * at}: took={at}.5\n" for at in EPOCHS)
+    assert not any(name.startswith("eval") for name in read(tmp_path, text).series)
+
+
+def test_sentences_list_metrics_and_say_on_which_data(tmp_path: Path) -> None:
+    text = "".join(
+        f"At update {5 * at} on training data: loss d is 0.{at}, d real is 0.9{at}, gpu util is 99.{at}.\n"
+        f"At update {5 * at} on held-out data: loss is 1.{at}.\n"
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["d real"].value[-1] == 0.96
+    assert run["gpu util"].value[-1] == 99.6
+    assert run["eval_loss"].value.tolist() == [1 + at / 10 for at in EPOCHS]
+
+
+def test_what_detectron2_prints_to_be_copied_is_an_evaluation(tmp_path: Path) -> None:
+    prefix = "[03/12 04:05:1{} d2.{}]: "
+    text = "".join(
+        prefix.format(at, "utils.events")
+        + f" eta: 00:32  iter: {20 * at}  total_loss: {3 - 0.2 * at:.1f}\n"
+        + "".join(
+            prefix.format(at, "evaluation.testing") + f"copypaste: {said}\n"
+            for said in ("Task: val", "loss,acc", f"{3.1 - 0.2 * at:.1f},0.8{at}")
+        )
+        for at in EPOCHS
+    )
+    run = read(tmp_path, text)
+    assert run["eval_loss"].step.tolist() == [20 * at for at in EPOCHS]
+    assert run["eval_accuracy"].value[-1] == 0.86
+
+
+def test_what_stands_beside_both_losses_of_fastai_is_of_validation(tmp_path: Path) -> None:
+    head = "epoch  train_loss  train_kl  valid_loss  rmse  kl  time\n"
+    rows = "".join(f"{at}      0.{9 - at}  0.1{at}  0.{8 - at}  0.5{at}  0.2{at}  00:09\n" for at in range(6))
+    run = read(tmp_path, head + rows)
+    assert run["eval_rmse"].value[-1] == 0.55
+    assert run["kl"].value[-1] == 0.15
+    assert run["eval_kl"].value[-1] == 0.25
+
+
+def test_a_header_that_is_the_last_comment_names_the_columns(tmp_path: Path) -> None:
+    rows = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{'NA' if at % 2 else 1 + 0.1 * at}\n" for at in EPOCHS)
+    text = (
+        f"# model\tcnn\n# epochs\t12\n# batch_size\t64\n# optimizer\tadam\n# lr\t0.003\n#step\tloss\tval loss\n{rows}"
+    )
+    run = read(tmp_path, text, "curve.tsv")
+    assert run["loss"].step.tolist() == [9 * at for at in EPOCHS]
+    assert run["eval_loss"].step.tolist() == [18, 36, 54]
+    assert run.setting("learning_rate") == 0.003
+
+
+def test_files_of_one_metric_each_are_named_by_it(tmp_path: Path) -> None:
+    (tmp_path / "opts.txt").write_text("--model vae\n--epochs 28\n--batch_size 64\n--optimizer adam\n--lr 0.003\n")
+    for name in ("train_loss", "train_beta", "train_kl", "val_loss", "val_kl"):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{16 * at} {5.5 + len(name) - at}\n" for at in EPOCHS))
+    run = read_run(tmp_path)
+    assert {"loss", "eval_loss", "kl", "eval_kl", "train_beta"} <= run.series.keys()
+    assert "value" not in run
+    assert run.kind != "rl"
+
+
+def test_an_accuracy_on_training_data_that_an_evaluation_measures_is_of_training(tmp_path: Path) -> None:
+    records = "".join(f"- step: {at}\n  val:\n    train_acc: 0.9{at}\n    acc: 0.5{at}\n" for at in EPOCHS)
+    run = read(tmp_path, records, "history.yaml")
+    assert run["accuracy"].value[0] == 0.91
+    assert run["eval_accuracy"].value[0] == 0.51
+
+
+def test_a_phase_in_brackets_stands_behind_a_name_or_before_it(tmp_path: Path) -> None:
+    rows = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{0.5 + at}\t0.{at}\n" for at in EPOCHS)
+    run = read(tmp_path, f"step\tloss[train]\t|g|[train]\t[val] acc\n{rows}", "curve.tsv")
+    assert run["loss"].value[0] == 1.9
+    assert run["grad_norm"].value[-1] == 6.5
+    assert run["eval_accuracy"].value[-1] == 0.6
+
+
+def test_an_objective_is_the_loss_where_there_is_no_other(tmp_path: Path) -> None:
+    rows = "".join(f"{9 * at}\t{2 - 0.1 * at:.2f}\t{3 - 0.1 * at:.2f}\n" for at in EPOCHS)
+    run = read(tmp_path, f"step\tobj[train]\tobj[val]\n{rows}", "curve.tsv")
+    assert run["loss"].value[0] == 1.9
+    assert run["eval_loss"].value[0] == 2.9
+    boxes = read(tmp_path, f"step\tobj\tbox\n{rows}", "boxes.tsv")
+    assert "loss" not in boxes or boxes["loss"].logged_as != "obj"
