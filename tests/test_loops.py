@@ -24,6 +24,9 @@ pytest.importorskip("transformers")
         ("vision", "params_not_training", "params_not_training"),
         ("language", "char_lm/ok/few", "healthy"),
         ("science", "params_not_training recommender", "params_not_training"),
+        ("industry", "params_not_training churn_04", "params_not_training"),
+        ("studio", "params_not_training transfer", "params_not_training"),
+        ("dialogue", "too_few_epochs translate", "too_few_epochs"),
     ],
 )
 def test_a_run_of_other_loops_is_trained_listed_and_judged(tmp_path: Path, loops: str, only: str, cause: str) -> None:

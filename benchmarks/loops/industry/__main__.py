@@ -28,9 +28,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, required=True, help="the folder for the runs")
     parser.add_argument("--processes", type=int, default=1, help="how many runs to train at a time")
-    parser.add_argument("--only", default="", help="make only runs with this text in their names")
+    parser.add_argument("--only", default="", help="make only runs with this text in their cause or name")
     options = parser.parse_args()
-    names = [name for name in all_cases() if options.only in name]
+    names = [name for name, case in all_cases().items() if options.only in f"{case.cause} {name}"]
     options.into.mkdir(parents=True, exist_ok=True)
     make = partial(_make, options.into)
     if options.processes > 1:

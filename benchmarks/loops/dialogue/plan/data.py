@@ -1,0 +1,166 @@
+"""Faults of data and labels."""
+
+from __future__ import annotations
+
+from benchmarks.loops.dialogue.plan.spec import Spec
+
+T = {"steps": 140, "batch": 32, "eval_every": 20}
+
+
+def runs() -> list[Spec]:
+    """All of them."""
+    return [
+        Spec(
+            "bad_batch",
+            "lm",
+            "one spike of the loss that is gone within a few steps",
+            o={"bad": (131,), "bad_scale": 30.0, "unit": "word"},
+            k={"clip": 0, "steps": 220, "log_every": 1, "eval_every": 40},
+            fine=True,
+        ),
+        Spec(
+            "bad_batch",
+            "translate",
+            "one spike at step 90, then back",
+            o={"big_batch": 90},
+            k={"steps": 160, "batch": 32, "clip": 0, "log_every": 1, "eval_every": 25},
+            fine=True,
+        ),
+        Spec(
+            "bad_data_pocket",
+            "lm",
+            "the loss jumps for a stretch of batches at the same place of each epoch",
+            o={"shuffle": False, "pocket": (0.55, 0.7), "size": 28_000},
+            k={"steps": 200, "log_every": 2},
+            fine=True,
+        ),
+        Spec(
+            "bad_data_pocket",
+            "translate",
+            "the same stretch of each epoch has a high loss",
+            o={"pocket": (0.3, 0.42), "rows": 1600},
+            k={"steps": 220, "batch": 32, "log_every": 2, "eval_every": 25},
+            fine=True,
+        ),
+        Spec(
+            "label_noise",
+            "tags",
+            "accuracy of training stops near the clean share while the held-out accuracy is higher",
+            o={"noise": 0.45},
+            k=T | {"lr": 1e-3},
+        ),
+        Spec(
+            "label_noise",
+            "translate",
+            "the loss stops far from zero though held-out pairs are solved",
+            o={"noise": 0.5},
+            k={"steps": 200, "batch": 32, "eval_every": 25},
+        ),
+        Spec(
+            "label_noise",
+            "sft",
+            "training loss stays at the level of a coin, exact match low",
+            o={"wrong_answers": 0.6, "rows": 1200},
+            k={"steps": 90, "lr": 1e-3, "eval_every": 15, "log_every": 3},
+            also=("no_signal",),
+            weak=True,
+        ),
+        Spec(
+            "no_signal",
+            "tags",
+            "accuracy stays at the majority class from the start",
+            o={"zero_input": True, "show": ("acc", "f1")},
+            k=T,
+        ),
+        Spec(
+            "no_signal",
+            "translate",
+            "the loss stops where guessing stands and the score stays at chance",
+            o={"no_source": True},
+            k=T,
+        ),
+        Spec(
+            "no_signal",
+            "embed",
+            "loss at ln N and batch accuracy at chance from the start",
+            o={"broken_pairs": True},
+            k={"steps": 140, "batch": 32, "eval_every": 20},
+            also=("label_noise", "representation_collapse"),
+        ),
+        Spec("labels_out_of_range", "tags", "the loss function stops: target out of bounds", o={"from_one": True}, k=T),
+        Spec(
+            "labels_out_of_range",
+            "tags",
+            "target out of bounds, in the middle of the first epoch",
+            o={"late_bad": 1100},
+            k=T,
+            fine=True,
+        ),
+        Spec(
+            "class_imbalance",
+            "tags",
+            "accuracy near one from the start, recall and F1 zero",
+            o={"rare": 0.03, "rows": 1500},
+            k=T | {"lr": 6e-4},
+        ),
+        Spec(
+            "class_imbalance",
+            "tags",
+            "high accuracy with recall near zero",
+            o={"rare": 0.12, "rows": 1200},
+            k=T | {"lr": 1e-3},
+        ),
+        Spec(
+            "unshuffled_data",
+            "lm",
+            "the loss jumps at fixed places of each epoch, where the next source begins",
+            o={"domains": ("sums", "code", "text"), "sort": True, "shuffle": False, "size": 30_000},
+            k={"steps": 220, "log_every": 2},
+            fine=True,
+            also=("bad_data_pocket",),
+        ),
+        Spec(
+            "unshuffled_data",
+            "tags",
+            "accuracy in training runs up and falls with the order, once per epoch",
+            o={"sort": True, "rows": 1300},
+            k={"steps": 200, "batch": 32, "log_every": 1, "eval_every": 20, "lr": 3e-3},
+            fine=True,
+            weak=True,
+        ),
+        Spec(
+            "length_grouped_batches",
+            "lm",
+            "a sawtooth with a period of twelve batches around a falling mean",
+            o={"group_length": True},
+            k={"steps": 180, "log_every": 1},
+            fine=True,
+            cfg={"group_by_length": True},
+            also=("healthy",),
+        ),
+        Spec(
+            "length_grouped_batches",
+            "lm",
+            "a sawtooth with a fixed short period",
+            o={"group_length": True, "cell": "gru"},
+            k={"steps": 170, "log_every": 1, "lr": 5e-3},
+            fine=True,
+            also=("healthy", "unshuffled_data"),
+        ),
+        Spec(
+            "duplicated_data",
+            "lm",
+            "training loss drops with each pass over a tiny set, held-out loss rises",
+            o={"unit": "word", "size": 6_000, "repeat": 3, "shape": {"width": 64}},
+            k={"steps": 260, "lr": 5e-3, "eval_every": 20, "log_every": 2},
+            also=("overfitting",),
+        ),
+        Spec(
+            "duplicated_data",
+            "lm",
+            "training loss falls far below the held-out loss, which turns up, though the log counts few passes",
+            o={"size": 12_000, "repeat": 6, "shape": {"width": 64}},
+            k={"steps": 260, "lr": 6e-3, "eval_every": 20, "log_every": 2},
+            also=("overfitting",),
+        ),
+    ]

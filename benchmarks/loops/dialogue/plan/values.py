@@ -1,0 +1,196 @@
+"""Faults of critics, exploration and preferences."""
+
+from __future__ import annotations
+
+from benchmarks.loops.dialogue.plan.spec import Spec
+
+P = {"lr": 3e-4, "steps": 60, "eval_every": 10, "log_every": 3, "batch": 12}
+FULL = ("kl", "entropy", "length", "cut", "std", "zero_std")
+
+
+def runs() -> list[Spec]:
+    """All of them."""
+    return [
+        Spec(
+            "value_instability",
+            "dqn",
+            "Q values and loss grow by decades",
+            o={
+                "sync": 0,
+                "gamma": 0.999,
+                "lr": 0.01,
+                "ignore_done": True,
+                "reward_scale": 50.0,
+                "max_norm": 1e9,
+                "double": False,
+                "step_cost": -0.02,
+            },
+            need=("q",),
+        ),
+        Spec(
+            "value_instability",
+            "control",
+            "value loss grows without end while returns do not, explained variance near or below zero",
+            o={"iters": 60, "bootstrap_bug": True},
+            need=("vloss", "ev"),
+        ),
+        Spec(
+            "value_instability",
+            "control",
+            "value loss in the tens of thousands to millions because of the scale of the targets, "
+            "explained variance zero throughout",
+            o={"iters": 60, "reward_scale": 300.0, "critic_lr": 0.3},
+            need=("vloss", "ev"),
+        ),
+        Spec(
+            "exploration_failure",
+            "dqn",
+            "success and return are zero throughout, epsilon is zero from the start",
+            o={
+                "eps_start": 0.0,
+                "eps_end": 0.0,
+                "fixed_start": True,
+                "side": 10,
+                "step_cost": 0.0,
+                "watch": ("q", "eps", "success"),
+                "steps": 600,
+            },
+            need=("eps",),
+        ),
+        Spec(
+            "exploration_failure",
+            "dqn",
+            "all episodes end at the small reward next to the start",
+            o={
+                "bait": 0.15,
+                "fixed_start": True,
+                "side": 6,
+                "eps_steps": 60,
+                "eps_end": 0.01,
+                "watch": ("q", "eps", "ep_len", "success"),
+            },
+            cfg={"max_return": 1.0},
+            need=("eps",),
+        ),
+        Spec(
+            "resume_state_lost",
+            "dqn",
+            "after the restore the replay is empty, epsilon starts again and returns fall back",
+            o={"forget_at": 500, "steps": 900, "watch": ("q", "eps", "buffer", "ep_len")},
+            need=("buffer", "eps"),
+            fine=True,
+        ),
+        Spec(
+            "resume_state_lost",
+            "control",
+            "return and value loss jump at the load, as normalisation starts cold",
+            o={"iters": 80, "obs_norm": True, "obs_scale": 15.0, "forget_at": 45},
+            fine=True,
+            weak=True,
+        ),
+        Spec(
+            "lr_too_low",
+            "tokens",
+            "reward flat with spread in the groups, KL zero to many digits",
+            o={"lr": 2e-6, "watch": FULL, "steps": 110},
+            need=("lr", "kl"),
+        ),
+        Spec(
+            "lr_too_high",
+            "tokens",
+            "reward falls from its start and the KL jumps",
+            o={"lr": 0.15, "max_norm": 0, "steps": 100},
+            need=("lr", "kl"),
+            also=("kl_blowup", "entropy_collapse"),
+        ),
+        Spec(
+            "params_not_training",
+            "dqn",
+            "returns stay those of an untrained agent, Q values do not move at all",
+            o={"learn": False, "steps": 600},
+            need=("q",),
+        ),
+        Spec(
+            "wrong_loss",
+            "tokens",
+            "reward falls steadily: the sign of the advantage",
+            o={"flip": True, "steps": 110},
+            need=("reward",),
+        ),
+        Spec(
+            "no_signal",
+            "tokens",
+            "reward stays at what can be guessed without the prompt",
+            o={"blind": True, "steps": 120, "watch": FULL},
+            also=("too_little_capacity",),
+            weak=True,
+        ),
+        Spec(
+            "dpo_collapse",
+            "prefer",
+            "log-probabilities of both answers fall by dozens and the margin stays",
+            o={"beta": 0.02, "swap": 0.35},
+            k=P | {"lr": 2e-2, "steps": 70},
+            cfg={"beta": 0.02},
+            need=("lp_good", "lp_bad"),
+            also=("lr_too_high", "preference_labels_swapped"),
+        ),
+        Spec(
+            "dpo_collapse",
+            "prefer",
+            "chosen and rejected rewards sink together far below zero",
+            o={"beta": 0.1, "swap": 0.25},
+            k=P | {"lr": 1e-2, "steps": 80, "clip": 0},
+            cfg={"beta": 0.1},
+            need=("r_good", "r_bad"),
+            also=("lr_too_high",),
+        ),
+        Spec(
+            "no_preference_signal",
+            "prefer",
+            "loss stays at ln 2, margins at zero",
+            o={"same": 1.0},
+            k=P,
+            cfg={"beta": 0.1},
+        ),
+        Spec(
+            "no_preference_signal",
+            "prefer",
+            "loss at 0.6931 to all digits: the answers are cut off",
+            o={"truncate": 9},
+            k=P,
+            cfg={"beta": 0.1, "max_length": 9},
+        ),
+        Spec(
+            "no_preference_signal",
+            "prefer",
+            "reward model at ln 2, both scores alike",
+            o={"kind": "rm", "same": 1.0},
+            k=P,
+        ),
+        Spec(
+            "preference_labels_swapped",
+            "prefer",
+            "training curves look fine, agreement with the human check is zero",
+            o={"swap": 1.0, "gold": True},
+            k=P | {"lr": 1e-3},
+            cfg={"beta": 0.1},
+        ),
+        Spec(
+            "preference_labels_swapped",
+            "prefer",
+            "held-out accuracy falls far below one half while training accuracy rises",
+            o={"kind": "rm", "swap": 1.0, "swap_train_only": True},
+            k=P | {"lr": 1e-3},
+        ),
+        Spec(
+            "preference_labels_swapped",
+            "prefer",
+            "accuracy stays near one half and the loss near ln 2 on a task that is easy",
+            o={"swap": 0.42},
+            k=P,
+            cfg={"beta": 0.1},
+            also=("no_preference_signal", "label_noise"),
+            weak=True,
+        ),
+    ]
