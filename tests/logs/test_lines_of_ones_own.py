@@ -191,5 +191,7 @@ def test_an_objective_is_the_loss_where_there_is_no_other(tmp_path: Path) -> Non
     run = read(tmp_path, f"step\tobj[train]\tobj[val]\n{rows}", "curve.tsv")
     assert run["loss"].value[0] == 1.9
     assert run["eval_loss"].value[0] == 2.9
+    whole = read(tmp_path, f"step\tobjective\treward\n{rows}", "policy.tsv")
+    assert whole["objective"].logged_as == ""
     boxes = read(tmp_path, f"step\tobj\tbox\n{rows}", "boxes.tsv")
     assert "loss" not in boxes or boxes["loss"].logged_as != "obj"

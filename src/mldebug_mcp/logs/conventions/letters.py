@@ -12,7 +12,9 @@ from mldebug_mcp.logs.names import canonical
 
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
 _OBJECTIVE = re.compile(
-    r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj(?:[/_. ]?[\[(]?(?P<behind>[a-z]{2,10})[\])]?)?", re.IGNORECASE
+    r"(?:(?P<before>[a-z]{2,10})[/_. ])?obj"
+    r"(?:[/_. ]?[\[(](?P<inside>[a-z]{2,10})[\])]|[/_. ](?P<behind>[a-z]{2,10}))?",
+    re.IGNORECASE,
 )
 _OF_BOXES = re.compile(r"box|cls|iou|loss|class", re.IGNORECASE)
 
@@ -39,14 +41,21 @@ def _is_share(columns: Columns, name: str) -> bool:
 def objective_alone(columns: Columns) -> str | None:
     """`obj` of a phase is the loss where nothing else is; beside boxes and classes it is a part of a detector's."""
     names = {canonical(name) for name in columns}
-    found = {name: match for name in columns if (match := _OBJECTIVE.fullmatch(name)) is not None}
+    found = {name: phase for name in columns if (phase := _phase_of_objective(name)) is not None}
     if not found or not names.isdisjoint({"loss", "eval_loss"}) or any(_OF_BOXES.search(name) for name in columns):
         return None
     told = []
-    for name, match in found.items():
-        new = "eval_loss" if phase_in(match["before"] or match["behind"] or "") == "eval" else "loss"
+    for name, phase in found.items():
+        new = "eval_loss" if phase == "eval" else "loss"
         if new not in columns:
             columns[new] = columns.pop(name)
             columns[new].logged_as = name
             told.append(name)
     return f"{', '.join(told)}: read as the loss, as there is no other"
+
+
+def _phase_of_objective(name: str) -> str | None:
+    """Return the phase of a column of this name, "" where it says none; None if it is no objective."""
+    match = _OBJECTIVE.fullmatch(name)
+    said = None if match is None else match["before"] or match["inside"] or match["behind"] or ""
+    return None if said is None or (said and not phase_in(said)) else phase_in(said)
