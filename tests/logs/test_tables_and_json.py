@@ -323,3 +323,12 @@ def test_a_table_in_markdown_may_have_empty_cells_and_a_norm_in_bars(tmp_path: P
     assert run["loss"].step.tolist() == list(range(1, 41))
     assert len(run["grad_norm"]) == 40
     assert run["accuracy"].step.tolist() == [10, 20, 30, 40]
+
+
+def test_a_history_that_is_written_out_with_its_epochs_beside_it_is_read(tmp_path: Path) -> None:
+    history = {"loss": [2.0, 1.5, 1.2], "val_loss": [2.1, 1.7, 1.6]}
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"history": history, "epoch": [0, 1, 2], "params": {"epochs": 3, "steps": 40}}))
+    run = read_run(path)
+    assert run["loss"].value.tolist() == history["loss"]
+    assert run["eval_loss"].value.tolist() == history["val_loss"]

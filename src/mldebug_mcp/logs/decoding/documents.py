@@ -43,7 +43,9 @@ def records_in(document: object) -> Sequence[Mapping[str, object]]:
         return [record for record in document if isinstance(record, dict)]
     if not isinstance(document, dict):
         return []
-    columns = {key: value for key, value in document.items() if is_column(value)} or _grouped(document)
+    columns = {key: value for key, value in document.items() if is_column(value)}
+    if not any(map(is_telling, columns)):  # a History of Keras, written out: {"history": {...}, "epoch": [...]}
+        columns = {**columns, **_grouped(document)}
     if columns:
         return _rows(columns)
     for value in document.values():
