@@ -87,7 +87,8 @@ def counts(question: str) -> Iterator[int]:
     for match in _COUNTED.finditer(question):
         digits, thousands = (match[1], match[2]) if match[1] else (match[3], match[4])
         count = int(re.sub("[,_]", "", digits))
-        yield count * 1000 if thousands else count
+        if count:
+            yield count * 1000 if thousands else count
     yield from (
         count for word, count in _IN_WORDS.items() if re.search(rf"\b{word}[ -](?:class|way|categor)", question)
     )
