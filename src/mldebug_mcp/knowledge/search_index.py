@@ -81,7 +81,7 @@ class Index:
         numbers = tuple(meanings(question))
         named = _tags(question, numbers)
         tags = {tag: said for tag, said in named.items() if self._holders(_token(tag))}
-        reading = learnt().read(self._stemmed(said), list(named))
+        reading = learnt().read(self._stemmed(said), list(named), question, query)
         covered, unknown, share_unknown = self._coverage(words, tags)
         if not shown and reading.evidence * (1 - share_unknown) < EVIDENCE:
             return Answer([], unknown)
@@ -102,10 +102,10 @@ class Index:
         answers = _ordered(_varied(_ordered(one for one in with_causes if one.key not in contrary)))
         return Answer(answers, unknown, numbers)
 
-    def known_by(self, query: str) -> tuple[list[str], list[str]]:
-        """Return the stems of the words of a question and the tags that it names: what `learnt` knows it by."""
+    def known_by(self, query: str) -> tuple[list[str], list[str], str, str]:
+        """Return what `learnt` knows a question by."""
         question = spelt(reworded(query), self.words)
-        return self._stemmed(_words(question)), list(_tags(question, meanings(question)))
+        return self._stemmed(_words(question)), list(_tags(question, meanings(question))), question, query
 
     def _stemmed(self, words: Iterable[str]) -> list[str]:
         return [self._stems.of(word) or word for word in words]
