@@ -4,7 +4,8 @@ It learns from how people ask for each cause, from what the entries say that spe
 questions and from most of `askers.jsonl`; questions on odd lines, and all of `latest.jsonl`, it never sees.
 
 `ways.jsonl` holds further ways to ask for each cause, written from what goes wrong in each field of training and
-without a look at the questions held out. They are only learnt from.
+without a look at the questions held out, and under `*` ways to ask for errors that lead to none. They are only learnt
+from.
 """
 
 from __future__ import annotations
