@@ -69,6 +69,10 @@ def test_a_number_that_is_neither_least_nor_above_means_nothing(question: str) -
     assert list(meanings(question)) == []
 
 
+def test_a_count_of_none_is_no_count() -> None:
+    assert list(meanings("initial loss 4.7 with 0 labels")) == []
+
+
 @pytest.mark.parametrize(
     "question", ["version 2.302.1", "accuracy 69.3%", "lr 0.001", "at 2.41", "step 1000", "7 epochs"]
 )
