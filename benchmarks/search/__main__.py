@@ -82,7 +82,8 @@ def main() -> None:
         every = [one for file in plain.FILES for one in plain.plain_questions(file)[half::2]]
         plain.report(f"all, {name}", every, show_misses=False)
     plain.report("askers, left out", plain.askers(left_out=True), show_misses=False)
-    plain.report("latest, never used", plain.plain_questions(plain.UNSEEN), show_misses=False)
+    for file in plain.UNSEEN:
+        plain.report(f"{file.partition('.')[0]}, never used", plain.plain_questions(file), show_misses=False)
     times = [statistics.median(processor_times(str(question["question"]))) for question in questions]
     print(f"    query: median {statistics.median(times):.2f} ms of processor time; slowest {max(times):.2f} ms")
     loads = [

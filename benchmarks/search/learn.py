@@ -1,7 +1,7 @@
 """Fit what tells the cause that a question is about: `python -m benchmarks.search.learn` writes `learnt.npz`.
 
 It learns from how people ask for each cause, from what the entries say that speak for it, from the tuning halves of the
-questions and from most of `askers.jsonl`; questions on odd lines, and all of `latest.jsonl`, it never sees.
+questions and from most of `askers.jsonl`; questions on odd lines, and all of what is never used, it never sees.
 
 `ways.jsonl` holds further ways to ask for each cause, written from what goes wrong in each field of training and
 without a look at the questions held out, and under `*` ways to ask for errors that lead to none. They are only learnt
