@@ -141,7 +141,8 @@ def test_timing_and_memory_are_no_results(tmp_path: Path) -> None:
     def log(name: str, seconds: float) -> Path:
         path = tmp_path / name
         rows = [
-            {"step": step, "loss": 3 - step / 200, "step_time": seconds, "gpu_memory_gb": seconds, "eta": seconds}
+            {"step": step, "loss": 3 - step / 200, "step_time": seconds, "gpu_memory_gb": seconds}
+            | {"eta": seconds * (100 - step)}
             for step in range(1, 100)
         ]
         path.write_text("\n".join(map(json.dumps, rows)))

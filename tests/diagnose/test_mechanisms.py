@@ -106,3 +106,15 @@ def test_scores_that_rank_no_better_than_a_guess_speak_against_imbalance() -> No
     assert "class_imbalance" in spoken_against(run_of(loss=LOSS, eval_auc={step: 0.5 + step / 1e4 for step in at}))
     assert "class_imbalance" not in spoken_against(run_of(loss=LOSS, eval_auc=dict.fromkeys(at, 0.7)))
     assert "class_imbalance" not in spoken_against(run_of(loss=LOSS, eval_auc=dict.fromkeys([5, 10], 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("config", "scale", "expected"),
+    [({"optim": "sgd"}, False, True), ({"optim": "sgd"}, True, False), ({}, False, False)],
+)
+def test_half_precision_that_neither_configuration_nor_log_name_is_unlikely(
+    config: dict[str, Scalar], scale: bool, expected: bool
+) -> None:
+    columns = {"loss_scale": np.full(200, 65536.0)} if scale else None
+    evidence = told_by_needs(run_of(columns, loss=LOSS, config=config, kind="pretraining"))
+    assert ("fp16_overflow" in {one.cause for one in evidence}) is expected

@@ -105,7 +105,7 @@ def test_what_the_head_tells_is_read_as_settings_and_rows_as_no_metric(tmp_path:
     records += [{"step": at, "train/loss": 1 / at, "rows": [at, 2 * at]} for at in range(1, 30)]
     (tmp_path / "recorder.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
     run = read_run(tmp_path)
-    assert set(run.series) == {"loss"}
+    assert set(run.series) == {"loss", "row_again"}  # how many steps ago a batch's first row was there
     assert run.setting("train_rows") == 4000
     assert run.setting("learning_rate") == 1e-3
     assert run.facts.effective_batch == 32

@@ -14,6 +14,7 @@ import numpy as np
 
 from mldebug_mcp.diagnose.ranking import Evidence
 from mldebug_mcp.logs import Run
+from mldebug_mcp.logs.roles import Quantity
 from mldebug_mcp.measure.quality import auc_of, is_of_a_guess
 from mldebug_mcp.measure.rewards import kept_rise
 from mldebug_mcp.measure.usual import USUAL
@@ -47,6 +48,13 @@ class Need:
 def _no_fp16(run: Run) -> str | None:
     precision = run.facts.precision
     return None if precision in {None, "fp16"} else f"it needs fp16, and the precision is {precision}"
+
+
+def _fp16_unnamed(run: Run) -> str | None:
+    """A configuration that names the optimizer would mostly name half precision, and its log the loss scale."""
+    told = run.facts.precision is not None or next(run.with_role(Quantity.LOSS_SCALE, Quantity.SKIPPED_STEPS), None)
+    named = run.facts.optimizer.name is not None
+    return "it needs fp16, which the configuration does not name" if named and not told else None
 
 
 def _no_fp8(run: Run) -> str | None:
@@ -143,7 +151,7 @@ _BY_UPDATES = ("lr_too_high", "insufficient_warmup", "missing_zero_grad", "adam_
                "grad_accum_scaling", "value_instability", "exploding_gradients")  # fmt: skip
 """Causes that ruin a model by updates of it, after some steps."""
 _OF_SETTINGS: Mapping[str, tuple[Need, ...]] = {
-    "fp16_overflow": (Need(_no_fp16),),
+    "fp16_overflow": (Need(_no_fp16), Need(_fp16_unnamed, HARDLY)),
     "fp8_zero_scale": (Need(_no_fp8),),
     "low_precision_update": (Need(_fp32),),
     "grad_accum_scaling": (Need(_no_accumulation),),

@@ -20,7 +20,7 @@ one have 0.1 to 0.35 in fine-tuning, and near zero loss large relative noise is 
     points=20,
     not_for=("grpo", "ppo", "rl", "diffusion"),
     background=0.3,
-    follows=("loss_huge",),
+    follows=("loss_climbs_to_nan", "loss_huge"),
 )
 def loss_noisy(run: Run) -> Evidence | None:
     """The training loss varies from record to record by half of its level or more.
