@@ -40,7 +40,7 @@ def _lowest_evaluation(run: Run) -> str:
     passes = passes_at(run, held.step[at : at + 1])
     seen = "" if passes is None else f", after {figure(float(passes[0]))} passes over the data"
     return (
-        f"evaluation loss is lowest at {run.step_name} {figure(float(held.step[at]))} with "
+        f"evaluation loss is lowest at {run.place(float(held.step[at]))} with "
         f"{figure(float(held.value[at]))}{seen}, and {figure(float(held.value[-1]))} at the end"
     )
 
@@ -50,7 +50,7 @@ def _first_rates(run: Run) -> str:
     if rate is None or peak is None:
         return ""
     first = ", ".join(figure(float(one)) for one in rate.value[:4])
-    return f"learning rate begins {first} and peaks at {figure(peak.value)} at {run.step_name} {figure(peak.step)}"
+    return f"learning rate begins {first} and peaks at {figure(peak.value)} at {run.place(peak.step)}"
 
 
 def _rate_course(run: Run) -> str:

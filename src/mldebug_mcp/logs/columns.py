@@ -146,6 +146,12 @@ Columns = dict[str, Column]
 """The columns of a log by name."""
 
 
+def rename(columns: Columns, name: str, new: str) -> None:
+    """Give a column another name, and keep the one that it was logged with."""
+    columns[new] = columns.pop(name)
+    columns[new].logged_as = columns[new].logged_as or name
+
+
 def stretches_of(rows: Rows) -> list[Rows] | list[range]:
     """Return ascending rows as stretches, or as they are if those would be short."""
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:

@@ -49,7 +49,7 @@ def rows_start_over(run: Run) -> Seen | None:
             continue
         if distances[0] not in before.value[-IN_A_ROW:] and not _begins_a_pass(run, step):
             far = float(distances[0])
-            said = f"from the resume at {run.step_name} {figure(step)} on come the rows of {figure(far)} steps before"
+            said = f"from the resume at {run.place(step)} on come the rows of {figure(far)} steps before"
             return Seen(said, (step,), {"distance": far})
     return None
 
@@ -104,6 +104,6 @@ def odd_inputs(run: Run) -> Seen | None:
     if not 0 < np.count_nonzero(odd) <= FEW * len(known):
         return None
     steps, oddest = known.step[odd], float(known.value[np.argmax(logs)])
-    where = f"{run.step_name} {figure(steps[0])}" + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
+    where = run.place(steps[0]) + (f" and {len(steps) - 1} more" if len(steps) > 1 else "")
     said = f"the inputs at {where} have a spread of {figure(oddest)}; {figure(usual)} is usual"
     return Seen(said, tuple(steps[:SHOWN].tolist()), {"batches": len(steps), "spread": oddest, "usual": usual})

@@ -20,8 +20,6 @@ SHORTLY, SHORTLY_OF_RUN = 2, 0.02
 STRIDES, RAISED = 3, 1.2
 """Different strides that a plan takes at most, and times what it was that it raises. Chosen: rounding makes two of
 one, and the last is cut short."""
-_PLANNED = (Quantity.MARGIN, Quantity.VALUE, Quantity.KL)
-"""Quantities that a setting of a plan may be called by. Chosen: none of them grows in even strides by itself."""
 NEAR_LOG = 0.4
 """Logarithms by which a term and the evaluation loss may differ, in the median, to be one. Chosen: dropout and rows
 learnt by heart move it so far."""
@@ -72,10 +70,10 @@ def planned_rise(run: Run, onset: float, end: float) -> Series | None:
     """Return what a plan raises between two steps, such as the weight of a term or a margin, if anything is.
 
     A plan has no noise: it takes few strides, all upward. Counters, clocks and rates, which are planned too, are none
-    of it.
+    of it, but a margin may be one.
     """
     for series in run.series.values():
-        if series.role is not None and series.role.quantity not in _PLANNED:
+        if series.role is not None and series.role.quantity is not Quantity.MARGIN:
             continue
         value, step = series.finite.value, series.finite.step
         strides = np.diff(value)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns
+from mldebug_mcp.logs.columns import Column, Columns, rename
 from mldebug_mcp.logs.names import canonical, normal
 from mldebug_mcp.logs.roles import Quantity, role_of
 from mldebug_mcp.logs.roles.grammar import MAX_NAME
@@ -96,7 +96,7 @@ class _Meaning:
 _OF_A_POLICY: Mapping[str, _Meaning] = MappingProxyType(
     {
         **dict.fromkeys(("r", "ret", "rm", "fit", "fitness", "rew"), _Meaning("reward")),
-        **dict.fromkeys(("r std", "r_std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
+        **dict.fromkeys(("r std", "fit std", "rstd"), _Meaning("reward_std", _positive)),
         **dict.fromkeys(("h", "ent"), _Meaning("entropy")),
         "ev": _Meaning("explained_variance"),
         **dict.fromkeys(("pg", "pi"), _Meaning("policy_loss")),
@@ -157,17 +157,16 @@ _OF_TIMES: Mapping[str, _Meaning] = MappingProxyType(
 
 def abbreviations(columns: Columns) -> str | None:
     """Names that only what else is logged explains, `R`, `H` and `EV` of a policy, `E` and `#` where nothing counts."""
-    told = []
+    told, words = [], _words(columns)
     for meanings in _tables(columns):
-        for name, word in _words(columns).items():
-            meaning = meanings.get(word)
+        for name, word in words.items():
+            meaning = meanings.get(word) if name in columns else None
             if meaning is None or not _fits(columns, name, meaning):
                 continue
             new = _in_phase(name, meaning.name)
             if any(canonical(one) == new for one in columns if one != name):
                 continue
-            columns[new] = columns.pop(name)
-            columns[new].logged_as = name
+            rename(columns, name, new)
             told.append(f"{name!r} is read as {new}")
     return "; ".join(told) or None
 
@@ -296,8 +295,7 @@ def shares_of_phases(columns: Columns) -> str | None:
     for name, phase in found.items():
         new = "eval_accuracy" if phase == "eval" else "accuracy"
         if new not in columns:
-            columns[new] = columns.pop(name)
-            columns[new].logged_as = name
+            rename(columns, name, new)
             told.append(f"{name!r} is read as {new}")
     return "; ".join(told) or None
 

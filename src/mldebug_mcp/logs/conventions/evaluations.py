@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mldebug_mcp.logs.columns import Column, Columns, Rows, stretches_of
+from mldebug_mcp.logs.columns import Column, Columns, Rows, rename, stretches_of
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
 from mldebug_mcp.logs.run import Floats
@@ -81,8 +81,7 @@ def scores_of_evaluation(columns: Columns) -> str | None:
         if role is None or role.phase or not (role.quantity.higher_is_better or role.quantity.lower_is_better):
             continue
         if canonical(new) not in names and np.array_equal(np.unique(places(columns[name].arrays()[0])), evaluated):
-            columns[new] = columns.pop(name)
-            columns[new].logged_as = columns[new].logged_as or name
+            rename(columns, name, new)
             told.append(name)
     if not told:
         return None

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from mldebug_mcp.logs.beside import phase_in
-from mldebug_mcp.logs.columns import Columns
+from mldebug_mcp.logs.columns import Columns, rename
 from mldebug_mcp.logs.names import canonical
 
 _ACCURACY = {"a": "accuracy", "eval_a": "eval_accuracy"}
@@ -48,8 +48,7 @@ def objective_alone(columns: Columns) -> str | None:
     for name, phase in found.items():
         new = "eval_loss" if phase == "eval" else "loss"
         if new not in columns:
-            columns[new] = columns.pop(name)
-            columns[new].logged_as = name
+            rename(columns, name, new)
             told.append(name)
     return f"{', '.join(told)}: read as the loss, as there is no other"
 

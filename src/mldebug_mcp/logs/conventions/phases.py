@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mldebug_mcp.logs.beside import phase_in
-from mldebug_mcp.logs.columns import Columns
+from mldebug_mcp.logs.columns import Columns, rename
 from mldebug_mcp.logs.names import canonical
 from mldebug_mcp.logs.roles import role_of
 
@@ -18,8 +18,7 @@ def of_training_inside(columns: Columns) -> str | None:
         bare = inside.removeprefix("train_")
         is_both = mark and bare != inside and phase_in(place) == "eval" and f"{place}/{bare}" in columns
         if is_both and all(canonical(one) != canonical(inside) for one in columns):
-            columns[inside] = columns.pop(name)
-            columns[inside].logged_as = columns[inside].logged_as or name
+            rename(columns, name, inside)
             told.append(name)
     return f"{', '.join(told[:3])}: read as of training" if told else None
 
